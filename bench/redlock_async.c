@@ -9,6 +9,7 @@
  * 50 ms. */
 #define NODE_TIMEOUT_MS 250
 #define NAME_SIZE       24
+#define URI_SIZE        64
 
 struct worker {
     struct run *run;
@@ -176,17 +177,33 @@ static void disconnect(struct redlock_client *client) {
     }
 }
 
-static void command_connect(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]) {
-    struct redlock_client *client = data;
-    struct outcome outcome = {.loop = client->loop, .error = error};
+static void create_manager(struct redlock_client *client, const struct contender_nodes *nodes, char *error) {
+    char secured[REDLOCK_NODES_MAX][URI_SIZE];
+    const char *uris[REDLOCK_NODES_MAX];
     redlock_manager_options options;
-    disconnect(client);
+    redlock_tls_options tls;
     redlock_manager_options_default(&options);
-    options.nodes = nodes->at;
+    redlock_tls_options_default(&tls);
+    for (size_t i = 0; i < nodes->count && i < REDLOCK_NODES_MAX; i++) {
+        (void)snprintf(secured[i], URI_SIZE, "rediss://%s", nodes->at[i]);
+        uris[i] = client->ca_file ? secured[i] : nodes->at[i];
+    }
+    tls.ca_file = client->ca_file;
+    options.tls = client->ca_file ? &tls : NULL;
+    options.nodes = uris;
     options.node_count = nodes->count;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
     if (redlock_manager_create(client->loop, &options, &client->manager, error, CONTENDER_ERROR_SIZE) != REDLOCK_OK) {
         client->manager = NULL;
+    }
+}
+
+static void command_connect(void *data, const struct contender_nodes *nodes, char error[CONTENDER_ERROR_SIZE]) {
+    struct redlock_client *client = data;
+    struct outcome outcome = {.loop = client->loop, .error = error};
+    disconnect(client);
+    create_manager(client, nodes, error);
+    if (!client->manager) {
         return;
     }
     redlock_manager_connect(client->manager, 10000, on_outcome, &outcome);
@@ -208,19 +225,28 @@ static bool command_other(void *data, const char *command, const char *arguments
            redlock_client_hold(data, command, arguments, json, error);
 }
 
-/* With the argument `polling`, its clients wait as those of REDLOCK_ORDER_NONE. */
+/* With the argument `polling`, its clients wait as those of REDLOCK_ORDER_NONE. With `tls CA_FILE`,
+ * it speaks TLS. */
 int main(int count, char **arguments) {
     const bool polls = count == 2 && strcmp(arguments[1], "polling") == 0;
-    const struct contender contender = {.name = polls ? "redlock_polling" : "redlock_async",
+    const bool secured = count == 3 && strcmp(arguments[1], "tls") == 0;
+    if (secured && !redlock_tls_library()) {
+        contender_fatal("the library was built without TLS");
+    }
+    const struct contender contender = {.name = polls     ? "redlock_polling"
+                                                : secured ? "redlock_tls"
+                                                          : "redlock_async",
                                         .version = "this tree",
-                                        .notes = polls ? "redlock_async with REDLOCK_ORDER_NONE"
-                                                       : "libredlock on the caller's loop; node timeout 250 ms",
+                                        .notes = polls     ? "redlock_async with REDLOCK_ORDER_NONE"
+                                                 : secured ? "redlock_async over TLS, with certificates checked"
+                                                           : "libredlock on the caller's loop; node timeout 250 ms",
                                         .connect = command_connect,
                                         .cycles = command_cycles,
                                         .contend = redlock_client_contend,
                                         .other = command_other};
     struct redlock_client client = {.loop = ev_loop_new(EVFLAG_AUTO),
-                                    .order = polls ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR};
+                                    .order = polls ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR,
+                                    .ca_file = secured ? arguments[2] : NULL};
     if (!client.loop) {
         contender_fatal("no event loop");
     }

@@ -12,6 +12,7 @@ struct redlock_client {
     redlock_manager *manager;               /* NULL until connected */
     const redlock_acquire_options *acquire; /* for cycles; NULL: the defaults */
     redlock_order order;                    /* of those that wait */
+    const char *ca_file;                    /* of who vouches for the nodes; NULL: no TLS */
 };
 
 /* Keeps the message of the first failure. */

@@ -18,8 +18,8 @@ one name=value on each line. Stops everything that it started, also after Ctrl-C
   --quick            less than three minutes of measuring, instead of less than half an hour; wider
                      spreads, peers only in (a), (b), (c), (d)
   --only LIST        only these workloads: a,b,c,d,e,f,g,h,i,tool
-                       a     one lock at a time: latency
-                       b     many at a time: throughput, CPU
+                       a     one lock at a time: latency; also over TLS
+                       b     many at a time: throughput, CPU; also over TLS
                        c     nodes dead, hung or slow
                        d     many clients, one resource, in one process and in many: handover, order,
                              fairness; deaths of holders and waiters; beside other libraries
@@ -66,7 +66,7 @@ output=$(cd "$output" && pwd)
 
 if ((install)); then
     redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" python3 python3-venv redis-server redis-tools gnuplot-nox \
-        fonts-dejavu-core util-linux >&2
+        fonts-dejavu-core util-linux openssl >&2
 fi
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
     redlock_die "the driver needs Python 3.11 or newer, but python3 is $(python3 --version)"

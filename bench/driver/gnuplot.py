@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .schedule import ASYNC, BLOCKING, FLOOR, HIREDIS, OURS, POLLING
+from .schedule import ASYNC, BLOCKING, FLOOR, HIREDIS, OURS, POLLING, TLS
 
 WIDTH, HEIGHT = 1100, 500
 GNUPLOT_SECONDS = 60
@@ -22,6 +22,7 @@ FEW_POINTS = 12
 CORE_STYLES = {
     ASYNC: "lc rgb '#0050d0' lw 3.5 pt 7 ps 1.1",
     BLOCKING: "lc rgb '#4da3ff' lw 3 pt 5 ps 1.0",
+    TLS: "lc rgb '#0f8f5f' lw 2.5 pt 13 ps 1.0",
     POLLING: "lc rgb '#7a7ad0' lw 2 dt 3 pt 3 ps 0.9",
     FLOOR: "lc rgb '#000000' lw 2 dt 2 pt 2 ps 0.9",
     HIREDIS: "lc rgb '#8a8a8a' lw 1.5 dt 4 pt 1 ps 0.9",

@@ -29,11 +29,12 @@ from .schedule import (
     OWN,
     POLLING,
     QUICK,
+    TLS,
     TOOL,
     Mode,
     Planner,
 )
-from .servers import Fleet, Proxy, ServerError, free_ports
+from .servers import Fleet, Proxy, ServerError, Tls, free_ports, make_certificate
 from .workloads import Runner, progress
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +113,13 @@ def own_programs(build: Path, letters: list[str]) -> list[Program]:
         made.append(Program(HANDOVER, (str(build / "bench" / HANDOVER),)))
     if "d" in letters:
         made.append(Program(POLLING, (str(build / "bench" / ASYNC), "polling")))
+    if {"a", "b"} & set(letters):
+        made.append(Program(TLS, (str(build / "bench" / ASYNC), "tls", str(certificate(build)))))
     return made
+
+
+def certificate(build: Path) -> Path:
+    return build / "bench" / "tls.pem"
 
 
 def measure(
@@ -136,13 +143,15 @@ def measure(
         planned = sum(workload.seconds for workload in workloads) + contests
         progress(f"planned: {planned:.0f} s, of {mode.bound_seconds:.0f} s at most")
         nodes = max(NODE_COUNTS) if "f" in letters else NODES
-        ports = free_ports(nodes + NODES)
-        fleet = Fleet(ports[:nodes], folder)
+        ports = free_ports(nodes + 2 * NODES)
+        secured = ports[-NODES:] if TLS in contenders else []
+        fleet = Fleet(ports[:nodes], folder, [Tls(port, certificate(build)) for port in secured])
         stack.callback(fleet.close)
         fleet.ensure(NODES)
         proxy = None
         if {"c", "d", "g", "h", "i"} & set(letters):
-            proxy = Proxy(build / "tools" / "proxy" / "redlock-proxy", ports[nodes:], ports[:NODES], logs / "proxy.log")
+            program = build / "tools" / "proxy" / "redlock-proxy"
+            proxy = Proxy(program, ports[nodes:-NODES], ports[:NODES], logs / "proxy.log")
             stack.callback(proxy.close)
         end = began + mode.bound_seconds
         Runner(fleet, proxy, contenders, results, end - contests - time.monotonic()).run(workloads)
@@ -175,6 +184,8 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     began = time.monotonic()
     contenders, results.absent = introduce(programs, logs)
     try:
+        if TLS in contenders:
+            make_certificate(certificate(build))
         if ASYNC not in contenders:
             raise ServerError(f"{ASYNC} {results.absent[ASYNC]}")
         measure(mode, build, contenders, {program.name: program for program in programs}, letters, logs, results)

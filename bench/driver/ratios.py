@@ -33,6 +33,7 @@ from .schedule import (
     OWN,
     ROUND_TRIPS_MS,
     THREADS,
+    TLS,
     WITH_TOKENS,
     WITHOUT_TOKENS,
     healthy_point,
@@ -80,6 +81,8 @@ PROMISED = frozenset(
         "blocking_cycles_ratio_16",
         "fenced_p50_ratio",
         "fenced_fast_share",
+        "tls_acquire_ratio",
+        "tls_cpu_256_ratio",
     }
 )
 
@@ -293,8 +296,22 @@ def _fencing(results: Results) -> list[Ratio]:
     return made + [Ratio("fenced_not_rising", sum(known) if known else None, _why(results, "i", "wait", HANDOVER))]
 
 
+def _tls(results: Results) -> list[Ratio]:
+    """TLS ÷ plain, of the same program."""
+    made = []
+    for name, letter, point, key in (
+        ("tls_acquire_ratio", "a", "1", "acquire_p50_us"),
+        ("tls_release_ratio", "a", "1", "release_p50_us"),
+        ("tls_cpu_256_ratio", "b", "256", "cpu_us_each"),
+        ("tls_cycles_256_ratio", "b", "256", "cycles_per_s"),
+    ):
+        ratio = results.ratio(letter, point, TLS, key, (point, ASYNC))
+        made.append(_spread(name, ratio, _why(results, letter, point, ASYNC, TLS)))
+    return made
+
+
 def make(results: Results) -> list[Ratio]:
-    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking, _fencing)
+    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking, _fencing, _tls)
     made = [ratio for part in parts for ratio in part(results)]
     return [ratio for ratio in made if ratio.value is not None or ratio.name in PROMISED]
 

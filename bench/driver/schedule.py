@@ -10,11 +10,14 @@ HIREDIS = "hiredis_libev"
 ASYNC = "redlock_async"
 BLOCKING = "redlock_blocking"
 POLLING = "redlock_polling"  # redlock_async whose clients do not queue; only in (d)
+TLS = "redlock_tls"  # redlock_async over TLS; only in (a) and (b)
 OURS = (ASYNC, BLOCKING)
 FAULTY = (FLOOR, *OURS)  # who meet every fault, each time right after healthy nodes
 CORE = (FLOOR, HIREDIS, ASYNC, BLOCKING)
+# Who take turns in (a): TLS right after what it is compared with.
+ALONE = (FLOOR, HIREDIS, ASYNC, TLS, BLOCKING)
 HANDOVER = "redlock_handover"
-OWN = (*CORE, HANDOVER, POLLING)  # all that are no peers
+OWN = (*CORE, HANDOVER, POLLING, TLS)  # all that are no peers
 
 NODES = 5
 CONCURRENCIES = (16, 64, 256, 1024, 4096)
@@ -252,14 +255,14 @@ class Planner:
 
     def _a(self, number: int, size: Size) -> tuple[Stage, ...]:
         return (
-            Stage(tuple(self._cycles(name, "1", 1, ms, samples=True) for name, ms in self._turn(CORE, number, size))),
+            Stage(tuple(self._cycles(name, "1", 1, ms, samples=True) for name, ms in self._turn(ALONE, number, size))),
         )
 
     def _b(self, number: int, size: Size) -> tuple[Stage, ...]:
         steps: list[Step] = []
         for workers in CONCURRENCIES:
-            for name, ms in self._turn((FLOOR, HIREDIS, ASYNC), number, size):
-                if name in CORE or workers in self.mode.peer_concurrencies:
+            for name, ms in self._turn((FLOOR, HIREDIS, ASYNC, TLS), number, size):
+                if name in OWN or workers in self.mode.peer_concurrencies:
                     steps.append(self._cycles(name, str(workers), workers, ms))
         for threads in self.mode.threads:
             # The floor beside it, with as many outstanding as there are threads.

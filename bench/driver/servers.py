@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import processes
@@ -57,12 +59,33 @@ def command(port: int, words: list[str]) -> bytes:
     return answer.split(b"\r\n", 1)[0]
 
 
+def make_certificate(path: Path) -> None:
+    """A certificate for the nodes, which is its own authority, and its key: both in one file."""
+    subject = ["-subj", "/CN=redlock-bench", "-addext", f"subjectAltName=IP:{HOST}", "-days", "2"]
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made = subprocess.run(
+        ["openssl", "req", "-x509", *key, *subject, "-keyout", path, "-out", path], capture_output=True, text=True
+    )
+    if made.returncode != 0:
+        raise ServerError(f"openssl made no certificate: {made.stderr.strip()}")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """What a node needs to speak TLS on a second port."""
+
+    port: int
+    certificate: Path
+
+
 class Server:
     """One redis-server without persistence, on a port that it keeps over restarts."""
 
-    def __init__(self, port: int, folder: Path) -> None:
+    def __init__(self, port: int, folder: Path, tls: Tls | None = None) -> None:
         self.port = port
         self.address = f"{HOST}:{port}"
+        self.tls_address = f"{HOST}:{tls.port}" if tls else ""
+        self._tls = tls
         self.stopped = False
         self._folder = folder
         self._log = folder / f"redis-{port}.log"
@@ -73,6 +96,10 @@ class Server:
         arguments = [
             "--port", str(self.port), "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(self._folder)
         ]
+        if self._tls:
+            file = str(self._tls.certificate)
+            arguments += ["--tls-port", str(self._tls.port), "--tls-auth-clients", "no"]
+            arguments += ["--tls-cert-file", file, "--tls-key-file", file]
         self._process = processes.start(["redis-server", *arguments], log=self._log)
         deadline = time.monotonic() + READY_SECONDS
         while True:
@@ -117,8 +144,10 @@ class Server:
 class Fleet:
     """The nodes of the benchmark; as many as were asked for at most so far."""
 
-    def __init__(self, ports: list[int], folder: Path) -> None:
-        self.servers = [Server(port, folder) for port in ports]
+    def __init__(self, ports: list[int], folder: Path, tls: Sequence[Tls] = ()) -> None:
+        """The first nodes speak TLS, too: as many as there is `tls`."""
+        secured = [*tls, *[None] * (len(ports) - len(tls))]
+        self.servers = [Server(port, folder, own) for port, own in zip(ports, secured, strict=True)]
 
     def ensure(self, count: int) -> None:
         """The first count nodes run and answer, none of them from before a fault; the others do not run."""

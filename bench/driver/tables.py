@@ -22,6 +22,7 @@ from .schedule import (
     HEALTHY,
     NODE_COUNT_WORKERS,
     OURS,
+    TLS,
     TOOL,
     WITH_TOKENS,
     WITHOUT_TOKENS,
@@ -62,7 +63,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, words: bool = F
 
 def label(name: str) -> str:
     """Ours stand out."""
-    return f"**{name}**" if name in OURS else name
+    return f"**{name}**" if name in (*OURS, TLS) else name
 
 
 def gap(results: Results, letter: str, point: str, name: str) -> str:
@@ -147,6 +148,12 @@ def throughput(results: Results) -> list[str]:
     rows = [
         [f"{what}, ours to the floor", *ratio_row(results, "b", ASYNC, key, to_floor)]
         for what, key in (("cycles a second", "cycles_per_s"), ("processor time a cycle", "cpu_us_each"))
+    ]
+    to_plain = [(point, (point, ASYNC)) for _, point in points]
+    rows += [
+        [f"{what}, TLS to plain", *ratio_row(results, "b", TLS, key, to_plain)]
+        for what, key in (("cycles a second", "cycles_per_s"), ("processor time a cycle", "cpu_us_each"))
+        if TLS in results.contenders("b")
     ]
     return [
         "Cycles (acquire and release) a second, by cycles outstanding:",

@@ -11,7 +11,7 @@ from typing import cast
 from . import processes
 from .contenders import Contender, ContenderError, Program
 from .results import Results
-from .schedule import ASYNC, BLOCKING, CORE, FLOOR, HIREDIS, QUICK, Planner, Stage, Step, Workload
+from .schedule import ASYNC, BLOCKING, CORE, FLOOR, HIREDIS, QUICK, TLS, Planner, Stage, Step, Workload
 from .servers import Fleet, Proxy
 from .workloads import Runner
 
@@ -22,6 +22,7 @@ class FakeServer:
     def __init__(self, number: int) -> None:
         self.port = number
         self.address = f"127.0.0.1:{number}"
+        self.tls_address = f"127.0.0.1:{number + 100}"
         self.state = "runs"
 
     def kill(self) -> None:
@@ -162,7 +163,7 @@ class Running(WithContenders):
     def test_the_whole_quick_schedule(self) -> None:
         contenders = {
             name: self.contender(name, latency)
-            for name, latency in zip((*CORE, "peer"), (100, 110, 105, 150, 900), strict=True)
+            for name, latency in zip((*CORE, TLS, "peer"), (100, 110, 105, 150, 140, 900), strict=True)
         }
         planned = Planner(QUICK, ["peer"]).workloads(["a", "b", "c", "e", "f", "g", "h"])
         results, fleet, proxy = self.run_workloads(contenders, planned)
@@ -173,7 +174,7 @@ class Running(WithContenders):
         self.assertIn("drrrr", fleet.seen)
         self.assertTrue(any(seen.count("h") == 2 for seen in fleet.seen))
         self.assertEqual(proxy.round_trips_us, [0] * 5)
-        for name in (FLOOR, HIREDIS, ASYNC, BLOCKING, "peer"):
+        for name in (FLOOR, HIREDIS, ASYNC, BLOCKING, TLS, "peer"):
             self.assertEqual(contenders[name].starts, 1)
 
     def workload(self, *names: str, rounds: int = 2, peer_bound_seconds: float = 20.0) -> Workload:

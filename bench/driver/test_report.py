@@ -5,7 +5,7 @@ from . import contest, gnuplot, plots, ratios, report, stats, tables
 from .contenders import About
 from .peers import Peer
 from .results import OVER, Record, Results, figures_of
-from .schedule import ASYNC, FLOOR, FULL, LETTERS, TOOL, Planner, Step
+from .schedule import ASYNC, FLOOR, FULL, LETTERS, TLS, TOOL, Planner, Step
 
 
 def results(*, peers: dict[str, float] | None = None) -> Results:
@@ -78,6 +78,21 @@ class Ratios(unittest.TestCase):
         # The same processor time for half the cycles.
         self.assertEqual(found["peer_best_cpu_ratio"].value, 2.0)
         self.assertEqual(found["peer_best_cpu_name"].value, "fast")
+
+    def test_tls_is_compared_with_the_same_without(self) -> None:
+        made = of_whole_plan()
+        found = by_name(made)
+        self.assertEqual((found["tls_acquire_ratio"].value, found["tls_cpu_256_ratio"].value), (1.0, 1.0))
+        step = Step(TLS, "256", "cycles 256 1000 0", 1000, 2.0)
+        made = results()
+        for number in (0, 1):
+            answer = {"cycles": 300.0, "failed": 0, "seconds": 1.0}
+            made.add(Record("b", "256", TLS, number, step.command, figures_of(step, answer, 0.5, 1.0)), answer)
+        # As much processor time as 900 cycles took, and as 90 took in the slow round.
+        self.assertAlmostEqual(by_name(made)["tls_cpu_256_ratio"].low or 0, 0.3)
+        self.assertAlmostEqual(by_name(made)["tls_cpu_256_ratio"].high or 0, 3.0)
+        self.assertIsNone(by_name(made)["tls_acquire_ratio"].value)
+        self.assertIn("TLS to plain", "\n".join(tables.throughput(made)))
 
     def test_one_round_of_a_peer_is_compared_with_that_round_of_ours(self) -> None:
         made = results()

@@ -1,8 +1,10 @@
 # The schedule: contenders take turns, faults rotate, and the plan of each mode keeps its bound.
+import itertools
 import unittest
 
 from . import contest
 from .schedule import (
+    ALONE,
     ASYNC,
     CORE,
     FAR,
@@ -17,6 +19,7 @@ from .schedule import (
     OURS,
     QUICK,
     SLOW_US,
+    TLS,
     TOOL,
     Planner,
     Workload,
@@ -66,8 +69,8 @@ class Turns(unittest.TestCase):
     def test_each_round_has_everybody_once_in_the_same_order(self) -> None:
         made = workload("a")
         for stages in made.rounds[-FULL.sizes["a"].peer_rounds :]:
-            self.assertEqual([step.contender for step in stages[0].steps], [*CORE, *EIGHT])
-        self.assertEqual([step.contender for step in made.rounds[0][0].steps], list(CORE))
+            self.assertEqual([step.contender for step in stages[0].steps], [*ALONE, *EIGHT])
+        self.assertEqual([step.contender for step in made.rounds[0][0].steps], list(ALONE))
 
     def test_at_each_concurrency_ours_is_next_to_the_floor(self) -> None:
         steps = workload("b").rounds[0][0].steps
@@ -75,6 +78,14 @@ class Turns(unittest.TestCase):
             if step.contender == ASYNC:
                 near = steps[max(position - 2, 0) : position]
                 self.assertIn((FLOOR, step.point), [(one.contender, one.point) for one in near])
+
+    def test_tls_comes_right_after_the_same_without(self) -> None:
+        for letter in ("a", "b"):
+            steps = workload(letter).rounds[0][0].steps
+            for before, step in itertools.pairwise(steps):
+                if step.contender == TLS:
+                    self.assertEqual((before.contender, before.point), (ASYNC, step.point))
+        self.assertEqual({step.contender for step in workload("g").rounds[0][0].steps} & {TLS}, set())
 
 
 class Faults(unittest.TestCase):

@@ -2,6 +2,7 @@
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from .servers import HOST, Fleet, command, free_ports
+from .servers import HOST, Fleet, Tls, command, free_ports, make_certificate
 
 
 def answers(port: int) -> bool:
@@ -59,6 +60,21 @@ class Nodes(unittest.TestCase):
         self.assertEqual(command(self.fleet.servers[0].port, ["DBSIZE"]), b":0")
         self.fleet.ensure(1)
         self.assertFalse(answers(self.fleet.servers[1].port))
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not here")
+    def test_the_first_nodes_speak_tls_too(self) -> None:
+        ports, folder = free_ports(3), Path(self.enterContext(tempfile.TemporaryDirectory()))
+        certificate = folder / "tls.pem"
+        make_certificate(certificate)
+        fleet = Fleet(ports[:2], folder, [Tls(ports[2], certificate)])
+        self.addCleanup(fleet.close)
+        fleet.ensure(2)
+        self.assertEqual([server.tls_address for server in fleet.servers], [f"{HOST}:{ports[2]}", ""])
+        context = ssl.create_default_context(cafile=str(certificate))
+        with socket.create_connection((HOST, ports[2]), 5) as link:
+            with context.wrap_socket(link, server_hostname=HOST) as secured:
+                secured.sendall(b"PING\r\n")
+                self.assertEqual(secured.recv(7), b"+PONG\r\n")
 
 
 class Ends(unittest.TestCase):
