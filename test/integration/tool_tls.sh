@@ -79,6 +79,11 @@ bad 'no node uses it' --cacert "$work/ca.crt" -n "$nodes" status
 bad '.*--cert needs --key' --tls --cert "$work/node1.crt" -n "$nodes" status
 bad '.*--key needs --cert' --tls --key "$work/node1.key" -n "$nodes" status
 bad 'No such file' --tls --cacert "$work/none" -n "$nodes" status
+# A key under a passphrase is refused. Nobody asks for it at the terminal, as OpenSSL would.
+expect 0 openssl pkey -in "$work/node1.key" -aes256 -passout pass:geheim -out "$work/locked.key"
+expect 64 "${TOOL_TERMINAL:?}" 'is encrypted' '' -- \
+    "$t" "${ca[@]}" --cert "$work/node1.crt" --key "$work/locked.key" -n "$nodes" status
+never_says "$out" 'pass phrase'
 expect 64 env REDLOCK_TLS=maybe "$t" -n "$nodes" status
 says "$err" "REDLOCK_TLS 'maybe': it must be 1 or 0"
 expect 69 env REDLOCK_TLS=0 REDLOCK_CACERT= "$t" -n "$nodes" run door -- true
