@@ -11,7 +11,8 @@ enum redlock_operation {
     REDLOCK_OP_FENCE, /* write a fencing token back */
     REDLOCK_OP_HEAL,  /* set the key again where it is missing; never counted */
     REDLOCK_OP_TIME,  /* read the node's clock */
-    REDLOCK_OP_WAIT   /* take the lock, or a place in its queue */
+    REDLOCK_OP_WAIT,  /* take the lock, or a place in its queue */
+    REDLOCK_OP_LIST   /* look for locks among some of the keys */
 };
 
 /* To whom a RELEASE gives the lock, as the script has it. */

@@ -12,6 +12,7 @@
 #include "group/guards.h"
 #include "group/handover.h"
 #include "group/lease.h"
+#include "group/listing.h"
 #include "group/observer.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
@@ -101,6 +102,7 @@ void redlock_group_delete(struct redlock_group *group) {
     while (group->queries.first) {
         redlock_query_free(group, (struct redlock_query *)group->queries.first);
     }
+    redlock_listings_free(group);
     redlock_observers_free(group);
     redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
@@ -119,6 +121,8 @@ __attribute__((noinline)) static void run_errands(struct redlock_group *group) {
         struct redlock_errand *next = errand->next_callback;
         if (errand->owner.kind == REDLOCK_OWNER_OBSERVER) {
             redlock_observer_run_callback((struct redlock_observer *)errand);
+        } else if (errand->owner.kind == REDLOCK_OWNER_LISTING) {
+            redlock_listing_run_callbacks((struct redlock_listing *)errand);
         } else {
             redlock_query_run_callback(group, (struct redlock_query *)errand);
         }
@@ -170,6 +174,9 @@ static void take_other_answer(struct redlock_group *group, struct redlock_owner 
     case REDLOCK_OWNER_OBSERVER:
         redlock_observer_answer((struct redlock_observer *)owner, node, answer);
         break;
+    case REDLOCK_OWNER_LISTING:
+        redlock_listing_answer((struct redlock_listing *)owner, node, answer);
+        break;
     case REDLOCK_OWNER_LEASE:
     case REDLOCK_OWNER_CONNECT:
     case REDLOCK_OWNER_ALARM:
@@ -220,6 +227,9 @@ static void due(struct redlock_group *group, struct redlock_owner *owner, int64_
         break;
     case REDLOCK_OWNER_OBSERVER:
         redlock_observer_due((struct redlock_observer *)owner, now_ns);
+        break;
+    case REDLOCK_OWNER_LISTING:
+        assert(false && "a listing ends with the answers");
         break;
     }
 }
@@ -319,6 +329,7 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
         next = owner->next;
         redlock_query_close(group, (struct redlock_query *)owner);
     }
+    redlock_listings_close(group);
     redlock_observers_close(group);
     redlock_group_rearm(group);
 }

@@ -3,6 +3,7 @@
 #define REDLOCK_GROUP_GROUP_H
 
 #include "core/guard.h"
+#include "group/listing.h"
 #include "group/observer.h"
 #include "group/owner.h"
 #include "group/query.h"

@@ -36,6 +36,8 @@ const char *redlock_journal_operation(enum redlock_operation operation) {
         return "time";
     case REDLOCK_OP_WAIT:
         return "wait";
+    case REDLOCK_OP_LIST:
+        return "list";
     case REDLOCK_OP_NONE:
         break;
     }

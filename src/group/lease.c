@@ -190,6 +190,7 @@ static redlock_nodes send_round(struct redlock_lease *lease, const struct redloc
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
+    case REDLOCK_OP_LIST:
     case REDLOCK_OP_NONE:
         assert(false && "a lease does not send this");
     }

@@ -26,7 +26,8 @@ enum redlock_owner_kind {
     REDLOCK_OWNER_CONNECT,
     REDLOCK_OWNER_GUARDS,
     REDLOCK_OWNER_ALARM,
-    REDLOCK_OWNER_OBSERVER
+    REDLOCK_OWNER_OBSERVER,
+    REDLOCK_OWNER_LISTING
 };
 
 struct redlock_owner {
@@ -76,7 +77,7 @@ struct redlock_group {
     struct redlock_line line;
     struct redlock_schedule schedule;
     struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
-    struct redlock_owner_list observers;
+    struct redlock_owner_list observers, listings;
     struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_owner *owed_next;

@@ -550,6 +550,11 @@ int redlock_inspect(redlock_manager *manager, const char *resource, redlock_call
     return manager != NULL ? redlock_group_inspect(manager->group, resource, cb, data) : REDLOCK_ERR_INVALID;
 }
 
+int redlock_list(redlock_manager *manager, const redlock_list_options *options, redlock_list_callback each,
+                 redlock_callback done, void *data) {
+    return manager != NULL ? redlock_group_list(manager->group, options, each, done, data) : REDLOCK_ERR_INVALID;
+}
+
 int redlock_observe(redlock_manager *manager, const char *resource, redlock_leader_callback cb, void *data,
                     redlock_observer **observer) {
     return manager != NULL ? redlock_group_observe(manager->group, resource, cb, data, observer) : REDLOCK_ERR_INVALID;

@@ -12,7 +12,8 @@ enum redlock_result_of {
     REDLOCK_RESULT_EXTEND,
     REDLOCK_RESULT_RELEASE,
     REDLOCK_RESULT_INSPECT,
-    REDLOCK_RESULT_CONNECT
+    REDLOCK_RESULT_CONNECT,
+    REDLOCK_RESULT_LIST
 };
 
 /* How a lease was lost. */

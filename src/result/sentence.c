@@ -48,6 +48,8 @@ static const char *done_what(enum redlock_result_of of) {
         return "inspected";
     case REDLOCK_RESULT_CONNECT:
         return "connected";
+    case REDLOCK_RESULT_LIST:
+        return "listed the locks";
     }
     return "";
 }
@@ -64,13 +66,15 @@ static const char *failed_what(enum redlock_result_of of) {
         return "cannot inspect";
     case REDLOCK_RESULT_CONNECT:
         return "cannot connect";
+    case REDLOCK_RESULT_LIST:
+        return "cannot list the locks";
     }
     return "";
 }
 
 static void add_subject(struct sentence *sentence, const redlock_result *result) {
     char resource[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
-    if (result->of != REDLOCK_RESULT_CONNECT) {
+    if (result->of != REDLOCK_RESULT_CONNECT && result->of != REDLOCK_RESULT_LIST) {
         redlock_text_printable(result->resource, resource, sizeof resource);
         add(sentence, " '%s'", resource);
     }
@@ -82,6 +86,8 @@ static const char *granted_word(enum redlock_result_of of) {
         return "hold it";
     case REDLOCK_RESULT_CONNECT:
         return "are ready";
+    case REDLOCK_RESULT_LIST:
+        return "named their locks";
     case REDLOCK_RESULT_ACQUIRE:
         return "granted it";
     case REDLOCK_RESULT_EXTEND:

@@ -2,6 +2,8 @@
 #include "wire/format.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/fence.h"
@@ -132,6 +134,25 @@ char *redlock_format_release(char *at, const struct redlock_message *message) {
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {
     return format_wait_suffix(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), message);
+}
+
+char *redlock_format_list(char *at, const struct redlock_message *message) {
+    static const char eval[] = "*9\r\n$4\r\nEVAL\r\n", no_keys[] = "$1\r\n0\r\n", count[] = "$3\r\n250\r\n";
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_LIST];
+    const struct redlock_page *page = message->page;
+    const size_t pattern_size = strlen(page->pattern);
+    char cursor[24];
+    const int cursor_size = snprintf(cursor, sizeof cursor, "%" PRIu64, page->cursor);
+    assert(script->source_size <= SCRIPT_SIZE_MAX && pattern_size <= REDLOCK_PATTERN_SIZE_MAX);
+    at = literal(at, eval, sizeof eval - 1);
+    at = redlock_resp_bulk(at, script->source, script->source_size);
+    at = literal(at, no_keys, sizeof no_keys - 1);
+    at = redlock_resp_bulk(at, cursor, (size_t)cursor_size);
+    at = redlock_resp_bulk(at, page->pattern, pattern_size);
+    at = literal(at, count, sizeof count - 1);
+    at = format_wait_suffix(at, message);
+    at = redlock_resp_bulk(at, message->fence_keys->suffix, message->fence_keys->suffix_size);
+    return redlock_resp_integer(at, page->others);
 }
 
 char *redlock_format_fence(char *at, const struct redlock_message *message) {

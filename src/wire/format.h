@@ -16,5 +16,7 @@ char *redlock_format_release(char *at, const struct redlock_message *message);
 char *redlock_format_inspect(char *at, const struct redlock_message *message);
 char *redlock_format_fence(char *at, const struct redlock_message *message);
 char *redlock_format_wait(char *at, const struct redlock_message *message);
+/* By source only: people list locks now and then, so no connection loads this script. */
+char *redlock_format_list(char *at, const struct redlock_message *message);
 
 #endif

@@ -17,6 +17,9 @@
 #define REDLOCK_WAIT_SUFFIX_SIZE_MAX  62
 #define REDLOCK_CHANNEL_SIZE_MAX      64
 
+/* The longest pattern of keys: a prefix with an escape before each byte, and as much again. */
+#define REDLOCK_PATTERN_SIZE_MAX (3 * REDLOCK_RESOURCE_SIZE_MAX)
+
 /* Room for the bytes of any message: the longest script, token, and keys. */
 #define REDLOCK_WIRE_SIZE_MAX 6144
 
@@ -39,24 +42,34 @@ struct redlock_place {
     bool takes;          /* also take the lock if it is free, and serve the queue */
 };
 
+/* Which keys a LIST looks at. */
+struct redlock_page {
+    uint64_t cursor;     /* of SCAN; 0 at first */
+    const char *pattern; /* of the keys, prefix included; terminated */
+    bool others;         /* also strings with a ttl that are no tokens of ours */
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
     bool by_source;                      /* EVAL, after NOSCRIPT to an EVALSHA (R11) */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
-    const struct redlock_target *target; /* all but TIME */
-    const char *token;                   /* all but INSPECT and TIME */
+    const struct redlock_target *target; /* all but LIST and TIME */
+    const char *token;                   /* all but INSPECT, LIST and TIME */
     size_t token_size;
     int64_t ttl_ms;                              /* ACQUIRE, EXTEND, HEAL */
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
-    const struct redlock_fence_keys *fence_keys; /* FENCE; ACQUIRE with a fence */
-    const char *wait_suffix;                     /* WAIT, RELEASE, INSPECT: not NULL; terminated */
-    const struct redlock_place *place;           /* WAIT; `round` is its serial */
-    enum redlock_handing handing;                /* RELEASE */
-    int64_t now_ns;                              /* when it is sent; at or before now */
-    void *owner;                                 /* returned with each answer */
-    uint32_t round;                              /* returned with each answer */
+    const struct redlock_fence_keys *fence_keys; /* FENCE, LIST; ACQUIRE with a fence */
+    const char *wait_suffix;                     /* WAIT, RELEASE, INSPECT, LIST: terminated */
+    union {
+        const struct redlock_place *place; /* WAIT; `round` is its serial */
+        const struct redlock_page *page;   /* LIST */
+    };
+    enum redlock_handing handing; /* RELEASE */
+    int64_t now_ns;               /* when it is sent; at or before now */
+    void *owner;                  /* returned with each answer */
+    uint32_t round;               /* returned with each answer */
 };
 
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
@@ -75,13 +88,16 @@ struct redlock_answer {
     struct redlock_clock_sample clock;
     uint32_t rank; /* WAIT, DENIED: waiters before this one */
     /* INSPECT, GRANTED, and WAIT, DENIED: the value at the key, not terminated, valid during the
-     * call; WAIT: NULL if the lock is free. Otherwise unset. */
+     * call; WAIT: NULL if the lock is free. LIST, GRANTED: the entries, for redlock_page_next().
+     * Otherwise unset. */
     const char *holder;
     size_t holder_size;
     int64_t holder_ttl_ms; /* PTTL */
     /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock;
      * -1 for what it cannot tell. */
     int64_t waiters, waited_ms;
+    /* LIST, GRANTED: where the next page begins, 0 after the last; keys that could not be read. */
+    uint64_t cursor, unread;
 };
 
 /* Who has the lock on a node now: published by WAIT and RELEASE of an announced target. The bytes

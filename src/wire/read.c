@@ -8,6 +8,7 @@
 #include "core/fence.h"
 #include "wire/cause.h"
 #include "wire/error.h"
+#include "wire/page.h"
 
 /* The latest time to accept from a node: in the year 2255. It still fits into nanoseconds. */
 #define SECONDS_MAX 9000000000
@@ -209,6 +210,24 @@ void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock
     }
     answer_told(&told, answer);
     answer_compared(told.number, answer);
+}
+
+/* {cursor, entries, keys that could not be read}. */
+void redlock_read_list(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *element = reply->elements;
+    uint64_t cursor;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 ||
+        element[0].type != REDLOCK_REPLY_STRING || !redlock_page_cursor(element[0].bytes, element[0].size, &cursor) ||
+        element[1].type != REDLOCK_REPLY_STRING || !redlock_page_is_whole(element[1].bytes, element[1].size) ||
+        element[2].type != REDLOCK_REPLY_INTEGER || element[2].integer < 0) {
+        redlock_read_unexpected(reply, answer);
+        return;
+    }
+    answer->vote = REDLOCK_VOTE_GRANTED;
+    answer->holder = element[1].bytes;
+    answer->holder_size = element[1].size;
+    answer->cursor = cursor;
+    answer->unread = (uint64_t)element[2].integer;
 }
 
 static int64_t bounded_ttl_ms(int64_t ttl_ms) {

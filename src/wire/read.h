@@ -17,6 +17,7 @@ void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock
 void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_list(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer *answer);
 
 /* A reply that this request cannot have. Nobody knows what the node did (R20). */

@@ -14,6 +14,9 @@ enum redlock_script_id {
     REDLOCK_SCRIPT_COUNT
 };
 
+/* Scripts that are only sent by source; no connection loads them. */
+enum redlock_rare_script_id { REDLOCK_RARE_SCRIPT_LIST, REDLOCK_RARE_SCRIPT_COUNT };
+
 #define REDLOCK_SHA1_SIZE 40
 
 struct redlock_script {
@@ -23,6 +26,7 @@ struct redlock_script {
 };
 
 extern const struct redlock_script redlock_scripts[REDLOCK_SCRIPT_COUNT];
+extern const struct redlock_script redlock_rare_scripts[REDLOCK_RARE_SCRIPT_COUNT];
 
 const struct redlock_script *redlock_script_get(enum redlock_script_id id);
 

@@ -23,7 +23,8 @@
     ROW(FENCE, FENCE, fence, fence)                                                                                    \
     ROW(HEAL, HEAL, set, heal)                                                                                         \
     ROW(TIME, TIME, time, time)                                                                                        \
-    ROW(WAIT, WAIT, wait, wait)
+    ROW(WAIT, WAIT, wait, wait)                                                                                        \
+    ROW(LIST, LIST, list, list)
 
 /* kind_of() takes an operation's number for that of its plain kind; these two have other kinds. */
 #define SAME_NUMBER(kind, operation, format, read)                                                                     \

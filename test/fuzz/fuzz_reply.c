@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/holder.h"
+#include "wire/page.h"
 #include "wire/push.h"
 #include "wire/reply.h"
 #include "wire/wire.h"
@@ -35,6 +36,19 @@ static void check_place(const struct redlock_reply *reply, int64_t number) {
     assert(is_digits(&reply->elements[4], 1, 10) && is_digits(&reply->elements[5], 1, 6));
 }
 
+/* The entries are the whole page, one behind the other. */
+static void check_page(const struct redlock_answer *answer) {
+    const char *at = answer->holder, *end = at + answer->holder_size;
+    struct redlock_page_entry entry;
+    while (at < end) {
+        assert(redlock_page_next(&at, end, &entry));
+        assert(entry.key_size >= 1 && entry.key_size <= REDLOCK_RESOURCE_SIZE_MAX);
+        assert(entry.token_size >= 1 && entry.token_size <= REDLOCK_TOKEN_SIZE_MAX);
+        assert(entry.token == entry.key + entry.key_size && entry.token + entry.token_size == at && at <= end);
+        assert(entry.ttl_ms >= -2 && entry.waiters >= -1);
+    }
+}
+
 static void check_granted(enum redlock_reply_kind kind, const struct redlock_reply *reply,
                           const struct redlock_answer *answer) {
     switch (kind) {
@@ -46,6 +60,10 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 4);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
+        break;
+    case REDLOCK_KIND_LIST:
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 3);
+        check_page(answer);
         break;
     case REDLOCK_KIND_TIME:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);

@@ -86,6 +86,12 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
             assert_string_equal(message->place->channel, fake->channel);
             sent->place = *message->place;
         }
+        if (message->operation == REDLOCK_OP_LIST) {
+            assert_true(strlen(message->page->pattern) < sizeof sent->pattern);
+            sent->cursor = message->page->cursor;
+            strcpy(sent->pattern, message->page->pattern);
+            sent->others = message->page->others;
+        }
         assert_true(message->token_size < sizeof sent->token);
         if (message->target != NULL) {
             assert_true(message->target->key_size < sizeof sent->key);

@@ -21,6 +21,9 @@ struct fake_sent {
     enum redlock_handing handing;
     bool announced;
     struct redlock_place place; /* of a WAIT */
+    uint64_t cursor;            /* of a LIST */
+    char pattern[64];           /* likewise */
+    bool others;                /* likewise */
     char key[64];
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
 };

@@ -8,8 +8,8 @@ endif()
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
   PkgConfig::CMOCKA Threads::Threads)
 
-foreach(name text argument cause wire read push reply script address info handshake inflight outbox connection random
-  resolve loop poll)
+foreach(name text argument cause wire read page push reply script address info handshake inflight outbox connection
+  random resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})

@@ -64,6 +64,12 @@ static void each_sha1_is_that_of_its_source(void **state) {
         sha1(script->source, script->source_size, hex);
         assert_string_equal(hex, script->sha1);
     }
+    for (int i = 0; i < REDLOCK_RARE_SCRIPT_COUNT; i++) {
+        const struct redlock_script *script = &redlock_rare_scripts[i];
+        assert_int_equal(strlen(script->source), script->source_size);
+        sha1(script->source, script->source_size, hex);
+        assert_string_equal(hex, script->sha1);
+    }
 }
 
 int main(void) {

@@ -161,7 +161,8 @@ static void the_kind_is_the_messages_form(void **state) {
         [SET] = REDLOCK_OP_ACQUIRE,     [FENCED] = REDLOCK_OP_ACQUIRE,  [TIMED] = REDLOCK_OP_ACQUIRE,
         [BOTH] = REDLOCK_OP_ACQUIRE,    [EXTEND] = REDLOCK_OP_EXTEND,   [EXTENDED] = REDLOCK_OP_EXTEND,
         [RELEASE] = REDLOCK_OP_RELEASE, [INSPECT] = REDLOCK_OP_INSPECT, [FENCING] = REDLOCK_OP_FENCE,
-        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL,       [WAITING] = REDLOCK_OP_WAIT};
+        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL,       [WAITING] = REDLOCK_OP_WAIT,
+        [LISTING] = REDLOCK_OP_LIST};
     const struct redlock_place place = {.channel = "c"};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)state;

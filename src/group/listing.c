@@ -1,0 +1,336 @@
+/* The request that finds all locks of the nodes, page after page from each. */
+#include "group/listing.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "core/validity.h"
+#include "result/result.h"
+#include "wire/page.h"
+
+/*
+ * A node of a listing; the last state is DECIDED:
+ *
+ * | state | event                               | what happens                     | next  |
+ * | ----- | ----------------------------------- | -------------------------------- | ----- |
+ * | ASKED | a page with locks                   | keep it until the callbacks run  | FULL  |
+ * | ASKED | a page without locks, not the last  | ask for the next                 | ASKED |
+ * | ASKED | the last page, without locks        | GRANTED                          |       |
+ * | ASKED | an error, no answer                 | that vote                        |       |
+ * | FULL  | the callbacks have run, not the last | ask for the next                | ASKED |
+ * | FULL  | the callbacks have run, the last    | GRANTED                          |       |
+ *
+ * So no node is asked faster than its locks are taken, and at most one page of each is in memory.
+ */
+struct listed_node {
+    struct redlock_text *error;
+    char *page; /* NULL unless FULL */
+    size_t page_size;
+    uint64_t cursor; /* where the next page begins */
+    uint64_t unread; /* keys that could not be read, on all pages */
+    int64_t latency_us;
+    redlock_vote_kind kind; /* PENDING until it is decided */
+};
+
+struct redlock_listing {
+    struct redlock_errand errand; /* its owner is the first member */
+    struct redlock_group *group;
+    redlock_list_callback each;
+    redlock_callback done;
+    void *data;
+    int64_t start_ns;
+    int code;
+    bool others;
+    bool decided;  /* the last callback will run, or has run */
+    bool in_queue; /* of the callbacks */
+    bool in_callback;
+    bool over; /* the last callback has run */
+    char *pattern;
+    struct listed_node nodes[]; /* one for each node; then the pattern */
+};
+
+void redlock_list_options_default(redlock_list_options *options) {
+    *options = (redlock_list_options){.size = sizeof *options};
+}
+
+/* The key prefix stands for itself. */
+static char *put_escaped(char *at, const char *prefix) {
+    for (; *prefix != '\0'; prefix++) {
+        if (strchr("*?[]^-\\", *prefix) != NULL) {
+            *at++ = '\\';
+        }
+        *at++ = *prefix;
+    }
+    return at;
+}
+
+static void make_pattern(const struct redlock_group *group, const char *match, char *pattern) {
+    char *at = put_escaped(pattern, group->key_prefix);
+    strcpy(at, match);
+}
+
+static struct redlock_listing *listing_new(struct redlock_group *group, const char *match) {
+    const size_t size = sizeof(struct redlock_listing) + group->node_count * sizeof(struct listed_node);
+    if (!redlock_schedule_reserve(&group->schedule)) {
+        return NULL;
+    }
+    struct redlock_listing *listing = calloc(1, size + 2 * group->key_prefix_size + strlen(match) + 1);
+    if (!listing) {
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    listing->group = group;
+    listing->pattern = (char *)(listing->nodes + group->node_count);
+    make_pattern(group, match, listing->pattern);
+    listing->start_ns = redlock_group_now_ns(group);
+    for (unsigned i = 0; i < group->node_count; i++) {
+        listing->nodes[i].latency_us = -1;
+    }
+    redlock_group_own(&group->listings, &listing->errand.owner, REDLOCK_OWNER_LISTING);
+    group->statistics.requests_pending++;
+    return listing;
+}
+
+static void listing_free(struct redlock_listing *listing) {
+    for (unsigned i = 0; i < listing->group->node_count; i++) {
+        redlock_text_drop(listing->nodes[i].error);
+        free(listing->nodes[i].page);
+    }
+    redlock_group_disown(listing->group, &listing->group->listings, &listing->errand.owner);
+    free(listing);
+}
+
+static void free_if_over(struct redlock_listing *listing) {
+    if (listing->over && listing->errand.owner.in_flight == 0) {
+        listing_free(listing);
+    }
+}
+
+static void queue_callbacks(struct redlock_listing *listing) {
+    if (!listing->in_queue && !listing->in_callback) {
+        listing->in_queue = true;
+        redlock_group_queue_errand(listing->group, &listing->errand);
+    }
+}
+
+static void decide(struct redlock_listing *listing, int code) {
+    if (!listing->decided) {
+        listing->decided = true;
+        listing->code = code;
+        queue_callbacks(listing);
+    }
+}
+
+static void decide_if_answered(struct redlock_listing *listing) {
+    unsigned pending = 0, granted = 0;
+    for (unsigned i = 0; i < listing->group->node_count; i++) {
+        pending += listing->nodes[i].kind == REDLOCK_VOTE_PENDING;
+        granted += listing->nodes[i].kind == REDLOCK_VOTE_GRANTED;
+    }
+    if (pending == 0) {
+        decide(listing, granted >= redlock_group_quorum(listing->group) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
+    }
+}
+
+static void vote(struct redlock_listing *listing, unsigned node, redlock_vote_kind kind, struct redlock_text *error) {
+    struct listed_node *listed = &listing->nodes[node];
+    listed->kind = kind;
+    listed->error = redlock_text_keep(error);
+    decide_if_answered(listing);
+}
+
+/* Asks the node for the page at its cursor. */
+static void ask(struct redlock_listing *listing, unsigned node) {
+    struct redlock_group *group = listing->group;
+    const struct redlock_page page = {
+        .cursor = listing->nodes[node].cursor, .pattern = listing->pattern, .others = listing->others};
+    struct redlock_message message = {.operation = REDLOCK_OP_LIST,
+                                      .by_source = true,
+                                      .fence_keys = &group->fence_keys,
+                                      .wait_suffix = group->wait_suffix,
+                                      .page = &page,
+                                      .now_ns = redlock_group_now_ns(group)};
+    if (redlock_group_send(group, &listing->errand.owner, REDLOCK_NODE(node), &message) == 0) {
+        vote(listing, node, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, node));
+    }
+}
+
+/* After a page: asks for the next, or the node is done. */
+static void go_on(struct redlock_listing *listing, unsigned node) {
+    const struct listed_node *listed = &listing->nodes[node];
+    struct redlock_text *remark = NULL;
+    if (listed->cursor != 0) {
+        ask(listing, node);
+        return;
+    }
+    if (listed->unread > 0) {
+        remark = redlock_text_new(REDLOCK_CAUSE_NOPERM, "it has %" PRIu64 " key%s that this user may not read",
+                                  listed->unread, listed->unread == 1 ? "" : "s");
+    }
+    vote(listing, node, REDLOCK_VOTE_GRANTED, remark);
+    redlock_text_drop(remark);
+}
+
+static void take_page(struct redlock_listing *listing, unsigned node, const struct redlock_answer *answer) {
+    static const struct redlock_text no_memory = {.string = "no memory for its answer", .cause = REDLOCK_CAUSE_OURS};
+    struct listed_node *listed = &listing->nodes[node];
+    assert(!listed->page);
+    listed->cursor = answer->cursor;
+    listed->unread += answer->unread;
+    if (answer->holder_size == 0) {
+        go_on(listing, node);
+        return;
+    }
+    listed->page = malloc(answer->holder_size);
+    if (!listed->page) {
+        vote(listing, node, REDLOCK_VOTE_FAILED, redlock_text_constant(&no_memory));
+        return;
+    }
+    memcpy(listed->page, answer->holder, answer->holder_size);
+    listed->page_size = answer->holder_size;
+    queue_callbacks(listing);
+}
+
+void redlock_listing_answer(struct redlock_listing *listing, unsigned node, const struct redlock_answer *answer) {
+    if (!listing->decided) {
+        listing->nodes[node].latency_us = (redlock_group_now_ns(listing->group) - listing->start_ns) / 1000;
+        if (answer->vote == REDLOCK_VOTE_GRANTED) {
+            take_page(listing, node, answer);
+        } else {
+            vote(listing, node, answer->vote, answer->text);
+        }
+    }
+    free_if_over(listing);
+}
+
+/* Returns whether the entry can be told: a C string, with the key prefix before it. */
+static bool copy_entry(const struct redlock_group *group, const struct redlock_page_entry *entry, char *resource,
+                       char *token) {
+    const size_t prefix_size = group->key_prefix_size;
+    if (entry->key_size <= prefix_size || memcmp(entry->key, group->key_prefix, prefix_size) != 0 ||
+        memchr(entry->key, '\0', entry->key_size) || memchr(entry->token, '\0', entry->token_size) ||
+        entry->ttl_ms < -1) {
+        return false;
+    }
+    memcpy(resource, entry->key + prefix_size, entry->key_size - prefix_size);
+    resource[entry->key_size - prefix_size] = '\0';
+    memcpy(token, entry->token, entry->token_size);
+    token[entry->token_size] = '\0';
+    return true;
+}
+
+/* Runs `each` for the page of the node. A callback may end the listing. */
+static void tell_page(struct redlock_listing *listing, unsigned node) {
+    struct listed_node *listed = &listing->nodes[node];
+    const char *at = listed->page, *end = at + listed->page_size;
+    char resource[REDLOCK_RESOURCE_SIZE_MAX + 1], token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    struct redlock_page_entry entry;
+    while (!listing->decided && redlock_page_next(&at, end, &entry)) {
+        const redlock_listed lock = {.size = sizeof lock,
+                                     .node = node,
+                                     .resource = resource,
+                                     .token = token,
+                                     .ttl_ms = entry.ttl_ms,
+                                     .waiters = entry.waiters};
+        if (copy_entry(listing->group, &entry, resource, token) && !listing->each(&lock, listing->data)) {
+            decide(listing, REDLOCK_ERR_CANCELLED);
+        }
+    }
+    free(listed->page);
+    listed->page = NULL;
+    if (!listing->decided) {
+        go_on(listing, node);
+    }
+}
+
+static void tell_result(struct redlock_listing *listing) {
+    struct redlock_group *group = listing->group;
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    const struct redlock_result result = {.code = listing->code,
+                                          .of = REDLOCK_RESULT_LIST,
+                                          .resource = "",
+                                          .attempts = 1,
+                                          .quorum = redlock_group_quorum(group),
+                                          .count = group->node_count,
+                                          .votes = votes};
+    for (unsigned i = 0; i < group->node_count; i++) {
+        const struct listed_node *listed = &listing->nodes[i];
+        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
+                                                .text = listed->error,
+                                                .holder = "",
+                                                .latency_us = listed->latency_us,
+                                                .holder_ttl_ms = -1,
+                                                .kind = listed->kind};
+    }
+    group->statistics.requests_pending--;
+    listing->done(&result, listing->data);
+}
+
+void redlock_listing_run_callbacks(struct redlock_listing *listing) {
+    listing->in_queue = false;
+    listing->in_callback = true;
+    for (unsigned i = 0; i < listing->group->node_count && !listing->decided; i++) {
+        if (listing->nodes[i].page) {
+            tell_page(listing, i);
+        }
+    }
+    if (listing->decided) {
+        tell_result(listing);
+        listing->over = true;
+    }
+    listing->in_callback = false;
+    free_if_over(listing);
+}
+
+static int check(struct redlock_group *group, const redlock_list_options *given, bool has_callbacks,
+                 redlock_list_options *known) {
+    struct redlock_failure failure = redlock_group_failure(group);
+    redlock_list_options_default(known);
+    int code = redlock_check_given(&failure, "each or done", has_callbacks);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_options(&failure, "redlock_list_options", known, sizeof *known, given);
+    }
+    if (code == REDLOCK_OK && known->match) {
+        code = redlock_check_size(&failure, "match", strnlen(known->match, REDLOCK_RESOURCE_SIZE_MAX + 1), 0,
+                                  REDLOCK_RESOURCE_SIZE_MAX, "");
+    }
+    code = redlock_group_refuse(group, code);
+    return code == REDLOCK_OK ? redlock_group_check_open(group) : code;
+}
+
+int redlock_group_list(struct redlock_group *group, const redlock_list_options *options, redlock_list_callback each,
+                       redlock_callback done, void *data) {
+    redlock_list_options known;
+    const int code = check(group, options, each && done, &known);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    struct redlock_listing *listing = listing_new(group, known.match ? known.match : "*");
+    if (!listing) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    listing->each = each;
+    listing->done = done;
+    listing->data = data;
+    listing->others = known.others;
+    for (unsigned i = 0; i < group->node_count; i++) {
+        ask(listing, i);
+    }
+    redlock_group_rearm(group);
+    return REDLOCK_OK;
+}
+
+void redlock_listings_close(struct redlock_group *group) {
+    for (struct redlock_owner *owner = group->listings.first; owner; owner = owner->next) {
+        decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
+    }
+}
+
+void redlock_listings_free(struct redlock_group *group) {
+    while (group->listings.first) {
+        listing_free((struct redlock_listing *)group->listings.first);
+    }
+}

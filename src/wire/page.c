@@ -1,0 +1,65 @@
+/* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. */
+#include "wire/page.h"
+
+#include <redlock/redlock.h>
+
+/* A time to live, or a count of waiters. JSON readers keep it exact (2^53 - 1). */
+#define NUMBER_MAX INT64_C(9007199254740991)
+
+/* Reads a number from `least` to `most`, and the space behind it. */
+static bool take_number(const char **at, const char *end, int64_t least, int64_t most, int64_t *number) {
+    const char *byte = *at;
+    const bool minus = byte < end && *byte == '-';
+    int64_t sum = 0;
+    byte += minus;
+    const char *first = byte;
+    for (; byte < end && *byte >= '0' && *byte <= '9' && sum <= NUMBER_MAX; byte++) {
+        sum = sum * 10 + (*byte - '0');
+    }
+    if (byte == first || byte == end || *byte != ' ') {
+        return false;
+    }
+    *at = byte + 1;
+    *number = minus ? -sum : sum;
+    return *number >= least && *number <= most;
+}
+
+bool redlock_page_next(const char **at, const char *end, struct redlock_page_entry *entry) {
+    int64_t key_size, token_size;
+    if (!take_number(at, end, 1, REDLOCK_RESOURCE_SIZE_MAX, &key_size) ||
+        !take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &token_size) ||
+        !take_number(at, end, -2, NUMBER_MAX, &entry->ttl_ms) ||
+        !take_number(at, end, -1, NUMBER_MAX, &entry->waiters) || end - *at < key_size + token_size) {
+        return false;
+    }
+    entry->key = *at;
+    entry->key_size = (size_t)key_size;
+    entry->token = *at + key_size;
+    entry->token_size = (size_t)token_size;
+    *at += key_size + token_size;
+    return true;
+}
+
+bool redlock_page_is_whole(const char *page, size_t size) {
+    const char *at = page, *end = page + size;
+    struct redlock_page_entry entry;
+    while (at < end) {
+        if (!redlock_page_next(&at, end, &entry)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool redlock_page_cursor(const char *digits, size_t size, uint64_t *cursor) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned digit = (unsigned)(digits[i] - '0');
+        if (digit > 9 || sum > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        sum = sum * 10 + digit;
+    }
+    *cursor = sum;
+    return size > 0 && size <= 20;
+}

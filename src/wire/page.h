@@ -1,0 +1,28 @@
+/* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. */
+#ifndef REDLOCK_WIRE_PAGE_H
+#define REDLOCK_WIRE_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Points into the page; not terminated. */
+struct redlock_page_entry {
+    const char *key; /* 1 to REDLOCK_RESOURCE_SIZE_MAX bytes */
+    size_t key_size;
+    const char *token; /* 1 to REDLOCK_TOKEN_SIZE_MAX bytes */
+    size_t token_size;
+    int64_t ttl_ms;  /* -1: none */
+    int64_t waiters; /* -1: not known */
+};
+
+/* Reads the entry at *at and moves on behind it. False if there is none, or no well-formed one. */
+bool redlock_page_next(const char **at, const char *end, struct redlock_page_entry *entry);
+
+/* Whether the page is entries and nothing else. */
+bool redlock_page_is_whole(const char *page, size_t size);
+
+/* Reads a cursor of SCAN: 1 to 20 digits that fit. */
+bool redlock_page_cursor(const char *digits, size_t size, uint64_t *cursor);
+
+#endif

@@ -1,0 +1,235 @@
+/* Listing all locks over a fake env: pages, callbacks, votes, ends. */
+#include <stdio.h>
+
+#include <redlock/list.h>
+
+#include "group_kit.h"
+
+#define TOKEN "00112233445566778899aabbccddeeff"
+
+struct listed {
+    unsigned count;
+    char text[512];   /* "node resource ttl waiters;" for each */
+    unsigned stop_at; /* this call says stop; 0: none */
+    bool closes;      /* the first call closes the group */
+    struct seen seen;
+};
+
+static unsigned drained;
+
+static bool each(const redlock_listed *lock, void *data) {
+    struct listed *listed = data;
+    const size_t used = strlen(listed->text);
+    assert_int_equal(listed->seen.count, 0); /* the result comes last */
+    assert_int_equal(lock->size, sizeof *lock);
+    assert_string_equal(lock->token, TOKEN);
+    (void)snprintf(listed->text + used, sizeof listed->text - used, "%zu %s %lld %lld;", lock->node, lock->resource,
+                   (long long)lock->ttl_ms, (long long)lock->waiters);
+    listed->count++;
+    if (listed->closes && listed->count == 1) {
+        redlock_group_drain(fake.group, count_drained, &drained);
+    }
+    return listed->count != listed->stop_at;
+}
+
+static void done(const redlock_result *result, void *data) {
+    see(result, &((struct listed *)data)->seen);
+}
+
+static void list(const redlock_list_options *options, struct listed *listed) {
+    assert_int_equal(redlock_group_list(fake.group, options, each, done, listed), REDLOCK_OK);
+    assert_int_equal(listed->count + listed->seen.count, 0); /* never inside the call (R14) */
+}
+
+/* The node answers with this page. */
+static void page(unsigned node, const char *entries, uint64_t cursor, uint64_t unread) {
+    fake_env_answer_as(&fake, node, REDLOCK_OP_LIST,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED,
+                                               .holder = entries,
+                                               .holder_size = strlen(entries),
+                                               .cursor = cursor,
+                                               .unread = unread});
+}
+
+static void pages_follow_each_other_until_the_cursor_is_0(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    redlock_list_options options;
+    redlock_list_options_default(&options);
+    options.match = "job*";
+    options.others = true;
+    list(&options, &listed);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_LIST), 5);
+    assert_string_equal(fake.sent[0].pattern, "locks:job*");
+    assert_true(fake.sent[0].others && fake.sent[0].by_source);
+    page(0, "9 32 600 1 locks:job" TOKEN "10 32 -1 -1 locks:jobs" TOKEN, 7, 0);
+    assert_string_equal(listed.text, "0 job 600 1;0 jobs -1 -1;");
+    assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 7);
+    page(0, "", 9, 2); /* an empty page is not the last */
+    assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 9);
+    page(0, "9 32 5 0 locks:job" TOKEN, 0, 1);
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
+    page(1, "", 0, 0);
+    page(2, "", 0, 0);
+    fake_env_answer(&fake, 3, REDLOCK_OP_LIST, REDLOCK_VOTE_FAILED);
+    assert_int_equal(listed.seen.count, 0);
+    page(4, "9 32 5 0 locks:job" TOKEN, 11, 0);
+    fake_env_answer(&fake, 4, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
+    fake_env_turn(&fake);
+    assert_int_equal(listed.count, 4);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_OK); /* three of five named all */
+    assert_int_equal(listed.seen.votes[0], REDLOCK_VOTE_GRANTED);
+    assert_string_equal(listed.seen.errors[0], "it has 3 keys that this user may not read");
+    assert_string_equal(listed.seen.errors[1], "");
+    assert_int_equal(listed.seen.votes[3], REDLOCK_VOTE_FAILED);
+    assert_int_equal(listed.seen.votes[4], REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(statistics().requests_pending, 0);
+}
+
+static void without_a_quorum_of_whole_lists_the_result_says_so(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    list(NULL, &listed);
+    assert_string_equal(fake.sent[0].pattern, "locks:*");
+    assert_false(fake.sent[0].others);
+    page(0, "", 0, 0);
+    page(1, "", 0, 0);
+    for (unsigned i = 2; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_LIST, REDLOCK_VOTE_FAILED);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_non_null(strstr(listed.seen.message, "cannot list the locks: "));
+}
+
+static void nodes_that_refuse_fail_at_once(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    fake.refusing = redlock_nodes_all(5);
+    list(NULL, &listed);
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    /* In the middle. */
+    fake.refusing = 0;
+    struct listed second = {0};
+    list(NULL, &second);
+    fake.refusing = REDLOCK_NODE(0);
+    page(0, "", 5, 0);
+    fake_env_turn(&fake);
+    for (unsigned i = 1; i < 5; i++) {
+        page(i, "", 0, 0);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(second.seen.code, REDLOCK_OK);
+    assert_int_equal(second.seen.votes[0], REDLOCK_VOTE_FAILED);
+}
+
+static void keys_that_are_no_names_are_left_out(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    list(NULL, &listed);
+    page(0, "6 32 5 0 locks:" TOKEN "5 32 5 0 other" TOKEN "9 32 -2 0 locks:old" TOKEN "7 32 5 0 locks:r" TOKEN, 0, 0);
+    assert_string_equal(listed.text, "0 r 5 0;");
+}
+
+static void a_callback_stops_it(void **state) {
+    (void)state;
+    struct listed listed = {.stop_at = 1};
+    list(NULL, &listed);
+    page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
+    assert_int_equal(listed.count, 1);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_CANCELLED);
+    for (unsigned i = 1; i < 5; i++) {
+        page(i, "7 32 5 0 locks:a" TOKEN, 3, 0); /* too late: told to nobody */
+    }
+    assert_int_equal(listed.count, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_LIST), 0);
+    assert_int_equal(statistics().requests_pending, 0);
+}
+
+static void a_close_ends_it(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    drained = 0;
+    list(NULL, &listed);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_CLOSED);
+    assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_CLOSED);
+    for (unsigned i = 0; i < 5; i++) {
+        page(i, "7 32 5 0 locks:a" TOKEN, 3, 0);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.count, 0);
+    assert_int_equal(drained, 1);
+}
+
+static void a_callback_may_close(void **state) {
+    (void)state;
+    struct listed listed = {.closes = true};
+    drained = 0;
+    list(NULL, &listed);
+    page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
+    fake_env_turn(&fake);
+    assert_int_equal(listed.count, 1);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_CLOSED);
+    for (unsigned i = 1; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(drained, 1);
+}
+
+static void arguments_are_checked(void **state) {
+    (void)state;
+    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    struct listed listed = {0};
+    redlock_list_options options;
+    redlock_list_options_default(&options);
+    assert_int_equal(options.size, sizeof options);
+    assert_int_equal(redlock_group_list(fake.group, NULL, NULL, done, &listed), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_list(fake.group, NULL, each, NULL, &listed), REDLOCK_ERR_INVALID);
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    options.match = longest;
+    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    options = (redlock_list_options){0};
+    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    options.size = sizeof options + 1;
+    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    assert_int_equal(fake.sent_count, 0);
+}
+
+static const struct group_setup starred = {.node_count = 3, .config = {.key_prefix = "a*[b]\\?-^:"}};
+
+static void the_prefix_means_itself(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    list(NULL, &listed);
+    assert_string_equal(fake.sent[0].pattern, "a\\*\\[b\\]\\\\\\?\\-\\^:*");
+    page(0, "11 32 5 0 a*[b]\\?-^:r" TOKEN, 0, 0);
+    assert_string_equal(listed.text, "0 r 5 0;");
+}
+
+int main(void) {
+#define TEST(name) group_test(name, five_nodes)
+    const struct CMUnitTest tests[] = {
+        TEST(pages_follow_each_other_until_the_cursor_is_0),
+        TEST(without_a_quorum_of_whole_lists_the_result_says_so),
+        TEST(nodes_that_refuse_fail_at_once),
+        TEST(keys_that_are_no_names_are_left_out),
+        TEST(a_callback_stops_it),
+        TEST(a_close_ends_it),
+        TEST(a_callback_may_close),
+        TEST(arguments_are_checked),
+        group_test(the_prefix_means_itself, starred),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
