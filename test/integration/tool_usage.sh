@@ -17,7 +17,7 @@ bad() {
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
 
-for command in run elect acquire extend release status; do
+for command in run elect acquire extend release clear status; do
     expect 0 "$t" "$command" --help
     says "$out" "^usage: redlock $command"
     says "$out" "exit status:"

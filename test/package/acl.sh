@@ -76,10 +76,25 @@ lock release lock:acl "$token"
 wait "$waiter" || { cat "$work/words" "$work/status"; exit 1; }
 ! grep -E 'cannot keep|NOPERM' "$work/words" "$work/status" || exit 1
 lock release lock:acl "$(<"$work/waiter")"
+# The operator lists and clears; the user that only locks cannot list, and is told so.
+operator=$(awk '/^```acl-operator$/ { on = 1; next } /^```/ { on = 0 } on' "$document")
+read -ra words <<<"$operator"
+[[ $operator == 'ACL SETUSER operator '* && $(admin "${words[@]}") == OK ]] || { echo "refused: $operator"; exit 1; }
+token=$(lock acquire -t 10m --holder me lock:acl)
+as_operator() {
+    REDLOCK_NODES=redis://operator:secret@127.0.0.1:$port "$tool" --node-timeout 10s "$@"
+}
+as_operator status --all >"$work/status" || { cat "$work/status"; exit 1; }
+grep -Eq '^lock:acl +held +1/1 .* me$' "$work/status" || { echo "it is not listed:"; cat "$work/status"; exit 1; }
+[[ $(as_operator --json status --all) != *'"listed":false'* ]] || { echo "the operator cannot list"; exit 1; }
+[[ $(lock --json status --all 2>&1) == *'"listed":false,"list_error":"'*SCAN* ]] ||
+    { echo "the locker may list"; exit 1; }
+as_operator clear --yes lock:acl >"$work/status" 2>&1 || { cat "$work/status"; exit 1; }
+[[ -z $(locker get lock:acl) ]] || { echo "the key is still there after clear"; exit 1; }
 # Nothing that the library sent was refused.
 refused=$(redis-cli -s "$socket" --no-auth-warning --user locker --pass secret info commandstats | tr -d '\r' |
-    grep -E 'rejected_calls=[1-9]' | grep -vE '^cmdstat_(get|set|zadd|publish|flushall|keys|config|acl|shutdown)' ||
-        true)
+    grep -E 'rejected_calls=[1-9]' |
+    grep -vE '^cmdstat_(get|set|zadd|publish|flushall|keys|config|acl|shutdown|scan)' || true)
 [[ -z $refused ]] || { echo "the ACL refused:"; echo "$refused"; exit 1; }
 if lock acquire -t 10m other >"$work/out" 2>&1; then
     echo "the user locked a resource that it may not touch"

@@ -1,6 +1,8 @@
-/* redlock run: acquires, runs a command, renews, releases; after a loss, stops the command. */
+/* redlock run: acquires, runs a command, renews, releases or keeps; after a loss, stops the
+ * command. */
 #include "commands.h"
 
+#include "keep.h"
 #include "report.h"
 #include "work.h"
 
@@ -19,8 +21,12 @@ int tool_run(struct tool_session *session) {
     redlock_lease *lease = session->lease;
     tool_report_acquired(session);
     status = tool_work_do(&work, lease);
-    int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
-    status = tool_work_released(&work, code, status);
+    if (tool_keep_is_due(session, &work, status)) {
+        status = tool_keep(session, &work, lease, status);
+    } else {
+        int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        status = tool_work_released(&work, code, status);
+    }
     tool_work_end(&work);
     return status;
 }

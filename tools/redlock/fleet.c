@@ -188,6 +188,19 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
                                    "locks votes again after that time");
 }
 
+/* The kept keys must not outlive that time either. */
+static int check_at_least(const struct tool_options *options) {
+    char given[32];
+    char longest[32];
+    if (options->ttl_max_ms == 0 || options->at_least_ms <= options->ttl_max_ms) {
+        return 0;
+    }
+    return tool_usage(options, "--at-least %s is above %s%s: no key of a lock may live for longer",
+                      tool_duration_exact(options->at_least_ms, given, sizeof given),
+                      options->ttl_max_from_environment ? "REDLOCK_TTL_MAX=" : "--ttl-max ",
+                      tool_duration_exact(options->ttl_max_ms, longest, sizeof longest));
+}
+
 static int complete_ttl(struct tool_options *options) {
     bool is_default = options->ttl_ms == TOOL_NOT_GIVEN;
     switch (options->command) {
@@ -199,6 +212,7 @@ static int complete_ttl(struct tool_options *options) {
     case TOOL_EXTEND:
         options->ttl_ms = is_default ? 10000 : options->ttl_ms;
         return check_ttl(options, is_default);
+    case TOOL_CLEAR:
     case TOOL_RELEASE: /* needs no ttl, but the library asks for a valid one */
         options->ttl_ms = options->ttl_max_ms != 0 && options->ttl_max_ms < 10000 ? options->ttl_max_ms : 10000;
         return 0;
@@ -232,6 +246,9 @@ int tool_fleet_complete(struct tool_options *options) {
     }
     if (status == 0 && options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
         status = tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");
+    }
+    if (status == 0) {
+        status = check_at_least(options);
     }
     return status != 0 ? status : complete_ttl(options);
 }

@@ -15,7 +15,8 @@ static const char general[] =
     "  acquire RESOURCE        take the lock and print its token\n"
     "  extend RESOURCE TOKEN   let the lock live longer\n"
     "  release RESOURCE TOKEN  give the lock back\n"
-    "  status [RESOURCE…]      show the nodes, and who holds each resource\n";
+    "  clear RESOURCE          free the lock of somebody else, after a question\n"
+    "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n";
 
 static const char global_options[] =
     "\n"
@@ -25,6 +26,8 @@ static const char global_options[] =
     "                            or redis://[user[:password]@]host[:port][/db]; rediss:// is the same\n"
     "                            with TLS. A password alone:\n"
     "                            redis://:PASSWORD@host. In it, write a comma %2C, an @ %40, a / %2F\n"
+    "      --nodes-file FILE     the nodes, one URI a line; lines that begin with # are comments. Default:\n"
+    "                            REDLOCK_NODES_FILE\n"
     "      --node-timeout MS     how long a node may take to answer, 1 to 60000 ms; default 50\n"
     "      --connect-timeout T   how long connecting to a node may take, up to 60s; default 1s\n"
     "      --restart-guard MODE  keep nodes from voting for the time of --ttl-max if they may have\n"
@@ -98,7 +101,9 @@ static const char run_help[] =
     "      --no-heal             do not set the key again on nodes that lost it\n"
     "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
     "      --max-time TIME       stop renewing after this long: the lease is lost when its ttl ends;\n"
-    "                            default: no limit\n";
+    "                            default: no limit\n"
+    "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken:\n"
+    "                            a job that several machines start then runs once in that time\n";
 
 static const char run_tail[] = "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
                                "  76  the lease was lost: CMD may have overlapped with another holder's work\n"
@@ -202,18 +207,48 @@ static const char release_tail[] = "  76  the lock was lost before: it expired, 
                                    "\n"
                                    "example: redlock release deploy \"$token\"\n";
 
+static const char clear_help[] =
+    "usage: redlock clear [--yes] RESOURCE\n"
+    "\n"
+    "Frees a lock by force: for a holder that is dead, or that nobody can reach. Shows who holds it, asks\n"
+    "on the terminal, and then releases the tokens that it has shown, as their owner would; the next in\n"
+    "line gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that is still\n"
+    "alive learns of the loss at its next renewal: until then two may work at once.\n"
+    "\n"
+    "options:\n"
+    "  -y, --yes                 do not ask\n";
+
+static const char clear_tail[] = "  75  the answer was not yes: nothing was done\n"
+                                 "  76  the lock changed meanwhile: nothing was done to its new holder\n"
+                                 " 128 + n  signal n ended the question\n"
+                                 "\n"
+                                 "example: redlock clear nightly-backup\n";
+
 static const char status_help[] =
-    "usage: redlock status [RESOURCE…]\n"
+    "usage: redlock status [--all-ready] [OPTION…] [RESOURCE…]\n"
+    "       redlock status --all | --match PATTERN [OPTION…]\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
     "RESOURCE it shows who holds it, on which nodes, and for how long, and how many wait for it. It takes\n"
-    "no lock. With a guard it also shows which nodes may not vote.\n";
+    "no lock. With a guard it also shows which nodes may not vote.\n"
+    "\n"
+    "options:\n"
+    "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock\n"
+    "      --match PATTERN       list the locks whose names match, as in 'lock:*', also those of other\n"
+    "                            libraries: all strings with a ttl and up to 128 bytes\n"
+    "      --all-ready           exit with 68 if any node is not ready\n"
+    "      --watch[=TIME]        show it again and again, every 2 s or every TIME, until a signal comes\n"
+    "      --metrics             print metrics for Prometheus\n"
+    "      --output FILE         with --metrics: replace FILE in one step, for the textfile collector\n";
 
 static const char status_tail[] =
+    "  68  with --all-ready: a node is not ready, but a quorum is\n"
+    " 128 + n  signal n ended --watch\n"
     "\n"
     "0 means that a quorum of nodes is ready, may vote and answered for each RESOURCE, whoever holds it.\n"
     "\n"
-    "example: redlock status nightly-backup\n";
+    "example: redlock status nightly-backup\n"
+    "         redlock status --all --watch=5s\n";
 
 void tool_help_print(enum tool_command command) {
     static const struct {
@@ -230,6 +265,7 @@ void tool_help_print(enum tool_command command) {
         [TOOL_ACQUIRE] = {acquire_help, acquire_tail},
         [TOOL_EXTEND] = {extend_help, extend_tail},
         [TOOL_RELEASE] = {release_help, release_tail},
+        [TOOL_CLEAR] = {clear_help, clear_tail},
         [TOOL_STATUS] = {status_help, status_tail},
     };
     fputs(texts[command].head, stdout);

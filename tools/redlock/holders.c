@@ -1,4 +1,4 @@
-/* What the votes of an inspection say about a resource as a whole. */
+/* What the nodes say about a resource as a whole. */
 #include "holders.h"
 
 #include <stdlib.h>
@@ -14,33 +14,28 @@ static int longest_first(const void *left, const void *right) {
 
 /* Returns how many nodes hold this token; writes their times to live into ttls_ms, the longest
  * first. */
-static size_t count_token(const redlock_result *result, size_t nodes, const char *token, int64_t *ttls_ms) {
+static size_t count_token(const struct tool_sight *sights, size_t nodes, const char *token, int64_t *ttls_ms) {
     size_t held = 0;
     for (size_t i = 0; i < nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(result, i, &vote) == REDLOCK_OK && vote.kind == REDLOCK_VOTE_GRANTED &&
-            strcmp(vote.holder, token) == 0) {
-            ttls_ms[held++] = vote.holder_ttl_ms < 0 ? FOR_EVER_MS : vote.holder_ttl_ms;
+        if (sights[i].token != NULL && strcmp(sights[i].token, token) == 0) {
+            ttls_ms[held++] = sights[i].ttl_ms < 0 ? FOR_EVER_MS : sights[i].ttl_ms;
         }
     }
     qsort(ttls_ms, held, sizeof *ttls_ms, longest_first);
     return held;
 }
 
-struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes, size_t quorum) {
+struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t nodes, size_t quorum) {
     struct tool_holders holders = {.nodes = nodes, .quorum = quorum};
     int64_t ttls_ms[REDLOCK_NODES_MAX];
-    for (size_t i = 0; result != NULL && i < nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(result, i, &vote) != REDLOCK_OK) {
-            break;
-        }
-        holders.free += vote.kind == REDLOCK_VOTE_DENIED;
-        holders.answered += vote.kind == REDLOCK_VOTE_DENIED || vote.kind == REDLOCK_VOTE_GRANTED;
-        size_t held = vote.kind == REDLOCK_VOTE_GRANTED ? count_token(result, nodes, vote.holder, ttls_ms) : 0;
+    for (size_t i = 0; i < nodes; i++) {
+        const char *token = sights[i].token;
+        holders.free += sights[i].answered && token == NULL;
+        holders.answered += sights[i].answered;
+        size_t held = token != NULL ? count_token(sights, nodes, token, ttls_ms) : 0;
         if (held > holders.held) {
             holders.held = held;
-            holders.token = vote.holder;
+            holders.token = token;
             int64_t ttl_ms = ttls_ms[held >= holders.quorum ? holders.quorum - 1 : 0];
             holders.remaining_ms = ttl_ms == FOR_EVER_MS ? -1 : ttl_ms;
         }
@@ -56,6 +51,20 @@ struct tool_holders tool_holders_count(const redlock_result *result, size_t node
         holders.verdict = TOOL_SPLIT;
     }
     return holders;
+}
+
+struct tool_holders tool_holders_of(const redlock_result *result, size_t nodes, size_t quorum) {
+    struct tool_sight sights[REDLOCK_NODES_MAX] = {0};
+    for (size_t i = 0; result != NULL && i < nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        if (redlock_result_vote(result, i, &vote) == REDLOCK_OK) {
+            const bool held = vote.kind == REDLOCK_VOTE_GRANTED;
+            sights[i] = (struct tool_sight){.answered = held || vote.kind == REDLOCK_VOTE_DENIED,
+                                            .token = held ? vote.holder : NULL,
+                                            .ttl_ms = vote.holder_ttl_ms};
+        }
+    }
+    return tool_holders_count(sights, nodes, quorum);
 }
 
 const char *tool_verdict_name(enum tool_verdict verdict) {

@@ -1,7 +1,8 @@
-/* What the votes of an inspection say about a resource as a whole. */
+/* What the nodes say about a resource as a whole. */
 #ifndef TOOL_HOLDERS_H
 #define TOOL_HOLDERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,20 +15,30 @@ enum tool_verdict {
     TOOL_UNKNOWN   /* the nodes that did not answer would decide */
 };
 
+/* What one node says. */
+struct tool_sight {
+    bool answered;
+    const char *token; /* NULL: it is free there */
+    int64_t ttl_ms;    /* -1: no end */
+};
+
 struct tool_holders {
     enum tool_verdict verdict;
     size_t nodes;
     size_t quorum;
     size_t free;       /* nodes on which nobody holds it */
     size_t answered;   /* nodes that said whether they hold it */
-    const char *token; /* the token on the most nodes; NULL if none; the result owns it */
+    const char *token; /* the token on the most nodes; NULL if none; that of a sight */
     size_t held;       /* nodes that have that token */
     /* Until fewer than a quorum hold that token; below a quorum, until no node does; -1: no end. */
     int64_t remaining_ms;
 };
 
-/* result may be NULL if nothing is known. */
-struct tool_holders tool_holders_count(const redlock_result *result, size_t nodes, size_t quorum);
+/* sights: one for each node. */
+struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t nodes, size_t quorum);
+
+/* The same for an inspection, which owns the token; NULL if nothing is known. */
+struct tool_holders tool_holders_of(const redlock_result *result, size_t nodes, size_t quorum);
 
 /* "free", "held", "split", "unknown". */
 const char *tool_verdict_name(enum tool_verdict verdict);

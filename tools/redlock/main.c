@@ -21,6 +21,8 @@ static int run_command(struct tool_session *session) {
         return tool_extend(session);
     case TOOL_RELEASE:
         return tool_release(session);
+    case TOOL_CLEAR:
+        return tool_clear(session);
     case TOOL_STATUS:
         return tool_status(session);
     case TOOL_NO_COMMAND:

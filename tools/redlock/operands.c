@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nodes_file.h"
 #include "usage.h"
 
 static const char white_space[] = " \t\n\v\f\r";
 
-/* Removes white space at both ends. */
-static char *trim(char *text) {
+char *tool_operands_trim(char *text) {
     text += strspn(text, white_space);
     size_t length = strlen(text);
     while (length > 0 && strchr(white_space, text[length - 1]) != NULL) {
@@ -22,18 +22,14 @@ static char *trim(char *text) {
 
 /* If two clients split the same list differently, both could hold the lock. So text that might be
  * two nodes is an error. The message does not repeat the URI, which may hold a password. */
-static int check_node(const struct tool_options *options, const char *uri) {
-    size_t number = options->node_count + 1;
-    if (*uri == '\0') {
-        return tool_usage(options, "node %zu of the list is empty: remove the extra comma", number);
-    }
+int tool_operands_check_node(const struct tool_options *options, const char *uri, const char *label) {
     if (strpbrk(uri, white_space) != NULL) {
-        return tool_usage(options, "node %zu of the list has white space inside: separate nodes with commas", number);
+        return tool_usage(options, "%s has white space inside: separate nodes with %s", label,
+                          options->nodes_file != NULL ? "new lines" : "commas");
     }
     if (strchr(uri, ';') != NULL) {
-        return tool_usage(
-            options, "node %zu of the list has a ';' inside: separate nodes with commas (in a password it is %%3B)",
-            number);
+        return tool_usage(options, "%s has a ';' inside: separate nodes with %s (in a password it is %%3B)", label,
+                          options->nodes_file != NULL ? "new lines" : "commas");
     }
     if (options->node_count == REDLOCK_NODES_MAX) {
         return tool_usage(options, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
@@ -41,13 +37,7 @@ static int check_node(const struct tool_options *options, const char *uri) {
     return 0;
 }
 
-int tool_operands_nodes(struct tool_options *options) {
-    if (options->node_list == NULL) {
-        options->node_list = getenv("REDLOCK_NODES");
-    }
-    if (options->node_list == NULL || options->node_list[0] == '\0') {
-        return tool_usage(options, "no nodes: give them with -n URI,URI,… or in the environment as REDLOCK_NODES");
-    }
+static int take_list(struct tool_options *options) {
     options->node_copy = strdup(options->node_list);
     if (options->node_copy == NULL) {
         fputs("redlock: out of memory\n", tool_words_line(options->words));
@@ -56,14 +46,46 @@ int tool_operands_nodes(struct tool_options *options) {
     }
     char *rest = options->node_copy;
     while (rest != NULL) {
-        char *uri = trim(strsep(&rest, ","));
-        int status = check_node(options, uri);
+        char *uri = tool_operands_trim(strsep(&rest, ","));
+        char label[64];
+        snprintf(label, sizeof label, "node %zu of the list", options->node_count + 1);
+        if (*uri == '\0') {
+            return tool_usage(options, "%s is empty: remove the extra comma", label);
+        }
+        int status = tool_operands_check_node(options, uri, label);
         if (status != 0) {
             return status;
         }
         options->nodes[options->node_count++] = uri;
     }
     return 0;
+}
+
+/* NULL if it is not set or empty. */
+static const char *environment(const char *name) {
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* Of two lists, one is old: who takes the wrong one does not exclude the others. */
+int tool_operands_nodes(struct tool_options *options) {
+    const bool given = options->node_list != NULL || options->nodes_file != NULL;
+    const char *list = given ? options->node_list : environment("REDLOCK_NODES");
+    options->nodes_file = given ? options->nodes_file : environment("REDLOCK_NODES_FILE");
+    if (list != NULL && options->nodes_file != NULL) {
+        return tool_usage(options, "two lists of nodes, %s: give one of them",
+                          given ? "-n and --nodes-file" : "REDLOCK_NODES and REDLOCK_NODES_FILE");
+    }
+    if (options->nodes_file != NULL) {
+        return tool_nodes_file_read(options);
+    }
+    if (list == NULL || list[0] == '\0') {
+        return tool_usage(options,
+                          "no nodes: give them with -n URI,URI,… or --nodes-file FILE, or in the environment as "
+                          "REDLOCK_NODES or REDLOCK_NODES_FILE");
+    }
+    options->node_list = list;
+    return take_list(options);
 }
 
 static int check_resource(const struct tool_options *options, const char *resource) {
@@ -120,6 +142,9 @@ int tool_operands_take(struct tool_options *options, int dashes) {
         break;
     case TOOL_ACQUIRE:
         status = take_one_resource(options, "acquire");
+        break;
+    case TOOL_CLEAR:
+        status = take_one_resource(options, "clear");
         break;
     case TOOL_EXTEND:
     case TOOL_RELEASE:

@@ -6,11 +6,17 @@
 
 /* Each returns 0, or an exit status after printing what is wrong. */
 
-/* Splits the list of nodes into its URIs; without -n, the list is REDLOCK_NODES. */
+/* Takes the nodes from -n, from --nodes-file, from REDLOCK_NODES, or from REDLOCK_NODES_FILE. */
 int tool_operands_nodes(struct tool_options *options);
 
 /* Checks options->operands and sets resource and token. dashes: how many operands stood before
  * '--', or -1. */
 int tool_operands_take(struct tool_options *options, int dashes);
+
+/* Removes white space at both ends. */
+char *tool_operands_trim(char *text);
+
+/* Checks the next node of the list. label says where it stands. */
+int tool_operands_check_node(const struct tool_options *options, const char *uri, const char *label);
 
 #endif

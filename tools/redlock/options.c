@@ -16,13 +16,15 @@ enum {
     FOR_ELECT = 1 << TOOL_ELECT,
     FOR_ACQUIRE = 1 << TOOL_ACQUIRE,
     FOR_EXTEND = 1 << TOOL_EXTEND,
+    FOR_CLEAR = 1 << TOOL_CLEAR,
+    FOR_STATUS = 1 << TOOL_STATUS,
     FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
 };
 
 struct option_spec {
     const char *name;
     char letter;          /* the short form; 0: none */
-    const char *argument; /* NULL: none */
+    const char *argument; /* NULL: none; in brackets: only after '=', or none */
     unsigned commands;
     /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. text is NULL if there is no
      * argument. */
@@ -31,7 +33,9 @@ struct option_spec {
     int64_t ms_min, ms_max;
 };
 
-static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "status"};
+#define COMMANDS "run, elect, acquire, extend, release, clear and status"
+
+static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
 
 const char *tool_command_name(enum tool_command command) {
     return command_names[command];
@@ -58,15 +62,24 @@ static int set_time(struct tool_options *options, const struct option_spec *spec
     return tool_usage_time(options, label, text, spec->ms_min, spec->ms_max, (int64_t *)field(options, spec));
 }
 
-/* A plain number means ms here; a time with a unit is allowed, too. */
-static int set_node_timeout(struct tool_options *options, const struct option_spec *spec, const char *text) {
+/* A plain number has this unit; a time with a unit is allowed, too. */
+static int set_number(struct tool_options *options, const struct option_spec *spec, const char *text,
+                      const char *unit) {
     char with_unit[16];
     size_t length = strlen(text);
     if (length > 0 && length <= 8 && strspn(text, "0123456789") == length) {
-        snprintf(with_unit, sizeof with_unit, "%.8sms", text);
+        snprintf(with_unit, sizeof with_unit, "%.8s%s", text, unit);
         text = with_unit;
     }
     return set_time(options, spec, text);
+}
+
+static int set_node_timeout(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    return set_number(options, spec, text, "ms");
+}
+
+static int set_watch(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    return set_number(options, spec, text != NULL ? text : "2", "s");
 }
 
 static int set_contended_status(struct tool_options *options, const struct option_spec *spec, const char *text) {
@@ -100,6 +113,7 @@ static int set_clock_guard(struct tool_options *options, const struct option_spe
 
 static const struct option_spec specs[] = {
     {"nodes", 'n', "URI,URI,…", FOR_ALL, TEXT(node_list)},
+    {"nodes-file", 0, "FILE", FOR_ALL, TEXT(nodes_file)},
     {"node-timeout", 0, "MS", FOR_ALL, set_node_timeout, offsetof(struct tool_options, node_timeout_ms), 1,
      TOOL_TIMEOUT_MS_MAX},
     {"connect-timeout", 0, "TIME", FOR_ALL, TIME(connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
@@ -136,6 +150,14 @@ static const struct option_spec specs[] = {
     {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, TOOL_WAIT_MS_MAX)},
     {"observe", 0, NULL, FOR_ELECT, FLAG(observe)},
     {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, TOOL_WAIT_MS_MAX)},
+    {"at-least", 0, "TIME", FOR_RUN, TIME(at_least_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"yes", 'y', NULL, FOR_CLEAR, FLAG(yes)},
+    {"all", 'a', NULL, FOR_STATUS, FLAG(all)},
+    {"match", 0, "PATTERN", FOR_STATUS, TEXT(match)},
+    {"all-ready", 0, NULL, FOR_STATUS, FLAG(all_ready)},
+    {"metrics", 0, NULL, FOR_STATUS, FLAG(metrics)},
+    {"output", 0, "FILE", FOR_STATUS, TEXT(output)},
+    {"watch", 0, "[TIME]", FOR_STATUS, set_watch, offsetof(struct tool_options, watch_ms), 100, 86400000},
 };
 
 /* Returns 0 if the option may stand here, else TOOL_EXIT_USAGE after printing why not. */
@@ -165,6 +187,9 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
         if (spec->argument == NULL) {
             return argument == NULL ? spec->apply(options, spec, NULL)
                                     : tool_usage(options, "--%s takes no value", spec->name);
+        }
+        if (argument == NULL && spec->argument[0] == '[') {
+            return spec->apply(options, spec, NULL);
         }
         if (argument == NULL) {
             argument = argv[++*index];
@@ -212,8 +237,7 @@ static int take_command(struct tool_options *options, const char *name) {
             return 0;
         }
     }
-    return tool_usage(options, "unknown command '%s'; the commands are run, elect, acquire, extend, release and status",
-                      name);
+    return tool_usage(options, "unknown command '%s'; the commands are " COMMANDS, name);
 }
 
 /* Applies options in their order; moves operands to the front of argv. dashes: how many operands
@@ -243,6 +267,24 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
     return status;
 }
 
+/* Options of status that do not go together. */
+static int check_status(struct tool_options *options) {
+    options->all = options->all || options->match != NULL;
+    if (options->all && options->command == TOOL_STATUS && options->operand_count > 0) {
+        return tool_usage(options, "--all lists all locks: leave out the RESOURCE, or give --match PATTERN");
+    }
+    if (options->match != NULL && strlen(options->match) > REDLOCK_RESOURCE_SIZE_MAX) {
+        return tool_usage(options, "--match has more than %d bytes", REDLOCK_RESOURCE_SIZE_MAX);
+    }
+    if (options->metrics && options->json) {
+        return tool_usage(options, "--metrics and --json are two formats: give one of them");
+    }
+    if (options->output != NULL && !options->metrics) {
+        return tool_usage(options, "--output is for --metrics; for anything else use the shell's '>'");
+    }
+    return 0;
+}
+
 int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options) {
     *options = (struct tool_options){.words = words,
                                      .node_timeout_ms = TOOL_NOT_GIVEN,
@@ -258,7 +300,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
         return status;
     }
     if (options->command == TOOL_NO_COMMAND) {
-        return tool_usage(options, "no command; the commands are run, elect, acquire, extend, release and status");
+        return tool_usage(options, "no command; the commands are " COMMANDS);
     }
     status = tool_operands_take(options, dashes);
     if (status != 0) {
@@ -270,6 +312,10 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     if (options->command == TOOL_ACQUIRE && options->contended_status == 0) {
         return tool_usage(options,
                           "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
+    }
+    status = check_status(options);
+    if (status != 0) {
+        return status;
     }
     status = tool_fleet_complete(options);
     if (status == 0) {

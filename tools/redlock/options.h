@@ -14,6 +14,7 @@
 enum tool_exit {
     TOOL_EXIT_OK = 0,
     TOOL_EXIT_USAGE = 64,
+    TOOL_EXIT_NODE_AWAY = 68, /* status --all-ready: a quorum is there, but not every node */
     TOOL_EXIT_NO_QUORUM = 69, /* also TOO_SLOW: too few nodes answered in time */
     TOOL_EXIT_SYSTEM = 71,    /* memory, random bytes, a system call */
     TOOL_EXIT_OUTPUT = 74,    /* standard output cannot be written */
@@ -24,7 +25,16 @@ enum tool_exit {
     TOOL_EXIT_SIGNAL_BASE = 128 /* plus the signal's number */
 };
 
-enum tool_command { TOOL_NO_COMMAND = 0, TOOL_RUN, TOOL_ELECT, TOOL_ACQUIRE, TOOL_EXTEND, TOOL_RELEASE, TOOL_STATUS };
+enum tool_command {
+    TOOL_NO_COMMAND = 0,
+    TOOL_RUN,
+    TOOL_ELECT,
+    TOOL_ACQUIRE,
+    TOOL_EXTEND,
+    TOOL_RELEASE,
+    TOOL_CLEAR,
+    TOOL_STATUS
+};
 
 #define TOOL_NOT_GIVEN INT64_C(-2)
 /* The longest node and connect timeout that redlock.h allows. */
@@ -46,21 +56,31 @@ struct tool_options {
     bool quiet;
     bool verbose;
     const char *node_list;              /* as given; never printed, because it may hold passwords */
-    char *node_copy;                    /* node_list, split at its commas */
+    char *node_copy;                    /* node_list, split at its commas; or the file */
     char *node_uris[REDLOCK_NODES_MAX]; /* those that got their scheme here; else NULL */
     const char *nodes[REDLOCK_NODES_MAX];
     size_t node_count;
-    int64_t node_timeout_ms;    /* TOOL_NOT_GIVEN: the library's default */
-    int64_t connect_timeout_ms; /* never TOOL_NOT_GIVEN after parsing */
-    int64_t ttl_ms;             /* likewise, if the command has one */
-    int64_t wait_ms;            /* or REDLOCK_WAIT_FOREVER */
-    const char *order_name;     /* as given; NULL: from the environment, else fair */
+    const char *nodes_file;                 /* NULL: from the environment, else none */
+    unsigned node_lines[REDLOCK_NODES_MAX]; /* where each node stands in that file */
+    int64_t node_timeout_ms;                /* TOOL_NOT_GIVEN: the library's default */
+    int64_t connect_timeout_ms;             /* never TOOL_NOT_GIVEN after parsing */
+    int64_t ttl_ms;                         /* likewise, if the command has one */
+    int64_t wait_ms;                        /* or REDLOCK_WAIT_FOREVER */
+    const char *order_name;                 /* as given; NULL: from the environment, else fair */
     redlock_order order;
     int64_t grace_ms;
     int64_t max_time_ms; /* 0: no limit */
     bool fence;          /* ask for a fencing token */
     bool no_heal;
-    bool observe; /* elect: only print who leads */
+    bool observe;        /* elect: only print who leads */
+    int64_t at_least_ms; /* run: 0: let go after a success */
+    bool yes;            /* clear: do not ask */
+    bool all;            /* status: all locks */
+    const char *match;   /* the pattern of their names; NULL: our own locks of any name */
+    bool all_ready;
+    bool metrics;
+    const char *output; /* the file for the metrics; NULL: standard output */
+    int64_t watch_ms;   /* 0: once */
     int64_t lock_delay_ms;
     const char *restart_guard_name; /* as given; NULL: from the environment, else off */
     redlock_restart_guard restart_guard;

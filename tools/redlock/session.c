@@ -31,6 +31,10 @@ int64_t tool_session_age_ms(const struct tool_session *session) {
     return now_ms() - session->opened_ms;
 }
 
+int64_t tool_session_held_ms(const struct tool_session *session) {
+    return now_ms() - session->acquired_ms;
+}
+
 static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     struct tool_words *words = data;
@@ -71,6 +75,19 @@ void tool_session_watch_stop(struct tool_session *session) {
             ev_signal_start(session->loop, watcher);
         }
     }
+}
+
+/* "node 2: …" names the line instead, if the nodes are from a file. */
+static void print_bad_input(FILE *out, const struct tool_options *options, const char *error) {
+    unsigned node = 0;
+    int length = 0;
+    if (options->nodes_file != NULL && sscanf(error, "node %u%n", &node, &length) == 1 && node > 0 &&
+        node <= options->node_count && error[length] == ':') {
+        fprintf(out, "line %u of ", options->node_lines[node - 1]);
+        tool_print_safe(out, options->nodes_file);
+        error += length;
+    }
+    tool_print_safe(out, error);
 }
 
 int tool_session_open(struct tool_session *session, const struct tool_options *options,
@@ -116,7 +133,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         /* Report it like all other bad input. */
         FILE *out = tool_words_line(options->words);
         fputs("redlock: ", out);
-        tool_print_safe(out, error);
+        print_bad_input(out, options, error);
         fputs("; see redlock --help\n", out);
         tool_words_send(options->words, TOOL_WORDS_REPORT);
         return TOOL_EXIT_USAGE;
@@ -221,7 +238,8 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
                                   tool_session_completed, session);
     const int code = tool_session_finish(session, started);
-    session->waited_ms = now_ms() - asked_ms;
+    session->acquired_ms = now_ms();
+    session->waited_ms = session->acquired_ms - asked_ms;
     return code;
 }
 
@@ -257,8 +275,8 @@ void tool_session_stop_explaining(struct tool_session *session) {
 
 static void note_holder(const redlock_result *result, void *data) {
     struct tool_session *session = data;
-    struct tool_holders holders = tool_holders_count(result, redlock_manager_node_count(session->manager),
-                                                     redlock_manager_quorum(session->manager));
+    struct tool_holders holders =
+        tool_holders_of(result, redlock_manager_node_count(session->manager), redlock_manager_quorum(session->manager));
     if (holders.verdict == TOOL_HELD) {
         snprintf(session->held_by, sizeof session->held_by, "%s", redlock_token_holder(holders.token));
         session->held_for_ms = holders.remaining_ms;

@@ -28,6 +28,7 @@ struct tool_session {
     redlock_result *result;   /* NULL if there was no memory */
     int64_t opened_ms;        /* CLOCK_BOOTTIME */
     int64_t waited_ms;        /* from the request for the lock to its result */
+    int64_t acquired_ms;      /* that moment, by CLOCK_BOOTTIME */
     ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
     uint32_t warned_unusable; /* a bit for each unusable node that was reported */
     uint32_t warned_settings; /* likewise for each node with risky settings */
@@ -50,6 +51,9 @@ void tool_session_connect(struct tool_session *session, bool everyone);
 
 /* The time since the session was opened. */
 int64_t tool_session_age_ms(const struct tool_session *session);
+
+/* The time since the lock was taken. */
+int64_t tool_session_held_ms(const struct tool_session *session);
 
 /* Frees the last result and resets the state for the next request. */
 void tool_session_prepare(struct tool_session *session);

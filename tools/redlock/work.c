@@ -29,6 +29,9 @@ void tool_work_lose(struct tool_work *work, const char *reason) {
         return;
     }
     work->lost = true;
+    if (work->is_over) {
+        return;
+    }
     work->cut_short = work->child.state != TOOL_CHILD_OVER;
     tool_child_stop(&work->child, options->grace_ms);
     switch (work->child.state) {

@@ -13,6 +13,7 @@ struct tool_work {
     bool lost;
     bool cut_short;         /* the loss stopped the command, or kept it from beginning */
     bool begun;             /* the command has begun, and the lease was checked after that */
+    bool is_over;           /* the command has succeeded, and a loss is none any more */
     bool warned;            /* already warned of a failed renewal */
     uint64_t failed_before; /* renewals of earlier leases that failed */
 };

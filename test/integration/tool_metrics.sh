@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# status --metrics: valid by the rules of the text format, also with hostile names; what it counts;
+# --output replaces the file in one step.
+# shellcheck disable=SC2317 # functions called by name
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+checker=$(dirname "${BASH_SOURCE[0]}")/metrics_check.py
+start_nodes 3
+digits=00112233445566778899aabbccddeeff
+
+# valid FILE : the checker has nothing to say; promtool neither, where it is.
+valid() {
+    checks=$((checks + 1))
+    python3 "$checker" <"$1" >"$work/faults" || fail "$(cat "$work/faults")"
+    if command -v promtool >/dev/null; then
+        promtool check metrics <"$1" >"$work/faults" 2>&1 || fail "promtool: $(cat "$work/faults")"
+    fi
+}
+
+# has SAMPLE : a series with its value, labels sorted; the value is an extended regular expression.
+has() {
+    checks=$((checks + 1))
+    python3 "$checker" --names <"${2:-$out}" >"$work/samples"
+    grep -Eqx -- "$1" "$work/samples" || fail "no sample $1"
+}
+
+# Controls: the checker finds each fault.
+head=$'# HELP a b\n# TYPE a gauge\n'
+for bad in "${head}a 1" "${head}a{x=1} 1"$'\n' "${head}a x"$'\n' "${head}a 1"$'\na 1\n' $'a 1\n' \
+    "${head}a{x=\"\\q\"} 1"$'\n' "${head}a{x=\"\"\"} 1"$'\n' "${head}${head}a 1"$'\n' \
+    "${head}a{x=\"1\",x=\"2\"} 1"$'\n' \
+    $'# HELP a_total b\n# TYPE a_total gauge\na_total 1\n' $'# HELP a b\n# TYPE a thing\na 1\n' \
+    "${head}"$'a{x="1"} 1\n# HELP c b\n# TYPE c gauge\nc 1\na{x="2"} 1\n' "${head}"$'a{x="\xff"} 1\n'; do
+    checks=$((checks + 1))
+    printf '%s' "$bad" | python3 "$checker" >/dev/null && fail "control: accepted: $bad"
+done
+checks=$((checks + 1))
+printf '%s' "${head}a{x=\"a\\\\b\\\"c\\n\",y=\"\"} 1.5e3 1700000000000"$'\na NaN\n' | python3 "$checker" >/dev/null ||
+    fail 'control: refused what is right'
+
+expect 0 tool status --metrics
+valid "$out"
+has 'redlock_nodes\{\} 3'
+has 'redlock_nodes_ready\{\} 3'
+has 'redlock_nodes_quorum\{\} 2'
+has "redlock_node_up\{node=\"127.0.0.1:${ports[0]}\"\} 1"
+has "redlock_node_round_trip_seconds\{node=\"127.0.0.1:${ports[0]}\"\} 0\.[0-9]{6}"
+has "redlock_node_keeps_queues\{node=\"127.0.0.1:${ports[2]}\"\} 1"
+never_says "$out" redlock_lock
+
+# Locks: named ones, one twice, and one that is free. No token is printed: it would free the lock.
+expect 0 tool acquire -t 1h --holder 'a"b\c' backup
+expect 0 tool status --metrics backup backup nobody
+valid "$out"
+has 'redlock_lock_held\{resource="backup"\} 1'
+has 'redlock_lock_held\{resource="nobody"\} 0'
+has 'redlock_lock_nodes_held\{resource="backup"\} 3'
+has 'redlock_lock_nodes_free\{resource="nobody"\} 3'
+has 'redlock_lock_ttl_seconds\{resource="backup"\} 3(59[0-9]|600)\.[0-9]{3}'
+has 'redlock_lock_waiters\{resource="backup"\} 0'
+has 'redlock_lock_holder_info\{holder="a\\"b\\\\x5cc",resource="backup"\} 1'
+checks=$((checks + 1))
+! grep -Eq '[0-9a-f]{32}' "$out" || fail 'a token is printed'
+
+# Names that look alike, with bytes that are no UTF-8, quotes, backslashes, line ends, controls.
+for name in $'x\xff' 'x\xff' 'x\\xff' $'a"b' $'line\nend' $'\e[31m' $'\xc3\xbc' "$(printf 'x%.0s' {1..1024})"; do
+    for i in 0 1 2; do
+        redis $i set "$name" "$digits@web" px 3600000 >/dev/null
+    done
+done
+expect 0 tool status --metrics --all
+valid "$out"
+has 'redlock_locks_held\{\} 9'
+is 'the locks' "$(grep -c '^redlock_lock_held{' "$out")" 9
+never_says "$out" $'\e'
+has 'redlock_node_listed\{node="127.0.0.1:[0-9]*"\} 1'
+
+# A node that is down.
+kill_node 1
+expect 0 tool status --metrics backup
+valid "$out"
+has "redlock_node_up\{node=\"127.0.0.1:${ports[1]}\"\} 0"
+has 'redlock_nodes_ready\{\} 2'
+expect 68 tool status --metrics --all-ready
+
+# The file for the textfile collector: whole at each moment, also without a quorum; readable by all;
+# nothing is left beside it.
+mkdir "$work/collector"
+file=$work/collector/redlock.prom
+expect 0 tool status --metrics --all --output "$file"
+says_nothing "$out"
+valid "$file"
+is 'the mode' "$(stat -c %a "$file")" 644
+is 'the files' "$(ls "$work/collector")" redlock.prom
+old=$(stat -c %i "$file")
+"$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 status --metrics --all --output "$file" --watch=100ms >"$out" 2>"$err" &
+watcher=$!
+replaced() {
+    [[ $(stat -c %i "$file") != "$old" ]]
+}
+eventually replaced
+for _ in {1..20}; do
+    valid "$file"
+done
+kill -TERM $watcher
+wait $watcher
+is 'the exit status' $? 143
+says_nothing "$out"
+kill_node 2
+expect 69 tool status --metrics --output "$file"
+valid "$file"
+has 'redlock_nodes_ready\{\} 1' "$file"
+is 'the files' "$(ls "$work/collector")" redlock.prom
+expect 74 tool status --metrics --output "$work/none/redlock.prom"
+says "$err" "^redlock: cannot write $work/none/redlock.prom: No such file or directory$"
+expect 64 tool status --output "$file"
+says "$err" '^redlock: --output is for --metrics'
+expect 64 tool --json status --metrics
+finish

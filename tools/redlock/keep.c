@@ -1,0 +1,93 @@
+/* run --at-least: the lock stays after a success, until so long after its start. */
+#include "keep.h"
+
+#include "report.h"
+
+#define BUSY_RETRY_MS      INT64_C(5)
+#define NO_QUORUM_RETRY_MS INT64_C(200)
+
+static int64_t rest_ms(const struct tool_session *session) {
+    return session->options->at_least_ms - tool_session_held_ms(session);
+}
+
+bool tool_keep_is_due(const struct tool_session *session, const struct tool_work *work, int status) {
+    return session->options->at_least_ms != 0 && status == 0 && !work->lost && rest_ms(session) > 0;
+}
+
+static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)timer, (void)events;
+}
+
+static void pause_for(struct tool_session *session, const struct tool_work *work, int64_t ms) {
+    ev_timer timer;
+    ev_now_update(session->loop);
+    ev_timer_init(&timer, time_is_up, (double)ms / 1000, 0.);
+    ev_timer_start(session->loop, &timer);
+    while (ev_is_active(&timer) && !work->lost) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    ev_timer_stop(session->loop, &timer);
+}
+
+/* Returns the code of the last extension. Its result is the session's. Once an extension has found
+ * no quorum, the deadline of the lease changes nothing: the command had ended before. */
+static int extend(struct tool_session *session, struct tool_work *work, redlock_lease *lease) {
+    for (;;) {
+        /* The lock delay is added to each ttl. Where it covers the rest, or the lease does, the
+         * keys live long enough. */
+        const int64_t ttl_ms = rest_ms(session) - session->options->lock_delay_ms;
+        if (work->lost) {
+            return work->is_over ? REDLOCK_ERR_NO_QUORUM : REDLOCK_ERR_LOST;
+        }
+        if (ttl_ms <= redlock_lease_validity_ms(lease)) {
+            return REDLOCK_OK;
+        }
+        const int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
+        work->is_over = work->is_over || code == REDLOCK_ERR_NO_QUORUM;
+        if (code != REDLOCK_ERR_BUSY && code != REDLOCK_ERR_NO_QUORUM) {
+            return code == REDLOCK_ERR_LOST && work->is_over ? REDLOCK_ERR_NO_QUORUM : code;
+        }
+        if (tool_work_is_unwanted(work) || redlock_lease_validity_ms(lease) == 0) {
+            return REDLOCK_ERR_NO_QUORUM;
+        }
+        pause_for(session, work, code == REDLOCK_ERR_BUSY ? BUSY_RETRY_MS : NO_QUORUM_RETRY_MS);
+    }
+}
+
+static void say_kept(const struct tool_session *session) {
+    const struct tool_options *options = session->options;
+    const int64_t left_ms = rest_ms(session);
+    if (!options->json) {
+        return; /* as after any success */
+    }
+    struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, "kept", options->resource);
+    tool_json_number(&json, "remaining_ms", left_ms > 0 ? left_ms : 0);
+    tool_json_close(&json, '}');
+    fputc('\n', json.out);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
+}
+
+int tool_keep(struct tool_session *session, struct tool_work *work, redlock_lease *lease, int status) {
+    const int code = extend(session, work, lease);
+    if (code == REDLOCK_OK) {
+        say_kept(session);
+        redlock_lease_forget(lease);
+        return status;
+    }
+    if (code == REDLOCK_ERR_LOST) {
+        if (!work->lost) {
+            (void)tool_report_failure(session);
+            work->lost = true;
+        }
+        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        return TOOL_EXIT_LOST;
+    }
+    (void)tool_report_failure(session);
+    tool_report_say(session->options,
+                    "the command succeeded, but too few nodes confirmed that they keep its lock: another machine may "
+                    "run the command again before the time is over; the exit status is the command's");
+    redlock_lease_forget(lease);
+    return status;
+}

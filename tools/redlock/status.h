@@ -1,0 +1,56 @@
+/* What status finds at the nodes, and how it prints that. */
+#ifndef TOOL_STATUS_H
+#define TOOL_STATUS_H
+
+#include <stdio.h>
+
+#include "holders.h"
+#include "locks.h"
+#include "session.h"
+
+/* One resource. */
+struct tool_lock {
+    const char *resource;
+    struct tool_holders holders;
+    int64_t waiters, waited_ms; /* -1: not known */
+    redlock_result *result;     /* of its inspection; NULL with --all, or if there was no memory */
+};
+
+struct tool_findings {
+    size_t nodes;
+    size_t ready;
+    size_t voters; /* ready nodes that no guard keeps from voting on an acquire */
+    size_t quorum;
+    size_t queueless; /* ready nodes that cannot keep a queue for us */
+    struct tool_lock *locks;
+    size_t lock_count;
+    bool unanswered;         /* of some lock, or of all, fewer than a quorum could tell */
+    bool all;                /* with --all: */
+    struct tool_keys keys;   /* they own the strings of the locks */
+    redlock_result *listing; /* the vote of each node; NULL if there was no memory */
+};
+
+/* Asks the nodes. Returns 0, or an exit status after printing why. Free the findings anyway. */
+int tool_status_find(struct tool_session *session, struct tool_findings *findings);
+void tool_status_free(struct tool_findings *findings);
+
+redlock_node_info tool_status_node(const struct tool_session *session, size_t index);
+
+/* Whether the exit status says so: too few nodes may vote, or answered. */
+bool tool_status_lacks_quorum(const struct tool_findings *findings);
+
+/* With --all: why the node did not list all of its locks, or what it left out; "" for nothing. */
+const char *tool_status_list_error(const struct tool_findings *findings, size_t node);
+/* With --all: whether the node listed all locks that the user may read. */
+bool tool_status_has_listed(const struct tool_findings *findings, size_t node);
+
+/* A ready node that cannot keep a queue, or has not subscribed yet. */
+bool tool_status_keeps_no_queue(const redlock_node_info *info);
+bool tool_status_is_undecided(const redlock_node_info *info);
+
+/* For people, for programs, for Prometheus. */
+void tool_status_print(FILE *out, const struct tool_session *session, const struct tool_findings *findings);
+void tool_status_print_json(FILE *out, const struct tool_session *session, const struct tool_findings *findings);
+void tool_status_print_metrics(FILE *out, const struct tool_session *session, const struct tool_findings *findings);
+
+#endif

@@ -1,0 +1,230 @@
+/* What status finds at the nodes: their states, and who holds what. */
+#include "status.h"
+
+#include <stdlib.h>
+
+#include "report.h"
+
+redlock_node_info tool_status_node(const struct tool_session *session, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
+    return info;
+}
+
+bool tool_status_keeps_no_queue(const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && info->queue_refused;
+}
+
+bool tool_status_is_undecided(const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
+}
+
+static bool all_listen_or_refuse(const struct tool_session *session, size_t nodes) {
+    for (size_t i = 0; i < nodes; i++) {
+        redlock_node_info info = tool_status_node(session, i);
+        if (tool_status_is_undecided(&info)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)timer, (void)events;
+}
+
+/* Waits until the nodes that are ready listen or refuse to. All connections together have the
+ * connect timeout. */
+static void await_listening(struct tool_session *session, size_t nodes) {
+    const int64_t rest_ms = session->options->connect_timeout_ms - tool_session_age_ms(session);
+    if (rest_ms <= 0) {
+        return;
+    }
+    ev_timer timer;
+    ev_now_update(session->loop);
+    ev_timer_init(&timer, time_is_up, (double)rest_ms / 1000, 0.);
+    ev_timer_start(session->loop, &timer);
+    while (session->stop_signal == 0 && ev_is_active(&timer) && !all_listen_or_refuse(session, nodes)) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    ev_timer_stop(session->loop, &timer);
+}
+
+static int no_memory(const struct tool_session *session) {
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_NO_MEMORY),
+                      redlock_strerror(REDLOCK_ERR_NO_MEMORY), NULL);
+    return TOOL_EXIT_SYSTEM;
+}
+
+static int inspect(struct tool_session *session, struct tool_findings *findings, const char *resource) {
+    int started = redlock_inspect(session->manager, resource, tool_session_completed, session);
+    int code = tool_session_finish(session, started);
+    if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
+        return tool_report_failure(session);
+    }
+    redlock_result *result = session->result;
+    session->result = NULL;
+    struct tool_lock *lock = &findings->locks[findings->lock_count++];
+    *lock = (struct tool_lock){.resource = resource,
+                               .holders = tool_holders_of(result, findings->nodes, findings->quorum),
+                               .waiters = result != NULL ? redlock_result_waiters(result) : -1,
+                               .waited_ms = result != NULL ? redlock_result_waited_ms(result) : -1,
+                               .result = result};
+    findings->unanswered = findings->unanswered || lock->holders.answered < findings->quorum;
+    return 0;
+}
+
+static int inspect_operands(struct tool_session *session, struct tool_findings *findings) {
+    const struct tool_options *options = session->options;
+    int status = 0;
+    findings->locks = calloc(options->operand_count + 1, sizeof *findings->locks);
+    if (findings->locks == NULL) {
+        return no_memory(session);
+    }
+    for (size_t i = 0; i < options->operand_count && session->stop_signal == 0 && status == 0; i++) {
+        status = inspect(session, findings, options->operands[i]);
+    }
+    return status;
+}
+
+bool tool_status_has_listed(const struct tool_findings *findings, size_t node) {
+    redlock_vote vote = {.size = sizeof vote};
+    return findings->listing != NULL && redlock_result_vote(findings->listing, node, &vote) == REDLOCK_OK &&
+           vote.kind == REDLOCK_VOTE_GRANTED;
+}
+
+const char *tool_status_list_error(const struct tool_findings *findings, size_t node) {
+    redlock_vote vote = {.size = sizeof vote};
+    if (findings->listing == NULL || redlock_result_vote(findings->listing, node, &vote) != REDLOCK_OK) {
+        return "";
+    }
+    return vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED ? vote.error : redlock_vote_name(vote.kind);
+}
+
+static int compare_numbers(const void *left, const void *right) {
+    const int64_t a = *(const int64_t *)left;
+    const int64_t b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The keys of one resource become a lock. The waiters are the median, as for an inspection. */
+static void add_lock(struct tool_findings *findings, const struct tool_sight *listed, const struct tool_key *keys,
+                     size_t count) {
+    struct tool_sight sights[REDLOCK_NODES_MAX];
+    int64_t waiters[REDLOCK_NODES_MAX];
+    size_t told = 0;
+    for (size_t i = 0; i < findings->nodes; i++) {
+        sights[i] = listed[i];
+    }
+    for (size_t i = 0; i < count; i++) {
+        sights[keys[i].node] = (struct tool_sight){.answered = true, .token = keys[i].token, .ttl_ms = keys[i].ttl_ms};
+        if (keys[i].waiters >= 0) {
+            waiters[told++] = keys[i].waiters;
+        }
+    }
+    qsort(waiters, told, sizeof *waiters, compare_numbers);
+    findings->locks[findings->lock_count++] =
+        (struct tool_lock){.resource = keys[0].resource,
+                           .holders = tool_holders_count(sights, findings->nodes, findings->quorum),
+                           .waiters = told > 0 ? waiters[(told - 1) / 2] : -1,
+                           .waited_ms = -1};
+}
+
+static int gather(struct tool_session *session, struct tool_findings *findings) {
+    struct tool_keys *keys = &findings->keys;
+    struct tool_sight listed[REDLOCK_NODES_MAX] = {0};
+    size_t answered = 0;
+    tool_keys_sort(keys);
+    findings->locks = calloc(keys->count + 1, sizeof *findings->locks);
+    if (findings->locks == NULL) {
+        return no_memory(session);
+    }
+    for (size_t i = 0; i < findings->nodes; i++) {
+        const bool has_listed = tool_status_has_listed(findings, i);
+        /* Where some keys cannot be read, one that is not named may be among them. */
+        listed[i].answered = has_listed && tool_status_list_error(findings, i)[0] == '\0';
+        answered += has_listed;
+    }
+    findings->unanswered = answered < findings->quorum;
+    for (size_t i = 0, same; i < keys->count; i += same) {
+        same = tool_keys_same(keys, i);
+        add_lock(findings, listed, &keys->keys[i], same);
+    }
+    return 0;
+}
+
+struct listing {
+    struct tool_session *session;
+    struct tool_keys *keys;
+};
+
+static bool take(const redlock_listed *lock, void *data) {
+    const struct listing *listing = data;
+    return listing->session->stop_signal == 0 && tool_keys_take(lock, listing->keys);
+}
+
+static void listed_all(const redlock_result *result, void *data) {
+    tool_session_completed(result, ((struct listing *)data)->session);
+}
+
+static int list_all(struct tool_session *session, struct tool_findings *findings) {
+    const struct tool_options *options = session->options;
+    struct listing listing = {.session = session, .keys = &findings->keys};
+    redlock_list_options list;
+    char message[256];
+    redlock_list_options_default(&list);
+    list.match = options->match;
+    list.others = options->match != NULL;
+    int code = tool_session_finish(session, redlock_list(session->manager, &list, take, listed_all, &listing));
+    if (session->stop_signal != 0) {
+        return 0;
+    }
+    if (findings->keys.too_many) {
+        snprintf(message, sizeof message,
+                 "the nodes have more than %d keys of locks: give --match PATTERN to list some of them", TOOL_KEYS_MAX);
+        tool_report_error(options, redlock_error_name(REDLOCK_ERR_LIMIT), message, NULL);
+        return TOOL_EXIT_SYSTEM;
+    }
+    if (findings->keys.no_memory) {
+        return no_memory(session);
+    }
+    if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
+        return tool_report_failure(session);
+    }
+    findings->listing = session->result;
+    session->result = NULL;
+    return gather(session, findings);
+}
+
+int tool_status_find(struct tool_session *session, struct tool_findings *findings) {
+    *findings = (struct tool_findings){.nodes = redlock_manager_node_count(session->manager),
+                                       .quorum = redlock_manager_quorum(session->manager),
+                                       .all = session->options->all};
+    int status = findings->all ? list_all(session, findings) : inspect_operands(session, findings);
+    if (status != 0) {
+        return status;
+    }
+    await_listening(session, findings->nodes);
+    /* Count last, to include what the requests learned of the nodes. */
+    for (size_t i = 0; i < findings->nodes; i++) {
+        redlock_node_info info = tool_status_node(session, i);
+        findings->ready += info.state == REDLOCK_NODE_READY;
+        findings->voters += info.state == REDLOCK_NODE_READY && info.quarantine_ms == 0;
+        findings->queueless += tool_status_keeps_no_queue(&info);
+    }
+    return 0;
+}
+
+void tool_status_free(struct tool_findings *findings) {
+    for (size_t i = 0; i < findings->lock_count; i++) {
+        redlock_result_free(findings->locks[i].result);
+    }
+    free(findings->locks);
+    redlock_result_free(findings->listing);
+    tool_keys_free(&findings->keys);
+    *findings = (struct tool_findings){0};
+}
+
+bool tool_status_lacks_quorum(const struct tool_findings *findings) {
+    return findings->voters < findings->quorum || findings->unanswered;
+}

@@ -1,0 +1,83 @@
+/* Prints what status found, as JSON. */
+#include "json.h"
+#include "report.h"
+#include "status.h"
+
+static void number_or_null(struct tool_json *json, const char *name, int64_t value) {
+    if (value >= 0) {
+        tool_json_number(json, name, value);
+    } else {
+        tool_json_null(json, name);
+    }
+}
+
+static void json_nodes(struct tool_json *json, const struct tool_session *session,
+                       const struct tool_findings *findings) {
+    tool_json_open(json, "nodes", '[');
+    for (size_t i = 0; i < findings->nodes; i++) {
+        redlock_node_info info = tool_status_node(session, i);
+        tool_json_open(json, NULL, '{');
+        tool_json_string(json, "node", info.name);
+        tool_json_string(json, "state", redlock_node_state_name(info.state));
+        tool_json_string(json, "version", info.version);
+        tool_json_string(json, "role", info.role);
+        number_or_null(json, "uptime_s", info.uptime_s);
+        number_or_null(json, "round_trip_us", info.round_trip_us);
+        tool_json_string(json, "warning", info.warning);
+        tool_json_string(json, "error", info.error);
+        tool_json_number(json, "quarantine_ms", info.quarantine_ms);
+        tool_json_string(json, "quarantine", info.quarantine);
+        tool_json_string(json, "queue_error", info.queue_error);
+        tool_json_bool(json, "queue_refused", info.queue_refused);
+        if (findings->all) {
+            tool_json_bool(json, "listed", tool_status_has_listed(findings, i));
+            tool_json_string(json, "list_error", tool_status_list_error(findings, i));
+        }
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
+static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
+    const struct tool_holders *holders = &lock->holders;
+    tool_json_open(json, NULL, '{');
+    tool_json_string(json, "resource", lock->resource);
+    tool_json_string(json, "verdict", tool_verdict_name(holders->verdict));
+    if (holders->verdict == TOOL_HELD || (lock->result == NULL && holders->token != NULL)) {
+        tool_json_string(json, "token", holders->token);
+        tool_json_string(json, "holder_text", redlock_token_holder(holders->token));
+        number_or_null(json, "remaining_ms", holders->remaining_ms);
+    }
+    number_or_null(json, "waiters", lock->waiters);
+    number_or_null(json, "waited_ms", lock->waited_ms);
+    tool_json_number(json, "held_on", (int64_t)holders->held);
+    tool_json_number(json, "free_on", (int64_t)holders->free);
+    tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));
+    if (lock->result != NULL) {
+        tool_report_votes(json, lock->result, true);
+    }
+    tool_json_close(json, '}');
+}
+
+void tool_status_print_json(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
+    struct tool_json json = {.out = out};
+    tool_json_open(&json, NULL, '{');
+    if (tool_status_lacks_quorum(findings)) {
+        tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
+        bool quarantined = findings->ready >= findings->quorum && !findings->unanswered;
+        tool_json_string(&json, "message",
+                         quarantined ? "no quorum: guards keep too many nodes from voting"
+                                     : redlock_strerror(REDLOCK_ERR_NO_QUORUM));
+    }
+    json_nodes(&json, session, findings);
+    tool_json_number(&json, "ready", (int64_t)findings->ready);
+    tool_json_number(&json, "voting", (int64_t)findings->voters);
+    tool_json_number(&json, "quorum", (int64_t)findings->quorum);
+    tool_json_open(&json, "resources", '[');
+    for (size_t i = 0; i < findings->lock_count; i++) {
+        json_lock(&json, &findings->locks[i]);
+    }
+    tool_json_close(&json, ']');
+    tool_json_close(&json, '}');
+    fputc('\n', out);
+}

@@ -1,0 +1,248 @@
+/* Prints what status found, for people. */
+#include "status.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "duration.h"
+#include "nodes.h"
+#include "table.h"
+#include "text.h"
+
+/* Appends a remark about a node. */
+static void add_remark(char *buffer, size_t size, const char *part) {
+    size_t used = strlen(buffer);
+    if (part[0] != '\0') {
+        snprintf(buffer + used, size - used, "%s%s", used > 0 ? "; " : "", part);
+    }
+}
+
+static void remark(const struct tool_findings *findings, size_t node, const redlock_node_info *info, char *buffer,
+                   size_t size) {
+    buffer[0] = '\0';
+    if (info->quarantine_ms > 0) {
+        char duration[32];
+        char quarantine[512];
+        snprintf(quarantine, sizeof quarantine, "no vote for %s: %s",
+                 tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
+        add_remark(buffer, size, quarantine);
+    }
+    add_remark(buffer, size, info->error);
+    add_remark(buffer, size, info->warning);
+    if (tool_status_keeps_no_queue(info) || tool_status_is_undecided(info)) {
+        char queue[512];
+        snprintf(queue, sizeof queue, "%s%s%s", tool_status_keeps_no_queue(info) ? "no queue" : "not subscribed yet",
+                 info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
+        add_remark(buffer, size, queue);
+    }
+    const char *list_error =
+        findings->all && info->state == REDLOCK_NODE_READY ? tool_status_list_error(findings, node) : "";
+    if (list_error[0] != '\0') {
+        char list[512];
+        snprintf(list, sizeof list, "%s: %s",
+                 tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks", list_error);
+        add_remark(buffer, size, list);
+    }
+}
+
+struct node_cells {
+    char uptime[32];
+    char round_trip[32];
+    char remark[1024];
+};
+
+static void print_summary(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
+    fprintf(out, "%zu of %zu nodes ready", findings->ready, findings->nodes);
+    if (findings->voters < findings->ready) {
+        fprintf(out, ", %zu of them without a vote", findings->ready - findings->voters);
+    }
+    fprintf(out, "; a quorum is %zu: locks can%s be taken", findings->quorum,
+            findings->voters >= findings->quorum ? "" : "not");
+    int64_t ms = tool_nodes_quorum_in_ms(session);
+    char duration[32];
+    if (ms > 0) {
+        fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
+    }
+    if (findings->queueless + findings->quorum > findings->nodes) {
+        fputs("; too few nodes keep queues: who waits tries again after random delays", out);
+    }
+    fputc('\n', out);
+}
+
+static void print_nodes(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
+    struct tool_row rows[REDLOCK_NODES_MAX + 1] = {
+        {{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
+    struct node_cells cells[REDLOCK_NODES_MAX] = {0};
+    for (size_t i = 0; i < findings->nodes; i++) {
+        redlock_node_info info = tool_status_node(session, i);
+        if (info.uptime_s >= 0 && info.uptime_s < 60) {
+            snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
+        } else if (info.uptime_s >= 0) {
+            tool_duration_format(info.uptime_s * 1000, cells[i].uptime, sizeof cells[i].uptime);
+        }
+        if (info.round_trip_us >= 0) {
+            snprintf(cells[i].round_trip, sizeof cells[i].round_trip, "%" PRId64 ".%03" PRId64 "ms",
+                     info.round_trip_us / 1000, info.round_trip_us % 1000);
+        }
+        remark(findings, i, &info, cells[i].remark, sizeof cells[i].remark);
+        rows[i + 1] = (struct tool_row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
+                                         cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+    }
+    tool_table_print(out, rows, findings->nodes + 1, TOOL_TABLE_COLUMNS);
+    print_summary(out, session, findings);
+}
+
+static void print_remaining(FILE *out, int64_t ms) {
+    char duration[32];
+    if (ms < 0) {
+        fputs("for ever (no ttl)", out);
+    } else {
+        fprintf(out, "for %s", tool_duration_format(ms, duration, sizeof duration));
+    }
+}
+
+/* The lines of the nodes show the whole token. */
+static void print_verdict(FILE *out, const struct tool_holders *holders) {
+    const char *holder = redlock_token_holder(holders->token);
+    switch (holders->verdict) {
+    case TOOL_HELD:
+        fputs("held by ", out);
+        tool_print_safe(out, holder[0] != '\0' ? holder : holders->token);
+        fprintf(out, " on %zu of %zu nodes, ", holders->held, holders->nodes);
+        print_remaining(out, holders->remaining_ms);
+        break;
+    case TOOL_FREE:
+        fprintf(out, "free on %zu of %zu nodes", holders->free, holders->nodes);
+        break;
+    case TOOL_SPLIT:
+        fprintf(out, "split: no token is on a quorum (%zu), and only %zu of %zu nodes are free; ", holders->quorum,
+                holders->free, holders->nodes);
+        fputs("this ends when a ttl ends or its owner tries again", out);
+        break;
+    case TOOL_UNKNOWN:
+        if (holders->answered < holders->quorum) {
+            fprintf(out, "unknown: %zu of %zu nodes could tell", holders->answered, holders->nodes);
+        } else {
+            fprintf(out, "unknown: held on %zu, free on %zu; %zu of %zu nodes could not tell",
+                    holders->answered - holders->free, holders->free, holders->nodes - holders->answered,
+                    holders->nodes);
+        }
+        break;
+    }
+}
+
+static void print_waiters(FILE *out, const struct tool_lock *lock) {
+    const struct tool_holders *holders = &lock->holders;
+    const int64_t waiters = lock->waiters;
+    const int64_t waited_ms = lock->waited_ms;
+    char duration[32];
+    if (waiters > 0) {
+        fprintf(out, "; %" PRId64 " %s", waiters, waiters == 1 ? "waits" : "wait");
+        if (waited_ms >= 0) {
+            fprintf(out, ", %s %s", waiters == 1 ? "for" : "the first for",
+                    tool_duration_format(waited_ms, duration, sizeof duration));
+        }
+    } else if (waiters < 0 && holders->answered >= holders->quorum) {
+        fputs("; the nodes cannot tell who waits", out);
+    }
+    fputc('\n', out);
+}
+
+/* An error reply of Redis begins with a word in capitals: "NOPERM this user has no …". */
+static bool is_error_reply(const char *error) {
+    size_t capitals = strspn(error, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return capitals > 1 && error[capitals] == ' ';
+}
+
+static void print_vote(FILE *out, const redlock_vote *vote) {
+    fputs("  ", out);
+    tool_print_safe(out, vote->node);
+    fputs(": ", out);
+    switch (vote->kind) {
+    case REDLOCK_VOTE_GRANTED:
+        fputs("held by ", out);
+        tool_print_safe(out, vote->holder);
+        fputs(", ", out);
+        print_remaining(out, vote->holder_ttl_ms);
+        break;
+    case REDLOCK_VOTE_DENIED:
+        fputs("free", out);
+        break;
+    default:
+        fputs(is_error_reply(vote->error) ? "cannot tell: " : "no answer: ", out);
+        tool_print_safe(out, vote->error[0] != '\0' ? vote->error : redlock_vote_name(vote->kind));
+        break;
+    }
+    fputc('\n', out);
+}
+
+static void print_lock(FILE *out, const struct tool_lock *lock) {
+    fputc('\n', out);
+    tool_print_safe(out, lock->resource);
+    fputs(": ", out);
+    print_verdict(out, &lock->holders);
+    print_waiters(out, lock);
+    for (size_t i = 0; lock->result != NULL && i < lock->holders.nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        if (redlock_result_vote(lock->result, i, &vote) == REDLOCK_OK) {
+            print_vote(out, &vote);
+        }
+    }
+}
+
+struct lock_cells {
+    char state[64];
+    char nodes[16];
+    char ttl[32];
+    char waiters[24];
+};
+
+/* One line for each lock. */
+static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, struct tool_row *row) {
+    const struct tool_holders *holders = &lock->holders;
+    const char *text = redlock_token_holder(holders->token);
+    const char *holder = text[0] != '\0' || holders->token == NULL ? text : holders->token;
+    snprintf(cells->state, sizeof cells->state, "%s", tool_verdict_name(holders->verdict));
+    snprintf(cells->nodes, sizeof cells->nodes, "%zu/%zu", holders->held, holders->nodes);
+    if (holders->remaining_ms < 0) {
+        snprintf(cells->ttl, sizeof cells->ttl, "no ttl");
+    } else {
+        tool_duration_format(holders->remaining_ms, cells->ttl, sizeof cells->ttl);
+    }
+    if (lock->waiters >= 0) {
+        snprintf(cells->waiters, sizeof cells->waiters, "%" PRId64, lock->waiters);
+    }
+    *row = (struct tool_row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
+}
+
+static void print_all(FILE *out, const struct tool_findings *findings) {
+    const size_t count = findings->lock_count;
+    struct tool_row *rows = calloc(count + 1, sizeof *rows);
+    struct lock_cells *cells = calloc(count + 1, sizeof *cells);
+    fputc('\n', out);
+    if (rows == NULL || cells == NULL) {
+        fprintf(out, "%zu locks; no memory is left to print them\n", count);
+    } else if (count == 0) {
+        fputs("no locks\n", out);
+    } else {
+        rows[0] = (struct tool_row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
+        for (size_t i = 0; i < count; i++) {
+            fill_lock(&findings->locks[i], &cells[i], &rows[i + 1]);
+        }
+        tool_table_print(out, rows, count + 1, 6);
+    }
+    free(rows);
+    free(cells);
+}
+
+void tool_status_print(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
+    print_nodes(out, session, findings);
+    if (findings->all) {
+        print_all(out, findings);
+        return;
+    }
+    for (size_t i = 0; i < findings->lock_count; i++) {
+        print_lock(out, &findings->locks[i]);
+    }
+}
