@@ -76,6 +76,13 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/redlockConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/redlockConfig.cmake ${PROJECT_BINARY_DIR}/redlockConfigVersion.cmake
   cmake/FindLibev.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/redlock)
 
+if(TARGET redlock_tool)
+  install(FILES packaging/completions/redlock.bash RENAME redlock
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions)
+  install(FILES packaging/completions/_redlock DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/site-functions)
+  install(FILES packaging/completions/redlock.fish DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/fish/vendor_completions.d)
+endif()
+
 foreach(section 1 3 7)
   file(GLOB pages CONFIGURE_DEPENDS docs/man/*.${section})
   if(NOT REDLOCK_WITH_CHAOS)

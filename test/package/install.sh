@@ -16,6 +16,9 @@ for file in bin/redlock "$REDLOCK_SOURCE"/include/redlock/{*.h,adapters/*.h,*.hp
     file=${file#"$REDLOCK_SOURCE"/}
     [[ -e $prefix/$file ]] || { echo "$file is not installed:"; find "$prefix"; exit 1; }
 done
+for file in bash-completion/completions/redlock zsh/site-functions/_redlock fish/vendor_completions.d/redlock.fish; do
+    [[ -s $prefix/share/$file ]] || { echo "the completion $file is not installed"; exit 1; }
+done
 for page in "$REDLOCK_SOURCE"/docs/man/*.[137]; do
     [[ $page != */redlock-chaos.1 || -e $prefix/bin/redlock-chaos ]] || continue
     [[ ! -e $page || -e $prefix/share/man/man${page##*.}/${page##*/} ]] || { echo "not installed: $page"; exit 1; }

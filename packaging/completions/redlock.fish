@@ -1,0 +1,59 @@
+# Completion of redlock for fish. Commands and options come from `redlock --help`, so they are those
+# of the installed version.
+
+# Prints "-t --ttl TTL|time to live …" for each option: a short form or "-", the name, what follows.
+function __redlock_options
+    command $argv --help 2>/dev/null | string replace -rf \
+        '^ +(-[a-zA-Z])?(?:, | {4})?(--[a-z-]+)(?: ([^ ]+)|\[=[A-Z]+\])?  +(.*)$' '$1|$2|$3|$4'
+    echo '|--no-clock-guard||switch the clock guard off'
+end
+
+function __redlock_complete
+    set -l words (commandline -opc)
+    set -l tool $words[1]
+    set -l current (commandline -ct)
+    set -l subcommand
+    set -l options (__redlock_options $tool)
+    set -l takes (string match -r '^[^|]*\|[^|]*\|[^|]+' -- $options | string split '|' | string match -- '-*')
+    set -l skip 0
+    for word in $words[2..-1]
+        if test $skip = 1
+            set skip 0
+        else if string match -q -- '-*' $word
+            contains -- $word $takes; and set skip 1
+        else if test -z "$subcommand"
+            set subcommand $word
+            set options (__redlock_options $tool $subcommand)
+            set takes (string match -r '^[^|]*\|[^|]*\|[^|]+' -- $options | string split '|' | string match -- '-*')
+        end
+    end
+    set -l value_of
+    test $skip = 1; and set value_of $words[-1]
+    set -l prefix ''
+    if string match -q -- '--*=*' $current
+        set value_of (string replace -r '=.*' '' -- $current)
+        set prefix $value_of=
+    end
+    switch "$value_of"
+        case --nodes-file --output
+            __fish_complete_path (string replace -- "$prefix" '' $current)
+        case --order
+            printf '%s\n' $prefix{fair,none}
+        case --restart-guard
+            printf '%s\n' $prefix{off,observed,strict}
+        case ''
+            if string match -q -- '-*' $current
+                for option in $options
+                    set -l parts (string split '|' -- $option)
+                    printf '%s\t%s\n' $parts[2] $parts[4]
+                    test -n "$parts[1]"; and printf '%s\t%s\n' $parts[1] $parts[4]
+                end
+            else if test -z "$subcommand"
+                command $tool --help 2>/dev/null | string replace -rf '^  ([a-z]+) (.*)$' '$1\t$2'
+            end
+    end
+end
+
+# What run and elect start.
+complete -c redlock -n 'contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand --fcs-skip=(contains -i -- -- (commandline -opc)))'
+complete -c redlock -n 'not contains -- -- (commandline -opc)' -f -a '(__redlock_complete)'
