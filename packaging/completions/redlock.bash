@@ -11,13 +11,15 @@ _redlock_options() {
         -e 's/^ +(--[a-z-]+)( ([^ ]+)|\[=[A-Z]+\])?  .*/- \1 \3/p'
 }
 
-# _redlock_values OPTION : completes what follows it, in $current. Fails if it is no such option.
+# _redlock_values OPTION : completes what follows it, in $current. Fails if nothing does.
 _redlock_values() {
-    case $1 in
-    --nodes-file | --output) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
-    --order) mapfile -t COMPREPLY < <(compgen -W 'fair none' -- "$current") ;;
-    --restart-guard) mapfile -t COMPREPLY < <(compgen -W 'off observed strict' -- "$current") ;;
-    *) grep -qE -- "(^| )$1 .+[^ ]" <<<"$options" ;;
+    local value
+    value=$(awk -v option="$1" '$1 == option || $2 == option { print $3; exit }' <<<"$options")
+    case $value in
+    '') return 1 ;;
+    FILE | DIR) mapfile -t COMPREPLY < <(compgen -f -- "$current") ;;
+    'fair|none') mapfile -t COMPREPLY < <(compgen -W 'fair none' -- "$current") ;;
+    MODE) mapfile -t COMPREPLY < <(compgen -W 'off observed strict' -- "$current") ;;
     esac
 }
 
@@ -40,7 +42,8 @@ _redlock() {
             # "--order=fair" is three words here.
             if [[ ${COMP_WORDS[i + 1]} == '=' ]]; then
                 i=$((i + 2))
-            elif grep -qE -- "(^| )$word .*[^ -]$" <<<"$options"; then
+            elif awk -v option="$word" '($1 == option || $2 == option) && $3 { found = 1 } END { exit !found }' \
+                <<<"$options"; then
                 i=$((i + 1))
             fi
         elif [[ -z $command ]]; then

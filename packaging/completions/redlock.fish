@@ -1,11 +1,11 @@
 # Completion of redlock for fish. Commands and options come from `redlock --help`, so they are those
 # of the installed version.
 
-# Prints "-t --ttl TTL|time to live …" for each option: a short form or "-", the name, what follows.
+# Prints the short form, the name, what follows and a text for each option, with tabs between them.
 function __redlock_options
     command $argv --help 2>/dev/null | string replace -rf \
-        '^ +(-[a-zA-Z])?(?:, | {4})?(--[a-z-]+)(?: ([^ ]+)|\[=[A-Z]+\])?  +(.*)$' '$1|$2|$3|$4'
-    echo '|--no-clock-guard||switch the clock guard off'
+        '^ +(-[a-zA-Z])?(?:, | {4})?(--[a-z-]+)(?: ([^ ]+)|\[=[A-Z]+\])?  +(.*)$' '$1\t$2\t$3\t$4'
+    printf '\t--no-clock-guard\t\tswitch the clock guard off\n'
 end
 
 function __redlock_complete
@@ -14,7 +14,7 @@ function __redlock_complete
     set -l current (commandline -ct)
     set -l subcommand
     set -l options (__redlock_options $tool)
-    set -l takes (string match -r '^[^|]*\|[^|]*\|[^|]+' -- $options | string split '|' | string match -- '-*')
+    set -l takes (string match -r '^[^\t]*\t[^\t]*\t[^\t]+' -- $options | string split \t | string match -- '-*')
     set -l skip 0
     for word in $words[2..-1]
         if test $skip = 1
@@ -24,7 +24,7 @@ function __redlock_complete
         else if test -z "$subcommand"
             set subcommand $word
             set options (__redlock_options $tool $subcommand)
-            set takes (string match -r '^[^|]*\|[^|]*\|[^|]+' -- $options | string split '|' | string match -- '-*')
+            set takes (string match -r '^[^\t]*\t[^\t]*\t[^\t]+' -- $options | string split \t | string match -- '-*')
         end
     end
     set -l value_of
@@ -35,7 +35,7 @@ function __redlock_complete
         set prefix $value_of=
     end
     switch "$value_of"
-        case --nodes-file --output
+        case --nodes-file --output --cacert --cacertdir --cert --key
             __fish_complete_path (string replace -- "$prefix" '' $current)
         case --order
             printf '%s\n' $prefix{fair,none}
@@ -44,7 +44,7 @@ function __redlock_complete
         case ''
             if string match -q -- '-*' $current
                 for option in $options
-                    set -l parts (string split '|' -- $option)
+                    set -l parts (string split \t -- $option)
                     printf '%s\t%s\n' $parts[2] $parts[4]
                     test -n "$parts[1]"; and printf '%s\t%s\n' $parts[1] $parts[4]
                 end

@@ -86,8 +86,10 @@ for shell in bash zsh fish; do
     same "$shell: values that begin with s" "$($offers 'redlock status --restart-guard s')" strict
     same "$shell: nothing for a time" "$($offers 'redlock run --ttl ')" ''
     checks=$((checks + 1))
-    offered=$(cd "$work" && $offers 'redlock --nodes-file nodes-')
-    [[ $offered == *nodes-of-test* ]] || fail "$shell: no file: $offered"
+    for option in --nodes-file --cacert; do
+        offered=$(cd "$work" && $offers "redlock $option nodes-")
+        [[ $offered == *nodes-of-test* ]] || fail "$shell: no file after $option: $offered"
+    done
     checks=$((checks + 1))
     offered=$($offers 'redlock run job -- slee')
     [[ " ${offered//$'\n'/ } " == *' sleep '* ]] || fail "$shell: no command after --: $offered"
