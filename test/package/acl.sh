@@ -31,6 +31,9 @@ version=$(admin info server | tr -d '\r' | sed -n 's/^redis_version://p')
 ((${version%%.*} >= 6)) || { echo "skipped: redis $version has no ACL"; exit 77; }
 read -ra words <<<"$rule"
 [[ $(admin "${words[@]}") == OK ]] || { echo "refused: $rule"; exit 1; }
+operator=$(awk '/^```acl-operator$/ { on = 1; next } /^```/ { on = 0 } on' "$document")
+read -ra words <<<"$operator"
+[[ $operator == 'ACL SETUSER operator '* && $(admin "${words[@]}") == OK ]] || { echo "refused: $operator"; exit 1; }
 admin acl setuser default off >/dev/null 2>&1 || true
 
 locker() {
@@ -77,9 +80,6 @@ wait "$waiter" || { cat "$work/words" "$work/status"; exit 1; }
 ! grep -E 'cannot keep|NOPERM' "$work/words" "$work/status" || exit 1
 lock release lock:acl "$(<"$work/waiter")"
 # The operator lists and clears; the user that only locks cannot list, and is told so.
-operator=$(awk '/^```acl-operator$/ { on = 1; next } /^```/ { on = 0 } on' "$document")
-read -ra words <<<"$operator"
-[[ $operator == 'ACL SETUSER operator '* && $(admin "${words[@]}") == OK ]] || { echo "refused: $operator"; exit 1; }
 token=$(lock acquire -t 10m --holder me lock:acl)
 as_operator() {
     REDLOCK_NODES=redis://operator:secret@127.0.0.1:$port "$tool" --node-timeout 10s "$@"
