@@ -69,7 +69,7 @@ says "$err" '^job: held; 1 waits for it, and the first in line gets it$'
 wait $waiter
 is 'the exit status of the waiter' $? 0
 expect 0 tool --json clear --yes job
-json '.cleared and ([.nodes[] | select(.holder_text == "next" and (.outcome | test("release")))] | length == 3)'
+json '.cleared and ([.nodes[] | select(.holder_text == "next" and (.outcome | test("release")))] | length >= 2)'
 eventually no_keys_left job
 
 # It changed while the question stood there: the new holder keeps it.
