@@ -23,7 +23,7 @@ way=${1-} library=${2-}
 [[ $way != --help && $way != -h ]] || { usage && exit 0; }
 [[ ($way == --check || $way == --record) && -n $library && $# == 2 ]] || { usage >&2 && exit 64; }
 [[ -e $library ]] || redlock_die "there is no $library: build it first"
-command -v abidiff >/dev/null && command -v abidw >/dev/null ||
+{ command -v abidiff && command -v abidw; } >/dev/null ||
     redlock_die "abidiff and abidw are missing; Debian has them in the package abigail-tools"
 
 baseline=$REDLOCK_ROOT/abi/libredlock.abi

@@ -61,7 +61,8 @@ ls -l "$work"/*.deb
 }
 
 ((EUID == 0)) || redlock_die "--install needs root"
-apt-get -q -y install --no-install-recommends "$work"/lib*.deb "$work"/redlock-tools_*.deb >"$work/install.log" 2>&1 || {
+packages=("$work"/lib*.deb "$work"/redlock-tools_*.deb)
+apt-get -q -y install --no-install-recommends "${packages[@]}" >"$work/install.log" 2>&1 || {
     cat "$work/install.log" >&2
     redlock_die "the packages cannot be installed (see above)"
 }

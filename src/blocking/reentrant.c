@@ -198,7 +198,7 @@ static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
             return false;
         }
         int64_t until_ns = read_ns(CLOCK_MONOTONIC) + left_ns;
-        struct timespec until = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
         table->waiting++;
         failed = pthread_cond_timedwait(&table->decided, &table->mutex, &until);
     }

@@ -160,7 +160,8 @@ bad_environment 'REDLOCK_TTL_MAX 30: a time needs a unit' REDLOCK_TTL_MAX=30
 bad_environment 'REDLOCK_TTL_MAX is 30d; it must be 1ms to 24d' REDLOCK_TTL_MAX=30d
 bad_environment 'the default ttl of 10s is above REDLOCK_TTL_MAX=5s' REDLOCK_TTL_MAX=5s
 bad_environment 'REDLOCK_FENCE_EXPIRY is 1h; it must be 3h' REDLOCK_FENCE_EXPIRY=1h
-bad_environment 'REDLOCK_FENCE_SUFFIX has 65 bytes; it must have 1 to 64' REDLOCK_FENCE_SUFFIX="$(printf 'x%.0s' {1..65})"
+suffix=$(printf 'x%.0s' {1..65})
+bad_environment 'REDLOCK_FENCE_SUFFIX has 65 bytes; it must have 1 to 64' REDLOCK_FENCE_SUFFIX="$suffix"
 bad_environment 'REDLOCK_WAIT_SUFFIX has 63 bytes; it must have 1 to 62' REDLOCK_WAIT_SUFFIX="$(printf 'x%.0s' {1..63})"
 # The tool ignores variables that the command line overrides, and those that a command does not
 # need.

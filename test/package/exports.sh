@@ -9,7 +9,7 @@ command -v nm >/dev/null || { echo "skipped: no nm"; exit 77; }
 declared=$(cat "$headers"/*.h "$headers"/adapters/*.h | tr '\n' ' ' | grep -oE 'REDLOCK_API [^(;{]*\(' |
     grep -oE 'redlock_[a-z0-9_]+ *\($' | tr -d ' (' | sort -u)
 # What the linker and the sanitizers add for themselves is not ours to judge.
-exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sed 's/@.*//' |
+exported=$(nm -D --defined-only "$library" | awk '$2 != "A" {print $NF}' | sed 's/@.*//' |
     grep -vE '^(_init|_fini|_edata|_end|__bss_start|__(odr_)?asan.*|__gcov_.*|mangle_path)$' | sort -u)
 
 count=$(wc -l <<<"$declared")

@@ -20,4 +20,7 @@ for file in "$library" "$tool"; do
     has "$file" --dyn-syms '__[a-z]+_chk@'
 done
 # Each exported name has a version.
-! nm -D --defined-only "$library" | grep ' T ' | grep -vE '@@REDLOCK_|__(asan|gcov)' || { echo "names without a version"; exit 1; }
+! nm -D --defined-only "$library" | grep ' T ' | grep -vE '@@REDLOCK_|__(asan|gcov)' || {
+    echo "names without a version"
+    exit 1
+}
