@@ -214,6 +214,9 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     complete(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
     use_a_lease(manager, cycle);
     complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
+    /* The nodes have no password and refuse it: their connections go on. */
+    code = redlock_manager_set_credentials(manager, REDLOCK_ALL_NODES, "sweep", "secret");
+    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_NO_MEMORY);
     redlock_acquire_options held = world_acquire_options(60000, 0);
     /* Released by close. */
     complete(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle));
