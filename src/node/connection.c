@@ -76,9 +76,32 @@ void redlock_connection_reset(struct redlock_connection *connection) {
     redlock_outbox_clear(&connection->hello);
 }
 
-static int write_box(struct redlock_connection *connection, struct redlock_outbox *box) {
+/* Encrypts no more than a record, and only while the wire is empty: what is encrypted counts as
+ * written (R4). */
+__attribute__((noinline, cold)) static int write_records(struct redlock_connection *connection,
+                                                         struct redlock_outbox *box) {
+    struct redlock_outbox *wire = redlock_tls_wire(connection->tls);
+    for (;;) {
+        int error = redlock_connection_write(connection, wire);
+        size_t size = redlock_outbox_size(box);
+        if (error != 0 || connection->blocked || size == 0) {
+            return error;
+        }
+        size = size < REDLOCK_TLS_RECORD_MAX ? size : REDLOCK_TLS_RECORD_MAX;
+        error = redlock_tls_write(connection->tls, box->bytes + box->head, size);
+        if (error != 0) {
+            return error;
+        }
+        redlock_outbox_wrote(box, size);
+    }
+}
+
+int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
+    if (connection->tls != NULL && box != redlock_tls_wire(connection->tls)) {
+        return write_records(connection, box);
+    }
     size_t size = redlock_outbox_size(box);
-    if (size == 0) {
+    if (connection->fd < 0 || connection->blocked || size == 0) {
         return 0;
     }
     ssize_t sent = redlock_stream_write(connection->fd, box->bytes + box->head, size);
@@ -95,31 +118,6 @@ static int write_box(struct redlock_connection *connection, struct redlock_outbo
     return 0;
 }
 
-/* Encrypts no more than a record, and only while the wire is empty: what is encrypted counts as
- * written (R4). */
-static int write_records(struct redlock_connection *connection, struct redlock_outbox *box) {
-    for (;;) {
-        int error = write_box(connection, redlock_tls_wire(connection->tls));
-        size_t size = redlock_outbox_size(box);
-        if (error != 0 || connection->blocked || size == 0) {
-            return error;
-        }
-        size = size < REDLOCK_TLS_RECORD_MAX ? size : REDLOCK_TLS_RECORD_MAX;
-        error = redlock_tls_write(connection->tls, box->bytes + box->head, size);
-        if (error != 0) {
-            return error;
-        }
-        redlock_outbox_wrote(box, size);
-    }
-}
-
-int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
-    if (connection->fd < 0 || connection->blocked) {
-        return 0;
-    }
-    return connection->tls == NULL ? write_box(connection, box) : write_records(connection, box);
-}
-
 void redlock_connection_unblock(struct redlock_connection *connection) {
     connection->blocked = false;
     watch_open(connection);
@@ -134,7 +132,7 @@ bool redlock_connection_begin_tls(struct redlock_connection *connection, const s
 
 enum redlock_securing redlock_connection_secure(struct redlock_connection *connection, int *error) {
     enum redlock_tls_progress progress = redlock_tls_handshake(connection->tls);
-    *error = connection->blocked ? 0 : write_box(connection, redlock_tls_wire(connection->tls));
+    *error = redlock_connection_write(connection, redlock_tls_wire(connection->tls));
     if (progress == REDLOCK_TLS_WAITING && *error != 0) {
         progress = redlock_tls_handshake(connection->tls); /* the node may have said why */
     }
@@ -169,17 +167,25 @@ static enum redlock_received take_all(struct redlock_connection *connection, red
     return REDLOCK_RECEIVED;
 }
 
-static ssize_t read_some(const struct redlock_connection *connection, char *buffer, size_t size) {
-    return connection->tls == NULL ? redlock_stream_read(connection->fd, buffer, size)
-                                   : redlock_tls_read(connection->tls, buffer, size);
+/* After a turn of reads, which its limit may have ended. */
+__attribute__((noinline, cold)) static void end_turn(struct redlock_connection *connection, bool by_limit) {
+    connection->unread = by_limit && redlock_tls_has_unread(connection->tls);
+    redlock_tls_look_again(connection->tls);
+    if (redlock_outbox_size(redlock_tls_wire(connection->tls)) > 0) {
+        /* Such as the refusal of a renegotiation. */
+        connection->reactor->flush_soon(connection->reactor->ctx, &connection->watch);
+    }
 }
 
-static enum redlock_received receive(struct redlock_connection *connection, redlock_connection_take take, int *error) {
+enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
+                                                 int *error) {
     char buffer[READ_SIZE];
-    for (int i = 0; i < READS_A_TURN; i++) {
-        const ssize_t got = read_some(connection, buffer, sizeof buffer);
+    int reads = 0;
+    for (; reads < READS_A_TURN; reads++) {
+        const ssize_t got = connection->tls == NULL ? redlock_stream_read(connection->fd, buffer, sizeof buffer)
+                                                    : redlock_tls_read(connection->tls, buffer, sizeof buffer);
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            return REDLOCK_RECEIVED;
+            break;
         }
         if (got <= 0 || !redlock_reader_feed(connection->reader, buffer, (size_t)got)) {
             *error = got == 0 ? 0 : got < 0 ? errno : ENOMEM;
@@ -192,23 +198,10 @@ static enum redlock_received receive(struct redlock_connection *connection, redl
             return received;
         }
     }
-    connection->unread = connection->tls != NULL && redlock_tls_has_unread(connection->tls);
+    if (connection->tls != NULL) {
+        end_turn(connection, reads == READS_A_TURN);
+    }
     return REDLOCK_RECEIVED;
-}
-
-enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
-                                                 int *error) {
-    if (connection->tls == NULL) {
-        return receive(connection, take, error);
-    }
-    connection->unread = false;
-    redlock_tls_look_again(connection->tls);
-    const enum redlock_received received = receive(connection, take, error);
-    if (connection->tls != NULL && redlock_outbox_size(redlock_tls_wire(connection->tls)) > 0) {
-        /* Such as the answer to a change of keys. */
-        connection->reactor->flush_soon(connection->reactor->ctx, &connection->watch);
-    }
-    return received;
 }
 
 void redlock_connection_withdraw(struct redlock_connection *connection, size_t index, size_t count) {

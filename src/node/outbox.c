@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_MIN      4096
-#define CALM_AFTER    1024                      /* times that it ran empty */
-#define ROOM_IDLE_MAX ((size_t)4 * 1024 * 1024) /* what an empty outbox may keep allocated */
+#define ROOM_MIN 4096
 
 /* The bytes may hold a password. */
 static void release(struct redlock_outbox *outbox) {
@@ -43,31 +41,14 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
     return true;
 }
 
-/* Shrinks an empty outbox after a burst. */
-static void give_back(struct redlock_outbox *outbox) {
-    if (outbox->room > ROOM_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
+void redlock_outbox_give_back(struct redlock_outbox *outbox) {
+    if (outbox->room > REDLOCK_OUTBOX_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
         release(outbox);
         outbox->bytes = NULL;
         outbox->room = 0;
     }
     outbox->peak = 0;
     outbox->emptied = 0;
-}
-
-void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
-    const size_t waited = redlock_outbox_size(outbox);
-    assert(size <= waited);
-    outbox->peak = waited > outbox->peak ? waited : outbox->peak;
-    outbox->head += size;
-    outbox->written += size;
-    if (outbox->head < outbox->tail) {
-        return;
-    }
-    outbox->head = outbox->tail = 0;
-    outbox->emptied++;
-    if (outbox->room > ROOM_IDLE_MAX || outbox->emptied == CALM_AFTER) {
-        give_back(outbox);
-    }
 }
 
 void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size) {

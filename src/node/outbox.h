@@ -2,12 +2,15 @@
 #ifndef REDLOCK_NODE_OUTBOX_H
 #define REDLOCK_NODE_OUTBOX_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define REDLOCK_OUTBOX_SIZE_MAX ((size_t)64 * 1024 * 1024)
+#define REDLOCK_OUTBOX_SIZE_MAX   ((size_t)64 * 1024 * 1024)
+#define REDLOCK_OUTBOX_IDLE_MAX   ((size_t)4 * 1024 * 1024) /* what an empty one may keep allocated */
+#define REDLOCK_OUTBOX_CALM_AFTER 1024                      /* times that it ran empty */
 
 /* All zero is an empty outbox. */
 struct redlock_outbox {
@@ -44,8 +47,25 @@ static inline uint64_t redlock_outbox_end(const struct redlock_outbox *outbox) {
     return outbox->written + redlock_outbox_size(outbox);
 }
 
+/* Shrinks an empty outbox after a burst. Only for redlock_outbox_wrote(). */
+void redlock_outbox_give_back(struct redlock_outbox *outbox);
+
 /* `size` bytes were written. */
-void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size);
+static inline void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t size) {
+    const size_t waited = redlock_outbox_size(outbox);
+    assert(size <= waited);
+    outbox->peak = waited > outbox->peak ? waited : outbox->peak;
+    outbox->head += size;
+    outbox->written += size;
+    if (outbox->head < outbox->tail) {
+        return;
+    }
+    outbox->head = outbox->tail = 0;
+    outbox->emptied++;
+    if (outbox->room > REDLOCK_OUTBOX_IDLE_MAX || outbox->emptied == REDLOCK_OUTBOX_CALM_AFTER) {
+        redlock_outbox_give_back(outbox);
+    }
+}
 
 /* Removes `size` bytes at a position that is not written yet. */
 void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, size_t size);

@@ -139,8 +139,8 @@ static void fail(struct redlock_tls *tls, bool in_handshake) {
 
 enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls) {
     forget_errors();
-    tls->drained = false;
     const int done = SSL_do_handshake(tls->ssl);
+    tls->drained = false;
     if (done == 1) {
         return REDLOCK_TLS_SECURED;
     }

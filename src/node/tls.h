@@ -41,7 +41,7 @@ int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size);
  * redlock_tls_failure(). */
 ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size);
 
-/* The socket may have more since the last read that found it empty. */
+/* After a read that found the socket empty, no other one looks until this. */
 void redlock_tls_look_again(struct redlock_tls *tls);
 
 /* Returns whether bytes were read from the socket and not yet from here: no event tells of them. */
