@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define REDLOCK_OUTBOX_SIZE_MAX   ((size_t)64 * 1024 * 1024)
-#define REDLOCK_OUTBOX_IDLE_MAX   ((size_t)4 * 1024 * 1024) /* what an empty one may keep allocated */
+#define REDLOCK_OUTBOX_IDLE_MAX   ((size_t)4 * 1024 * 1024) /* what an empty one may keep */
 #define REDLOCK_OUTBOX_CALM_AFTER 1024                      /* times that it ran empty */
 
 /* All zero is an empty outbox. */

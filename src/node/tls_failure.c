@@ -48,6 +48,9 @@ static void explain_certificate(const struct redlock_tls_scene *scene, struct re
         say(failure, REDLOCK_CAUSE_TLS,
             "its certificate is not accepted: %s; is its CA in ca_file or ca_dir (--cacert, --cacertdir)?", why);
         break;
+    case X509_V_ERR_OUT_OF_MEM:
+        say(failure, REDLOCK_CAUSE_OURS, "no memory to check its certificate");
+        break;
     default:
         say(failure, REDLOCK_CAUSE_TLS, "its certificate is not accepted: %s", why);
         break;

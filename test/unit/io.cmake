@@ -23,7 +23,9 @@ if(REDLOCK_WITH_TLS)
     add_test(NAME unit_${name} COMMAND test_${name})
     set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
   endforeach()
+  set_tests_properties(unit_connection_tls PROPERTIES LABELS unit TIMEOUT 300)
   target_link_libraries(test_connection_tls PRIVATE redlock_test_certificates)
+  target_link_options(test_connection_tls PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
 endif()
 
 # Clocks of a machine that was suspended, by the linker's hand.

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -31,6 +32,50 @@ static struct redlock_connection connection;
 static SSL_CTX *server;
 static SSL *peer; /* the other end of its socket, which it owns */
 static int flushes, replies;
+
+/* Allocations of OpenSSL and, by the linker's hand, of the library. */
+static struct {
+    bool armed;
+    long count, fails; /* since armed; the one that fails */
+} memory;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool fails_now(void) {
+    return memory.armed && ++memory.count == memory.fails;
+}
+
+void *__wrap_malloc(size_t size) {
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return fails_now() ? NULL : __real_realloc(old, size);
+}
+
+static void *openssl_malloc(size_t size, const char *file, int line) {
+    (void)file, (void)line;
+    return __wrap_malloc(size);
+}
+
+static void *openssl_realloc(void *old, size_t size, const char *file, int line) {
+    (void)file, (void)line;
+    return __wrap_realloc(old, size);
+}
+
+static void openssl_free(void *old, const char *file, int line) {
+    (void)file, (void)line;
+    free(old);
+}
 
 static int attach(void *ctx, struct redlock_watch *watch) {
     (void)ctx, (void)watch;
@@ -62,18 +107,26 @@ static void take(struct redlock_connection *from, const struct redlock_reply *re
     replies++;
 }
 
+/* Returns REDLOCK_OK or an error code. */
+static int make_context(struct redlock_tls_context **made) {
+    char path[128], error[256] = "";
+    (void)snprintf(path, sizeof path, "%s/node.crt", folder);
+    const redlock_tls_options options = {
+        .ca_file = path, .server_name = "node.example.", .min_version = REDLOCK_TLS_1_2, .verify = true};
+    const int code = redlock_tls_context_new(&options, made, error, sizeof error);
+    assert_int_equal(code == REDLOCK_OK, error[0] == '\0');
+    return code;
+}
+
 static int start(void **state) {
-    char path[128], error[256];
-    redlock_tls_options options;
+    char path[128];
     (void)state;
     assert_non_null(mkdtemp(folder));
     support_remove_tree_at_death(folder);
     certificate_make(folder, "node", NULL,
                      &(struct certificate_options){.authority = true, .alternatives = "DNS:node.example"});
+    assert_int_equal(make_context(&context), REDLOCK_OK);
     (void)snprintf(path, sizeof path, "%s/node.crt", folder);
-    memset(&options, 0, sizeof options);
-    options.ca_file = path, options.verify = true, options.min_version = REDLOCK_TLS_1_2;
-    assert_int_equal(redlock_tls_context_new(&options, &context, error, sizeof error), REDLOCK_OK);
     server = SSL_CTX_new(TLS_server_method());
     assert_int_equal(SSL_CTX_use_certificate_file(server, path, SSL_FILETYPE_PEM), 1);
     (void)snprintf(path, sizeof path, "%s/node.key", folder);
@@ -89,13 +142,12 @@ static int end(void **state) {
     return 0;
 }
 
-static int setup(void **state) {
+/* A socket of the connection, and its peer. */
+static void open_socket(void) {
     static const struct redlock_reactor reactor = {
         .now_ns = now_ns, .attach = attach, .detach = detach, .watch = watch_fd, .flush_soon = flush_soon};
     const int small = 4096;
-    int ends[2], error;
-    enum redlock_securing securing = REDLOCK_SECURING;
-    (void)state;
+    int ends[2];
     flushes = replies = 0;
     memset(&connection, 0, sizeof connection);
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
@@ -105,14 +157,27 @@ static int setup(void **state) {
     peer = SSL_new(server);
     assert_int_equal(SSL_set_fd(peer, ends[1]), 1);
     SSL_set_accept_state(peer);
-    assert_true(redlock_connection_begin_tls(&connection, context, "node.example."));
-    while (securing == REDLOCK_SECURING || !SSL_is_init_finished(peer)) {
+}
+
+static enum redlock_securing secure(int *error) {
+    enum redlock_securing securing = REDLOCK_SECURING;
+    while (securing == REDLOCK_SECURING || (securing == REDLOCK_SECURING_DONE && !SSL_is_init_finished(peer))) {
         if (securing == REDLOCK_SECURING) {
-            securing = redlock_connection_secure(&connection, &error);
+            memory.armed = memory.fails != 0;
+            securing = redlock_connection_secure(&connection, error);
+            memory.armed = false;
         }
         (void)SSL_do_handshake(peer);
     }
-    assert_int_equal(securing, REDLOCK_SECURING_DONE);
+    return securing;
+}
+
+static int setup(void **state) {
+    int error;
+    (void)state;
+    open_socket();
+    assert_true(redlock_connection_begin_tls(&connection, context, "127.0.0.1"));
+    assert_int_equal(secure(&error), REDLOCK_SECURING_DONE);
     assert_true(redlock_connection_start(&connection));
     assert_false(connection.blocked);
     return 0;
@@ -292,9 +357,60 @@ static void a_wrong_record_says_so(void **state) {
     assert_int_equal(replies, 0);
 }
 
+/* The whole life of a context and a connection. Returns whether nothing failed; what fails has its
+ * reason. */
+static bool live(struct redlock_tls_context **made) {
+    struct redlock_inflight_entry entry = {.round = 1};
+    int error;
+    if (make_context(made) != REDLOCK_OK || !redlock_connection_begin_tls(&connection, *made, "127.0.0.1")) {
+        return false;
+    }
+    memory.armed = false;
+    if (secure(&error) != REDLOCK_SECURING_DONE) {
+        assert_true(error == ENOMEM || error == EPROTO);
+        assert_true(error != EPROTO || redlock_tls_failure(connection.tls)->text[0] != '\0');
+        return false;
+    }
+    say_replies(1);
+    memory.armed = memory.fails != 0;
+    if (!redlock_connection_start(&connection) || !redlock_connection_queue(&connection, "hello", 5, &entry)) {
+        return false;
+    }
+    error = redlock_connection_write(&connection, &connection.outbox);
+    if (error == 0 && redlock_connection_receive(&connection, take, &error) == REDLOCK_RECEIVED) {
+        assert_int_equal(replies, 1);
+        return true;
+    }
+    assert_true(error == ENOMEM || error == EPROTO);
+    return false;
+}
+
+static void every_allocation_may_fail(void **state) {
+    bool whole = false;
+    (void)state;
+    for (long fails = 0; !whole || fails < 2; fails++) {
+        struct redlock_tls_context *made = NULL;
+        open_socket();
+        memory.count = 0;
+        memory.fails = fails;
+        memory.armed = fails != 0;
+        whole = live(&made);
+        memory.armed = false;
+        assert_true(fails != 0 || whole);
+        whole = whole && memory.count < fails;
+        redlock_connection_free(&connection);
+        redlock_tls_context_free(made);
+        (void)close(SSL_get_fd(peer));
+        SSL_free(peer);
+    }
+    assert_true(memory.count > 500);
+    memory.fails = 0;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
+    assert(CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) == 1);
     const struct CMUnitTest tests[] = {
         TEST(one_record_is_made_ahead),
         TEST(what_a_turn_leaves_is_announced),
@@ -303,6 +419,7 @@ int main(void) {
         TEST(an_end_without_a_goodbye_is_an_end),
         TEST(a_goodbye_is_an_end),
         TEST(a_wrong_record_says_so),
+        cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test_setup_teardown(a_renegotiation_is_refused, setup_1_2, teardown),
     };
     return cmocka_run_group_tests(tests, start, end);

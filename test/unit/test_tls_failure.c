@@ -51,6 +51,14 @@ static void a_certificate_is_not_accepted(void **state) {
     }
 }
 
+static void a_lack_of_memory_is_ours(void **state) {
+    (void)state;
+    assert_explained((struct redlock_tls_scene){.error = SSL_ERROR(SSL_R_CERTIFICATE_VERIFY_FAILED),
+                                                .verified = X509_V_ERR_OUT_OF_MEM,
+                                                .in_handshake = true},
+                     REDLOCK_CAUSE_OURS, "no memory to check its certificate");
+}
+
 static void an_alert_says_what_the_node_wants(void **state) {
     (void)state;
     static const struct {
@@ -124,6 +132,7 @@ static void other_errors_are_openssls(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_certificate_is_not_accepted),
+        cmocka_unit_test(a_lack_of_memory_is_ours),
         cmocka_unit_test(an_alert_says_what_the_node_wants),
         cmocka_unit_test(the_wrong_port_is_guessed),
         cmocka_unit_test(the_end_of_the_stream_comes_before_what_openssl_says),
