@@ -323,6 +323,7 @@ void monkey_open(struct slot *slot) {
         sim_random_percent(random, 80) ? sim_random_between(random, 20, 120) : sim_random_between(random, 1, 10);
     options.connect_timeout_ms =
         sim_random_percent(random, 80) ? sim_random_between(random, 100, 1000) : sim_random_between(random, 1, 50);
+    options.connect_timeout_ms += monkey->tls ? 500 : 0; /* two more round trips, and signatures */
     options.on_log = monkey_log;
     options.log_data = monkey;
     options.log_level = (redlock_log_level)sim_random_below(random, REDLOCK_LOG_DEBUG + 1);
