@@ -116,7 +116,7 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
     # A single panel has a label at its left side.
     left, right, gap = (0.115 if count == 1 else 0.085), 0.79, 0.08
     width = (right - left - gap * (count - 1)) / count
-    order = [FLOOR, HIREDIS, ASYNC, BLOCKING, POLLING, *peers]
+    order = [FLOOR, HIREDIS, ASYNC, TLS, BLOCKING, POLLING, *peers]
     present = {series.name for panel in figure.panels for series in panel.series}
     shown = [name for name in order if name in present]
     lines = [

@@ -214,6 +214,12 @@ class WholeRun(unittest.TestCase):
 
 
 class Plots(unittest.TestCase):
+    def test_every_contender_of_the_plan_is_drawn(self) -> None:
+        for figure in plots.figures(of_whole_plan()):
+            text = gnuplot.script(figure, ["peer"])
+            for name in {series.name for panel in figure.panels for series in panel.series}:
+                self.assertIn(f"title '{name}'", text)
+
     def test_each_figure_names_its_contenders_and_units(self) -> None:
         made = {figure.name: figure for figure in plots.figures(results(peers={"it's": 10.0}))}
         self.assertEqual(list(made), ["latency", "throughput", "cpu"])
