@@ -81,11 +81,16 @@ static void stop_reading(void *context) {
 struct late_source {
     GSource source;
     struct test_loop *loop;
+    int turns;
 };
 
 static gboolean late_prepare(GSource *source, gint *timeout_ms) {
-    struct test_loop *loop = ((struct late_source *)source)->loop;
+    struct late_source *late = (struct late_source *)source;
+    struct test_loop *loop = late->loop;
     *timeout_ms = -1;
+    if (++late->turns < 3) {
+        return FALSE; /* the new source itself has woken the context, which then would not wait */
+    }
     stop(&loop->late);
     loop->on_late(loop->late_data);
     return FALSE;
@@ -103,6 +108,7 @@ static void before_wait(void *context, loop_callback callback, void *data) {
     loop->late_data = data;
     loop->late = g_source_new(&functions, sizeof(struct late_source));
     ((struct late_source *)loop->late)->loop = loop;
+    ((struct late_source *)loop->late)->turns = 0;
     g_source_attach(loop->late, loop->context);
 }
 
