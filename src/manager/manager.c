@@ -405,11 +405,18 @@ int redlock_manager_create_on(const redlock_loop_ops *ops, void *loop, const red
                             sizeof known);
     }
     memcpy(&known, ops, ops->size);
-    if (known.attach == NULL || known.detach == NULL || known.add == NULL || known.remove == NULL ||
-        known.watch == NULL) {
-        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "ops lacks one of attach, detach, add, remove and watch");
+    const struct {
+        const char *name;
+        bool given;
+    } needed[] = {{"ops.attach", known.attach != NULL},
+                  {"ops.detach", known.detach != NULL},
+                  {"ops.add", known.add != NULL},
+                  {"ops.remove", known.remove != NULL},
+                  {"ops.watch", known.watch != NULL}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && code == REDLOCK_OK; i++) {
+        code = redlock_check_given(&failure, needed[i].name, needed[i].given);
     }
-    return create(&known, loop, options, created, &failure);
+    return code == REDLOCK_OK ? create(&known, loop, options, created, &failure) : code;
 }
 
 static void on_drained(void *context) {
