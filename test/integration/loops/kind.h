@@ -21,8 +21,8 @@ struct loop_kind {
     /* The loop's own watch of a descriptor for reading, of which there is one at a time. */
     void (*start_reading)(void *loop, int fd, loop_callback callback, void *data);
     void (*stop_reading)(void *loop);
-    /* Calls back once, in one of the next turns, at the last moment that the loop offers before it waits.
-     * NULL: it offers none. */
+    /* Calls back once, in one of the next turns, at the last moment that the loop offers before it
+     * waits. NULL: it offers none. */
     void (*before_wait)(void *loop, loop_callback callback, void *data);
     /* In a child process that goes on with the loop. */
     void (*after_fork)(void *loop);
