@@ -128,7 +128,7 @@ void a_lease_is_extended_released_and_adopted(void **) {
     const std::string token(lease.token());
     assert_true(lease.forget());
     assert_true(lease.empty());
-    assert_int_equal(servers_with_key(&nodes, "r"), 5);
+    assert_true(servers_with_key(&nodes, "r") >= 3);
     redlock::lease again = client.adopt("r", token).value();
     assert_true(again.validity() == 0s);
     again.extend(patient).value();
@@ -289,7 +289,7 @@ void reentrant_leases_nest(void **) {
         std::thread([&] { assert_true(inner.release().code() == errc::not_owner); }).join();
         assert_false(inner.empty());
     }
-    assert_int_equal(servers_with_key(&nodes, "r"), 5);
+    assert_true(servers_with_key(&nodes, "r") >= 3);
     assert_true(outer.release());
     assert_true(no_keys("r"));
     options.owner = 7;

@@ -78,8 +78,11 @@ class client {
     }
     /** redlock_client_node() */
     expected<owned_node> node(std::size_t index);
-    /** redlock_client_set_credentials(). @param node  an index, or #all_nodes. @param user  null is
-     * the default user. */
+    /**
+     * redlock_client_set_credentials()
+     * @param node  an index, or #all_nodes
+     * @param user  null is the default user
+     */
     expected<void> set_credentials(std::size_t node, text user, text password);
     /** redlock_client_elect() */
     expected<election> elect(text name, const election_options &options = {});

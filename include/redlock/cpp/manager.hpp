@@ -186,8 +186,11 @@ class manager {
         return async_election(made.release());
     }
 
-    /** redlock_manager_set_credentials(). @param node  an index, or #all_nodes. @param user  null
-     * is the default user. */
+    /**
+     * redlock_manager_set_credentials()
+     * @param node  an index, or #all_nodes
+     * @param user  null is the default user
+     */
     expected<void> set_credentials(std::size_t node, text user, text password) {
         const int code =
             get() ? redlock_manager_set_credentials(get(), node, user.c_str(), password.c_str()) : REDLOCK_ERR_CLOSED;

@@ -1,0 +1,19 @@
+"""Locks and leader election over N independent Redis nodes (Redlock), on libredlock.
+
+    client = redlock_client.Client(["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"])
+    with client.lock("invoice-17", ttl_ms=10_000, wait_timeout_ms=60_000) as lease:
+        ...  # ask lease.validity_ms before each step that counts: 0 means stop
+
+redlock_client.aio has the same for asyncio.
+"""
+from ._base import (FOREVER, BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
+                    ForkedError, InvalidError, Leader, LimitError, LogLevel, LostError, NodeInfo, NodeState,
+                    NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError, RestartGuard, Result,
+                    SystemCallError, TooSlowError, Vote, VoteKind, token_holder, version)
+from ._client import Client, Election, Lease
+
+__all__ = ["FOREVER", "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
+           "Error", "Event", "EventKind", "ForkedError", "InvalidError", "Leader", "Lease", "LimitError",
+           "LogLevel", "LostError", "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError",
+           "Order", "RandomError", "RestartGuard", "Result", "SystemCallError", "TooSlowError", "Vote", "VoteKind",
+           "token_holder", "version"]

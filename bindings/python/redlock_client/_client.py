@@ -1,0 +1,506 @@
+"""Locks and elections for threads that block."""
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
+
+from ._base import (Event, EventKind, Handle, NodeInfo, Options, Result, check, error_of, manager_options,
+                    result_of, statistics_of, text, to_bytes)
+from ._redlock import ffi, lib
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self, Unpack
+
+    from ._base import CData, ClientAcquireOptions, ElectionOptions, ManagerOptions
+
+
+class _Core:
+    """The client of C. It knows who is inside a call of C: after the close C must not be called, and a
+    thread of Python may be stopped between any two steps."""
+
+    def __init__(self, c: CData, keeps: object) -> None:
+        self.c = c
+        self.keeps = keeps
+        self.process = os.getpid()
+        self.loop_thread = 0
+        self.changed = threading.Condition()
+        self.is_closing = False
+        self.is_closed = False
+        self.inside = 0
+        self.cancels: set[CData] = set()
+        self.elections: set[CData] = set()
+        # By the lease of C, which reentrant leases share: how many refer to it, what on_lost needs.
+        self.leases: dict[CData, tuple[int, Optional[Handle]]] = {}
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[CData]:
+        """A call of C."""
+        if os.getpid() != self.process:
+            raise error_of(lib.REDLOCK_ERR_FORKED)
+        with self.changed:
+            if self.is_closing:
+                raise error_of(lib.REDLOCK_ERR_CLOSED)
+            self.inside += 1
+        try:
+            yield self.c
+        finally:
+            with self.changed:
+                self.inside -= 1
+                self.changed.notify_all()
+
+    @contextlib.contextmanager
+    def cancel(self) -> Iterator[CData]:
+        """A flag for an acquire that waits. close() sets it."""
+        made = ffi.new("redlock_cancel **")
+        check(lib.redlock_cancel_new(self.c, made))
+        with self.changed:
+            self.cancels.add(made[0])
+            if self.is_closing:
+                lib.redlock_cancel_set(made[0])
+        try:
+            yield made[0]
+        finally:
+            with self.changed:
+                self.cancels.remove(made[0])
+            lib.redlock_cancel_free(made[0])
+
+    def keep(self, lease: CData, lost: Optional[Handle]) -> None:
+        """One more Lease refers to this lease of C."""
+        with self.changed:
+            users, kept = self.leases.get(lease, (0, lost))
+            self.leases[lease] = (users + 1, kept)
+
+    def drop(self, lease: CData) -> None:
+        """One less does."""
+        with self.changed:
+            users, lost = self.leases.pop(lease, (0, None))
+            if users > 1:
+                self.leases[lease] = (users - 1, lost)
+
+    def on_loop_thread(self) -> None:
+        """Callbacks say so: there a call cannot block."""
+        self.loop_thread = threading.get_ident()
+
+    def close(self) -> None:
+        # In a child process the threads that were inside, or held a mutex, are not here.
+        if os.getpid() != self.process:
+            if not self.is_closed:
+                self.is_closed = True
+                lib.redlock_client_close(self.c)
+            return
+        if threading.get_ident() == self.loop_thread:
+            threading.Thread(target=self.close).start()
+            return
+        with self.changed:
+            if self.is_closing:
+                self.changed.wait_for(lambda: self.is_closed)
+                return
+            self.is_closing = True
+            for cancel in self.cancels:
+                lib.redlock_cancel_set(cancel)
+            elections = list(self.elections)
+        for election in elections:  # wakes who waits for its news
+            lib.redlock_client_election_end(election, ffi.NULL)
+        with self.changed:
+            self.changed.wait_for(lambda: self.inside == 0)
+        lib.redlock_client_close(self.c)
+        with self.changed:
+            self.is_closed = True
+            self.leases.clear()
+            self.changed.notify_all()
+
+
+def _interruptible(work: Callable[[], int], interrupt: Callable[[], None], undo: Callable[[int], None]) -> int:
+    """Python runs signal handlers, as that of Ctrl-C, only between steps of the main thread. So another
+    thread waits in C there."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    codes: list[int] = []
+    done = threading.Event()  # Thread.join() must not be called again after a signal
+
+    def run() -> None:
+        codes.append(work())
+        done.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        interrupt()
+        while not done.is_set():
+            with contextlib.suppress(BaseException):  # one more Ctrl-C: C must let go first
+                done.wait()
+        undo(codes[0])
+        raise
+    return codes[0]
+
+
+class Client:
+    """A set of nodes, and a thread of C that talks to them. Any number of threads may use it.
+
+    `nodes` is a list of node URIs, or a text with commas. The options are those of redlock_manager_options
+    in redlock/redlock.h, by the same names. Nodes that are down are no error here.
+    """
+
+    def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
+        given: dict[str, Any] = dict(options)
+        on_log = given.get("on_log")
+        if on_log is not None:
+
+            def log(level: int, line: str) -> None:
+                core = cores()
+                if core:
+                    core.on_loop_thread()
+                on_log(level, line)
+
+            given["on_log"] = log
+        cores: Callable[[], Optional[_Core]] = lambda: None
+        made, handle = manager_options(nodes, given)
+        client = ffi.new("redlock_client **")
+        error = ffi.new("char[]", 512)
+        check(lib.redlock_client_open(made.c, client, error, 512), None, text(error))
+        self._core = _Core(client[0], handle)
+        cores = weakref.ref(self._core)
+        # Also at the end of the program: C must not call Python after it.
+        self._end = weakref.finalize(self, self._core.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Releases all leases, ends all elections, and closes the client. Acquires that wait in other
+        threads raise CancelledError; other calls end first. Leases that are left have no validity."""
+        self._end()
+
+    @property
+    def closed(self) -> bool:
+        return self._core.is_closing
+
+    def acquire(self, resource: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
+        """Takes the lock, and raises ContendedError or another Error if it cannot.
+
+        The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
+        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) runs on another thread.
+        """
+        given: dict[str, Any] = dict(options)
+        made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
+        lost = self._lost(given.pop("on_lost", None))
+        lock = ffi.addressof(made.c, "lock")
+        made.set(given.items(), lock, made.c)
+        if lost:
+            lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
+        if made.c.reentrant and made.c.owner == 0:
+            made.c.owner = threading.get_ident()
+        name = to_bytes("resource", resource)
+        lease = ffi.new("redlock_lease **")
+        result = ffi.new("redlock_result **")
+        with self._core.call() as client:
+
+            def acquire() -> int:
+                return int(lib.redlock_client_acquire(client, name, made.c, lease, result))
+
+            def undo(code: int) -> None:
+                lib.redlock_result_free(result[0])
+                if code == lib.REDLOCK_OK:
+                    lib.redlock_client_release_as(client, lease[0], made.c.owner, ffi.NULL)
+
+            if lock.wait_timeout_ms == 0:
+                code = acquire()
+            else:
+                with self._core.cancel() as cancel:
+                    lock.cancel = cancel
+                    code = _interruptible(acquire, lambda: lib.redlock_cancel_set(cancel), undo)
+            said = result_of(result[0])
+            check(code, said)
+            return Lease(self, lease[0], made.c.owner, lost, said)
+
+    @contextlib.contextmanager
+    def lock(self, resource: str, **options: Unpack[ClientAcquireOptions]) -> Iterator[Lease]:
+        """The lock for a `with` block. The lease is renewed meanwhile, unless auto_extend is False. At the
+        end of the block, LostError says that the lock was not ours until then."""
+        options.setdefault("auto_extend", True)
+        with self.acquire(resource, **options) as lease:
+            yield lease
+
+    def adopt(self, resource: str, token: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
+        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
+        given: dict[str, Any] = dict(options)
+        lost = self._lost(given.pop("on_lost", None))
+        made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
+        made.set(given.items())
+        if lost:
+            made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.c
+        lease = ffi.new("redlock_lease **")
+        with self._core.call() as client:
+            code = lib.redlock_client_adopt(client, to_bytes("resource", resource), to_bytes("token", token), made.c,
+                                            lease)
+            self._check(code)
+            return Lease(self, lease[0], 0, lost, None)
+
+    def inspect(self, resource: str) -> Result:
+        """Who holds the resource: the votes have the holder at each node. Takes no lock."""
+        result = ffi.new("redlock_result **")
+        with self._core.call() as client:
+            code = lib.redlock_client_inspect(client, to_bytes("resource", resource), result)
+        found = result_of(result[0])
+        check(code, found)
+        assert found
+        return found
+
+    def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
+        """Becomes a candidate. The options are those of redlock_election_options, by the same names."""
+        made = Options("redlock_election_options", lib.redlock_election_options_default)
+        made.set(options.items())
+        election = ffi.new("redlock_client_election **")
+        with self._core.call() as client:
+            self._check(lib.redlock_client_elect(client, to_bytes("name", name), made.c, election))
+            return Election(self, election[0])
+
+    def statistics(self) -> dict[str, int]:
+        """The counters of redlock_statistics."""
+        with self._core.call() as client:
+            return statistics_of(lambda counted: int(lib.redlock_client_statistics(client, counted)))
+
+    def nodes(self) -> list[NodeInfo]:
+        """What is known of each node."""
+        with self._core.call() as client:
+            return [self._node(client, index) for index in range(lib.redlock_client_node_count(client))]
+
+    @property
+    def quorum(self) -> int:
+        """How many nodes must grant a lock."""
+        with self._core.call() as client:
+            return int(lib.redlock_client_quorum(client))
+
+    def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
+        """New credentials for one node or for all; nodes() says which have accepted them."""
+        name = ffi.NULL if user is None else to_bytes("user", user)
+        index = lib.REDLOCK_ALL_NODES if node is None else node
+        with self._core.call() as client:
+            self._check(lib.redlock_client_set_credentials(client, index, name, to_bytes("password", password)))
+
+    def _node(self, client: CData, index: int) -> NodeInfo:
+        info = ffi.new("redlock_node_info *")
+        info.size = ffi.sizeof("redlock_node_info")
+        check(lib.redlock_client_node(client, index, info))
+        try:
+            return NodeInfo.of(info)
+        finally:
+            lib.redlock_node_info_free(info)
+
+    def _lost(self, on_lost: Optional[Callable[[str], None]]) -> Optional[Handle]:
+        if on_lost is None:
+            return None
+        core, run = self._core, on_lost
+
+        def lost(reason: str) -> None:
+            core.on_loop_thread()
+            run(reason)
+
+        return Handle(lost)
+
+    def _check(self, code: int) -> None:
+        """For calls without a result."""
+        sentence = ffi.new("char[]", 512)
+        if code == lib.REDLOCK_ERR_INVALID:
+            lib.redlock_client_invalid(self._core.c, sentence, 512)
+        check(code, None, text(sentence))
+
+
+class Lease:
+    """A lock of a Client. As a context manager it is released at the end of the block."""
+
+    def __init__(self, client: Client, handle: CData, owner: int, lost: Optional[Handle],
+                 result: Optional[Result]) -> None:
+        self._client = client
+        self._handle = handle
+        self._owner = owner
+        self._held = True
+        self._result = result
+        self.resource: str = text(lib.redlock_lease_resource(handle))
+        self.token: str = text(lib.redlock_lease_token(handle))
+        self.fence: int = int(lib.redlock_lease_fence(handle))
+        client._core.keep(handle, lost)
+
+    def __repr__(self) -> str:
+        return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"
+
+    @property
+    def result(self) -> Optional[Result]:
+        """What the nodes said to the acquire; None if none was asked."""
+        return self._result
+
+    @property
+    def validity_ms(self) -> int:
+        """The time that is left; 0 means stop work. Ask before each step that the lock protects."""
+        try:
+            with self._client._core.call():
+                return int(lib.redlock_lease_validity_ms(self._handle)) if self._held else 0
+        except Exception:  # closed, or in a child process
+            return 0
+
+    def check(self) -> None:
+        """Raises LostError if no time is left."""
+        if self.validity_ms == 0:
+            raise error_of(lib.REDLOCK_ERR_LOST)
+
+    def extend(self, ttl_ms: int) -> Result:
+        """Gives it at least this much time from now."""
+        result = ffi.new("redlock_result **")
+        with self._client._core.call() as client:
+            self._must_be_held()
+            code = lib.redlock_client_extend(client, self._handle, ttl_ms, result)
+        made = result_of(result[0])
+        check(code, made)
+        assert made
+        return made
+
+    def release(self) -> Optional[Result]:
+        """Ends it. Raises LostError if the lock was not ours until now. The result is None for a reentrant
+        lease that is still held."""
+        result = ffi.new("redlock_result **")
+        with self._client._core.call() as client:
+            self._must_be_held()
+            code = lib.redlock_client_release_as(client, self._handle, self._owner, result)
+            self._ended(code)
+        made = result_of(result[0])
+        check(code, made)
+        return made
+
+    def forget(self) -> None:
+        """Leaves the keys to their ttl: they can be adopted."""
+        with self._client._core.call() as client:
+            self._must_be_held()
+            code = lib.redlock_client_forget(client, self._handle)
+            self._ended(code)
+        check(code)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if not self._held:
+            return
+        try:
+            self.release()
+        except Exception:
+            if kind is None:  # otherwise the block's own exception says more
+                raise
+
+    def __del__(self) -> None:
+        if not getattr(self, "_held", False):
+            return
+        core = self._client._core
+        if core.is_closing or os.getpid() != core.process:
+            return
+        warnings.warn(f"{self!r} was never released", ResourceWarning, source=self)
+        handle, owner = self._handle, self._owner
+
+        def release() -> None:
+            with contextlib.suppress(Exception), core.call() as client:
+                lib.redlock_client_release_as(client, handle, owner, ffi.NULL)
+                core.drop(handle)
+
+        if threading.get_ident() == core.loop_thread:
+            threading.Thread(target=release).start()
+        else:
+            release()
+
+    def _must_be_held(self) -> None:
+        if not self._held:
+            raise error_of(lib.REDLOCK_ERR_INVALID, None, f"the lease of {self.resource!r} has ended already")
+
+    def _ended(self, code: int) -> None:
+        if code in (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY):
+            return
+        self._held = False
+        self._client._core.drop(self._handle)
+
+
+class Election:
+    """A candidate. Any number of threads may use it, but one at a time reads the events. Iterate over it
+    to get them."""
+
+    # So long a signal may wait while the main thread waits for an event.
+    _SLICE_MS = 500
+
+    def __init__(self, client: Client, handle: CData) -> None:
+        self._client = client
+        self._handle = handle
+        with client._core.changed:
+            client._core.elections.add(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(Exception):  # ended, or closed
+            self.end()
+
+    def __iter__(self) -> Iterator[Event]:
+        """The events, until ENDED."""
+        while True:
+            event = self.next()
+            assert event
+            yield event
+            if event.kind == EventKind.ENDED:
+                return
+
+    def next(self, timeout_ms: Optional[int] = None) -> Optional[Event]:
+        """The next event; None if the time is over before. Raises ClosedError after ENDED."""
+        event = ffi.new("redlock_election_event *")
+        event.size = ffi.sizeof("redlock_election_event")
+        left = timeout_ms
+        while True:
+            slice_ms = self._SLICE_MS if left is None else min(left, self._SLICE_MS)
+            with self._client._core.call():
+                check(lib.redlock_client_election_next(self._handle, slice_ms, event))
+                if event.kind != lib.REDLOCK_ELECTION_NOTHING:
+                    return Event.of(event)
+            if left is not None:
+                left -= slice_ms
+                if left <= 0:
+                    return None
+
+    def resign(self) -> Optional[Result]:
+        """Stops to lead, or gives up the campaign, and stays out until campaign(). Raises LostError if we
+        did not lead until now."""
+        return self._leave(lib.redlock_client_election_resign)
+
+    def campaign(self) -> None:
+        """Campaigns, at the end of the line."""
+        with self._client._core.call():
+            check(lib.redlock_client_election_campaign(self._handle))
+
+    def end(self) -> Optional[Result]:
+        """Resigns, and ends. A thread that waits for an event gets ENDED."""
+        result = self._leave(lib.redlock_client_election_end)
+        with self._client._core.changed:
+            self._client._core.elections.discard(self._handle)
+        return result
+
+    def validity_ms(self, term: int) -> int:
+        """How much longer we lead in this term; 0 means stop work. Ask before each step that counts."""
+        try:
+            with self._client._core.call():
+                return int(lib.redlock_client_election_validity_ms(self._handle, term))
+        except Exception:  # closed, or in a child process
+            return 0
+
+    def _leave(self, leave: Callable[[CData, CData], int]) -> Optional[Result]:
+        result = ffi.new("redlock_result **")
+        with self._client._core.call():
+            code = leave(self._handle, result)
+        made = result_of(result[0])
+        check(code, made)
+        return made

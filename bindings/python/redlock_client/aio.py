@@ -1,0 +1,490 @@
+"""Locks and elections for asyncio. One event loop: that in which the Manager was made."""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
+
+from ._base import (Event, EventKind, Handle, Leader, NodeInfo, Options, Result, check, copy_of, error_of,
+                    manager_options, result_of, statistics_of, text, to_bytes)
+from ._redlock import ffi, lib
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Self, Unpack
+
+    from ._base import AcquireOptions, CData, ElectionOptions, ManagerOptions
+
+__all__ = ["Election", "Lease", "Manager", "Observer"]
+
+
+class Manager:
+    """A set of nodes, on the running event loop. Make it inside a coroutine.
+
+        async with Manager(["10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"]) as manager:
+            async with manager.lock("invoice-17", wait_timeout_ms=60_000) as lease:
+                ...
+
+    The options are those of redlock_manager_options in redlock/redlock.h, by the same names.
+    """
+
+    def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
+        self._loop = asyncio.get_running_loop()
+        made, self._log = manager_options(nodes, dict(options))
+        # What callbacks that are still to come refer to.
+        self._kept: set[object] = set()
+        self._closing: Optional[asyncio.Future[None]] = None
+        self._observers: weakref.WeakSet[Observer] = weakref.WeakSet()
+        self._poll = lib.redlock_poll_new()
+        if self._poll == ffi.NULL:
+            raise error_of(lib.REDLOCK_ERR_SYSTEM)
+        manager = ffi.new("redlock_manager **")
+        error = ffi.new("char[]", 512)
+        code = lib.redlock_manager_create_poll(self._poll, made.c, manager, error, 512)
+        if code != lib.REDLOCK_OK:
+            lib.redlock_poll_free(self._poll)
+            raise error_of(code, None, text(error))
+        self._c = manager[0]
+        self._fd = lib.redlock_poll_fd(self._poll)
+        self._loop.add_reader(self._fd, self._dispatch)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_closing", self) is None and hasattr(self, "_c"):
+            warnings.warn("a redlock_client.aio.Manager was never closed", ResourceWarning, source=self)
+
+    async def close(self) -> None:
+        """Releases all leases, ends all elections, and closes. Acquires that wait raise ClosedError."""
+        if self._closing is None:
+            closing = self._loop.create_future()
+
+            def closed() -> None:
+                self._loop.remove_reader(self._fd)
+                lib.redlock_poll_free(self._poll)
+                self._kept.clear()
+                closing.set_result(None)
+
+            handle = self._keep(closed)
+            check(lib.redlock_manager_close(self._c, lib.redlock_py_closed, handle.c))
+            self._closing = closing
+            for observer in list(self._observers):
+                observer.end()
+        await asyncio.shield(self._closing)
+
+    @property
+    def closed(self) -> bool:
+        return self._closing is not None
+
+    async def connect(self, timeout_ms: int = 1000) -> Result:
+        """Waits for the first connections. Raises NoQuorumError if too few nodes are ready."""
+        return await self._request(lambda cb, data: lib.redlock_manager_connect(self._open(), timeout_ms, cb, data))
+
+    async def acquire(self, resource: str, **options: Unpack[AcquireOptions]) -> Lease:
+        """Takes the lock, and raises ContendedError or another Error if it cannot. A task that is cancelled
+        meanwhile gives up the lock.
+
+        The options are those of redlock_acquire_options, by the same names; wait_timeout_ms=0, the default,
+        tries once. on_lost(reason) runs on the event loop.
+        """
+        made, lost = self._acquire_options(options)
+        future: asyncio.Future[Lease] = self._loop.create_future()
+        request = ffi.new("redlock_request **")
+
+        def answered(result: CData) -> None:
+            self._kept.discard(handle)
+            request[0] = ffi.NULL
+            lease = lib.redlock_result_lease(result)
+            if future.cancelled():
+                if lease != ffi.NULL:
+                    lib.redlock_release(lease, ffi.NULL, ffi.NULL)
+            elif lease != ffi.NULL:
+                future.set_result(Lease(self, lease, lost, copy_of(result)))
+            else:
+                future.set_exception(error_of(lib.redlock_result_code(result), copy_of(result)))
+
+        handle = self._keep(answered)
+        self._begun(lib.redlock_acquire(self._open(), to_bytes("resource", resource), made.c, request,
+                                        lib.redlock_py_result, handle.c), handle)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if request[0] != ffi.NULL:
+                lib.redlock_request_cancel(request[0])
+            elif not future.cancelled() and not future.exception():
+                future.result()._end()
+            raise
+
+    @contextlib.asynccontextmanager
+    async def lock(self, resource: str, **options: Unpack[AcquireOptions]) -> AsyncIterator[Lease]:
+        """The lock for an `async with` block. The lease is renewed meanwhile, unless auto_extend is False.
+        At the end of the block, LostError says that the lock was not ours until then."""
+        options.setdefault("auto_extend", True)
+        async with await self.acquire(resource, **options) as lease:
+            yield lease
+
+    def adopt(self, resource: str, token: str, **options: Unpack[AcquireOptions]) -> Lease:
+        """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
+        made, lost = self._acquire_options(options)
+        lease = ffi.new("redlock_lease **")
+        self._check(lib.redlock_adopt(self._open(), to_bytes("resource", resource), to_bytes("token", token), made.c,
+                                      lease))
+        return Lease(self, lease[0], lost, None)
+
+    async def inspect(self, resource: str) -> Result:
+        """Who holds the resource: the votes have the holder at each node. Takes no lock."""
+        name = to_bytes("resource", resource)
+        return await self._request(lambda cb, data: lib.redlock_inspect(self._open(), name, cb, data))
+
+    def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
+        """Becomes a candidate. The options are those of redlock_election_options, by the same names."""
+        made = Options("redlock_election_options", lib.redlock_election_options_default)
+        made.set(options.items())
+        return Election(self, name, made)
+
+    def observe(self, name: str) -> Observer:
+        """Tells who leads, from now on."""
+        return Observer(self, name)
+
+    def statistics(self) -> dict[str, int]:
+        """The counters of redlock_statistics."""
+        return statistics_of(lambda counted: int(lib.redlock_manager_statistics(self._open(), counted)))
+
+    def nodes(self) -> list[NodeInfo]:
+        """What is known of each node."""
+        return [self._node(index) for index in range(lib.redlock_manager_node_count(self._open()))]
+
+    @property
+    def quorum(self) -> int:
+        """How many nodes must grant a lock."""
+        return int(lib.redlock_manager_quorum(self._open()))
+
+    def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
+        """New credentials for one node or for all; nodes() says which have accepted them."""
+        name = ffi.NULL if user is None else to_bytes("user", user)
+        index = lib.REDLOCK_ALL_NODES if node is None else node
+        self._check(lib.redlock_manager_set_credentials(self._open(), index, name, to_bytes("password", password)))
+
+    def _dispatch(self) -> None:
+        code = lib.redlock_poll_dispatch(self._poll)
+        if code == lib.REDLOCK_ERR_FORKED:  # a child process: the descriptor is the parent's
+            self._loop.remove_reader(self._fd)
+
+    def _open(self) -> CData:
+        if self._closing is not None:
+            raise error_of(lib.REDLOCK_ERR_CLOSED)
+        return self._c
+
+    def _keep(self, target: object) -> Handle:
+        handle = Handle(target)
+        self._kept.add(handle)
+        return handle
+
+    def _begun(self, code: int, handle: Optional[Handle]) -> None:
+        if code != lib.REDLOCK_OK:
+            self._kept.discard(handle)
+            self._check(code)
+
+    def _check(self, code: int) -> None:
+        check(code, None, text(lib.redlock_manager_invalid(self._c)) if code == lib.REDLOCK_ERR_INVALID else "")
+
+    def _drop(self, lease: CData, lost: Handle) -> None:
+        """Releases a lease that nobody refers to."""
+        if self._closing is None:
+            lib.redlock_release(lease, ffi.NULL, ffi.NULL)
+        self._kept.discard(lost)
+
+    async def _request(self, begin: Callable[[CData, CData], int]) -> Result:
+        future: asyncio.Future[Result] = self._loop.create_future()
+
+        def answered(result: CData) -> None:
+            self._kept.discard(handle)
+            if future.cancelled():
+                return
+            copy = copy_of(result)
+            code = lib.redlock_result_code(result)
+            if code == lib.REDLOCK_OK and copy:
+                future.set_result(copy)
+            else:
+                future.set_exception(error_of(code or lib.REDLOCK_ERR_NO_MEMORY, copy))
+
+        handle = self._keep(answered)
+        try:
+            code = begin(lib.redlock_py_result, handle.c)
+        except BaseException:
+            self._kept.discard(handle)
+            raise
+        self._begun(code, handle)
+        return await future
+
+    def _acquire_options(self, options: AcquireOptions) -> tuple[Options, _Loss]:
+        given: dict[str, Any] = dict(options)
+        lost = _Loss(given.pop("on_lost", None))
+        made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
+        made.set(given.items())
+        made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.handle.c
+        return made, lost
+
+    def _node(self, index: int) -> NodeInfo:
+        info = ffi.new("redlock_node_info *")
+        info.size = ffi.sizeof("redlock_node_info")
+        check(lib.redlock_manager_node(self._open(), index, info))
+        return NodeInfo.of(info)
+
+
+class _Loss:
+    """Whether a lease is lost, and who wants to know."""
+
+    def __init__(self, on_lost: Optional[Callable[[str], None]]) -> None:
+        self.event = asyncio.Event()
+        self.reason = ""
+        self.on_lost = on_lost
+        self.handle = Handle(self._run)
+
+    def _run(self, reason: str) -> None:
+        self.reason = reason
+        self.event.set()
+        if self.on_lost:
+            asyncio.get_running_loop().call_soon(self.on_lost, reason)
+
+
+class Lease:
+    """A lock of a Manager. As an async context manager it is released at the end of the block."""
+
+    def __init__(self, manager: Manager, handle: CData, lost: _Loss, result: Optional[Result]) -> None:
+        self._manager = manager
+        self._handle = handle
+        self._lost = lost
+        self._held = True
+        self._result = result
+        manager._kept.add(lost.handle)
+        self.resource: str = text(lib.redlock_lease_resource(handle))
+        self.token: str = text(lib.redlock_lease_token(handle))
+        self.fence: int = int(lib.redlock_lease_fence(handle))
+
+    def __repr__(self) -> str:
+        return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"
+
+    @property
+    def result(self) -> Optional[Result]:
+        """What the nodes said to the acquire."""
+        return self._result
+
+    @property
+    def validity_ms(self) -> int:
+        """The time that is left; 0 means stop work. Ask before each step that the lock protects."""
+        return int(lib.redlock_lease_validity_ms(self._handle)) if self._is_live() else 0
+
+    def check(self) -> None:
+        """Raises LostError if no time is left."""
+        if self.validity_ms == 0:
+            raise error_of(lib.REDLOCK_ERR_LOST, None, self._lost.reason)
+
+    async def wait_lost(self) -> str:
+        """Waits until the lease is lost. Returns why."""
+        await self._lost.event.wait()
+        return self._lost.reason
+
+    async def extend(self, ttl_ms: int) -> Result:
+        """Gives it at least this much time from now."""
+        return await self._manager._request(lambda cb, data: lib.redlock_extend(self._live(), ttl_ms, cb, data))
+
+    async def release(self) -> Result:
+        """Ends it at once, and waits for the answers. Raises LostError if the lock was not ours until now."""
+
+        def begin(cb: CData, data: CData) -> int:
+            code = int(lib.redlock_release(self._live(), cb, data))
+            self._ended(code)
+            return code
+
+        return await self._manager._request(begin)
+
+    def forget(self) -> None:
+        """Leaves the keys to their ttl: they can be adopted."""
+        lib.redlock_lease_forget(self._live())
+        self._ended(lib.REDLOCK_OK)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        if not self._held:
+            return
+        try:
+            await self.release()
+        except Exception:
+            if kind is None:  # otherwise the block's own exception says more
+                raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_held", False) and self._is_live() and self._manager._loop.is_running():
+            warnings.warn(f"{self!r} was never released", ResourceWarning, source=self)
+            self._manager._loop.call_soon_threadsafe(self._manager._drop, self._handle, self._lost.handle)
+
+    def _is_live(self) -> bool:
+        return self._held and not self._manager.closed
+
+    def _live(self) -> CData:
+        self._manager._open()
+        if not self._held:
+            raise error_of(lib.REDLOCK_ERR_INVALID, None, f"the lease of {self.resource!r} has ended already")
+        return self._handle
+
+    def _end(self) -> None:
+        if self._is_live():
+            self._ended(lib.redlock_release(self._handle, ffi.NULL, ffi.NULL))
+
+    def _ended(self, code: int) -> None:
+        if code == lib.REDLOCK_OK:
+            self._held = False
+            self._manager._kept.discard(self._lost.handle)
+
+
+class Election:
+    """A candidate. Iterate over it to get the events, until ENDED."""
+
+    def __init__(self, manager: Manager, name: str, options: Options) -> None:
+        self._manager = manager
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._ended = False
+        self._is_out = not options.c.campaign
+        self._campaigns_again = False
+        self._leaving: list[asyncio.Future[Optional[Result]]] = []
+        self._handle = manager._keep(self._told)
+        election = ffi.new("redlock_election **")
+        manager._begun(lib.redlock_elect(manager._open(), to_bytes("name", name), options.c, lib.redlock_py_event,
+                                         self._handle.c, election), self._handle)
+        self._c = election[0]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._ended and not self._manager.closed:
+            with contextlib.suppress(Exception):
+                await self.end()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self._iterate()
+
+    async def next(self) -> Event:
+        """The next event. Raises ClosedError after ENDED."""
+        if self._ended and self._events.empty():
+            raise error_of(lib.REDLOCK_ERR_CLOSED)
+        return await self._events.get()
+
+    async def resign(self) -> Optional[Result]:
+        """Stops to lead, or gives up the campaign, and stays out until campaign(). Raises LostError if we
+        did not lead until now."""
+        self._campaigns_again = False
+        if self._is_out:
+            self._live()
+            return None
+        return await self._leave(lib.redlock_election_resign)
+
+    def campaign(self) -> None:
+        """Campaigns, at the end of the line."""
+        check(lib.redlock_election_campaign(self._live()))
+        self._campaigns_again = bool(self._leaving)
+        self._is_out = False
+
+    async def end(self) -> Optional[Result]:
+        """Resigns, and ends: ENDED is the last event."""
+        return await self._leave(lib.redlock_election_end)
+
+    def validity_ms(self, term: int) -> int:
+        """How much longer we lead in this term; 0 means stop work. Ask before each step that counts."""
+        gone = self._ended or self._manager.closed
+        return 0 if gone else int(lib.redlock_election_validity_ms(self._c, term))
+
+    async def _iterate(self) -> AsyncIterator[Event]:
+        while True:
+            event = await self.next()
+            yield event
+            if event.kind == EventKind.ENDED:
+                return
+
+    def _live(self) -> CData:
+        self._manager._open()
+        if self._ended:
+            raise error_of(lib.REDLOCK_ERR_INVALID, None, "the election has ended already")
+        return self._c
+
+    async def _leave(self, leave: Callable[[CData], int]) -> Optional[Result]:
+        future: asyncio.Future[Optional[Result]] = self._manager._loop.create_future()
+        check(leave(self._live()))
+        self._leaving.append(future)
+        return await future
+
+    def _told(self, c: CData) -> None:
+        event = Event.of(c)
+        self._events.put_nowait(event)
+        if event.kind == EventKind.RESIGNED:
+            self._is_out = not self._campaigns_again
+            self._campaigns_again = False
+        elif event.kind == EventKind.ENDED:
+            self._ended = True
+            self._manager._kept.discard(self._handle)
+        if event.kind in (EventKind.ENDED, EventKind.RESIGNED):
+            for future in self._leaving:
+                if future.cancelled():
+                    continue
+                if event.code == lib.REDLOCK_OK:
+                    future.set_result(event.result)
+                else:
+                    future.set_exception(error_of(event.code, event.result))
+            self._leaving.clear()
+
+
+class Observer:
+    """Tells who leads: iterate over it. It tells the newest leader; those in between may be left out."""
+
+    def __init__(self, manager: Manager, name: str) -> None:
+        self._manager = manager
+        self._news: Optional[Leader] = None
+        self._changed = asyncio.Event()
+        self._handle = manager._keep(self._told)
+        observer = ffi.new("redlock_observer **")
+        manager._begun(lib.redlock_observe(manager._open(), to_bytes("name", name), lib.redlock_py_leader,
+                                           self._handle.c, observer), self._handle)
+        self._c: Optional[CData] = observer[0]
+        manager._observers.add(self)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.end()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Leader:
+        while self._news is None:
+            if self._c is None:
+                raise StopAsyncIteration
+            self._changed.clear()
+            await self._changed.wait()
+        news, self._news = self._news, None
+        return news
+
+    def end(self) -> None:
+        """Tells nothing more: the iteration ends."""
+        if self._c is not None:
+            if not self._manager.closed:
+                lib.redlock_observer_end(self._c)
+            self._c = None
+            self._manager._kept.discard(self._handle)
+            self._changed.set()
+
+    def _told(self, c: CData) -> None:
+        self._news = Leader.of(c)
+        self._changed.set()

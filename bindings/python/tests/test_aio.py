@@ -1,0 +1,236 @@
+"""asyncio, on three real servers."""
+import asyncio
+import contextlib
+import gc
+import unittest
+import warnings
+
+import redlock_client
+from redlock_client import Code, EventKind
+from redlock_client.aio import Manager
+from servers import PATIENT_S, Servers
+
+PATIENT_MS = PATIENT_S * 1000
+
+
+def setUpModule():
+    global servers
+    servers = Servers(3)
+
+
+def tearDownModule():
+    servers.stop()
+
+
+async def eventually(condition):
+    """Lets the loop run until the condition holds."""
+    async with asyncio.timeout(PATIENT_S):
+        while not condition():
+            await asyncio.sleep(0.002)
+
+
+class Base(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        servers.clear()
+        self.manager = self.open()
+
+    def open(self, **options):
+        manager = Manager(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000, **options)
+        self.addAsyncCleanup(manager.close)
+        return manager
+
+    async def gone(self, key):
+        await eventually(lambda: servers.with_key(key) == 0)
+
+
+class Locks(Base):
+    async def test_a_block_holds_the_lock(self):
+        self.assertEqual((await self.manager.connect(20000)).code, Code.OK)
+        async with self.manager.lock("r", ttl_ms=PATIENT_MS, fencing=True) as lease:
+            self.assertGreater(lease.validity_ms, 0)
+            self.assertEqual((lease.resource, len(lease.token)), ("r", 32))
+            self.assertGreater(lease.fence, 0)
+            await eventually(lambda: servers.with_key("r") == 3)
+            with self.assertRaises(redlock_client.ContendedError) as raised:
+                await self.manager.acquire("r")
+            self.assertIn("'r'", str(raised.exception))
+            self.assertEqual((await self.manager.inspect("r")).waiters, 0)
+            self.assertEqual((await lease.extend(2 * PATIENT_MS)).code, Code.OK)
+            self.assertGreater(lease.validity_ms, PATIENT_MS)
+        self.assertEqual(lease.validity_ms, 0)
+        await self.gone("r")
+        with self.assertRaises(redlock_client.InvalidError):
+            await lease.release()
+        self.assertEqual(self.manager.statistics()["released"], 1)
+
+    async def test_many_take_turns(self):
+        inside = 0
+        turns = []
+
+        async def worker(number):
+            nonlocal inside
+            async with self.manager.lock("r", ttl_ms=PATIENT_MS, wait_timeout_ms=redlock_client.FOREVER):
+                inside += 1
+                self.assertEqual(inside, 1)
+                await asyncio.sleep(0)
+                turns.append(number)
+                inside -= 1
+
+        await asyncio.gather(*(worker(number) for number in range(20)))
+        self.assertEqual(sorted(turns), list(range(20)))
+        await self.gone("r")
+
+    async def test_a_cancelled_task_gives_up(self):
+        async with self.manager.lock("r", ttl_ms=PATIENT_MS):
+            task = asyncio.create_task(self.manager.acquire("r", wait_timeout_ms=redlock_client.FOREVER))
+            await eventually(lambda: self.manager.statistics()["queued"] == 1)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            await eventually(lambda: self.manager.statistics()["requests_pending"] == 0)
+        await self.gone("r")
+        # Cancelled at every moment, also when the lock was just taken: nothing stays.
+        for turns in range(12):
+            task = asyncio.create_task(self.manager.acquire("r", ttl_ms=PATIENT_MS))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await (await task).release()
+            await self.gone("r")
+        await eventually(lambda: self.manager.statistics()["leases_held"] == 0)
+        await eventually(lambda: not self.manager._kept)
+
+    async def test_a_loss_is_told(self):
+        reasons = []
+        with self.assertRaises(redlock_client.LostError):
+            async with self.manager.lock("r", ttl_ms=1000, on_lost=reasons.append) as lease:
+                servers.delete("r")
+                self.assertTrue(await lease.wait_lost())
+                self.assertEqual(lease.validity_ms, 0)
+                with self.assertRaises(redlock_client.LostError):
+                    lease.check()
+                await eventually(lambda: reasons)
+        with self.assertRaises(KeyError):
+            async with self.manager.lock("r", ttl_ms=PATIENT_MS):
+                raise KeyError
+        await self.gone("r")
+
+    async def test_a_forgotten_lease_is_adopted(self):
+        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        lease.forget()
+        self.assertGreaterEqual(servers.with_key("r"), 2)
+        async with self.manager.adopt("r", lease.token) as adopted:
+            self.assertEqual(adopted.validity_ms, 0)
+            await adopted.extend(PATIENT_MS)
+            self.assertGreater(adopted.validity_ms, 0)
+        await self.gone("r")
+
+    async def test_a_lease_that_nobody_keeps_is_released_with_a_warning(self):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+            await asyncio.sleep(0)  # until then the event loop refers to it
+            gc.collect()
+        self.assertEqual([warning.category for warning in told], [ResourceWarning])
+        await self.gone("r")
+
+    async def test_wrong_arguments_are_named(self):
+        with self.assertRaisesRegex(ValueError, "ttl_ms is 0"):
+            await self.manager.acquire("r", ttl_ms=0)
+        with self.assertRaisesRegex(ValueError, "node_count is 0"):
+            Manager([])
+        with self.assertRaisesRegex(ValueError, "token"):
+            self.manager.adopt("r", "")
+        with self.assertRaises(ValueError):
+            await self.manager.inspect("")
+        with self.assertRaisesRegex(TypeError, "'reentrant'"):
+            await self.manager.acquire("r", reentrant=True)
+        self.assertEqual(self.manager._kept, set())
+
+    async def test_the_close_ends_everything(self):
+        held = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        waiting = asyncio.create_task(self.manager.acquire("r", wait_timeout_ms=redlock_client.FOREVER))
+        observing = asyncio.create_task(anext(self.manager.observe("nobody")))
+        self.assertEqual((await observing).token, "")
+        observer = self.manager.observe("other")
+        await anext(observer)
+        observing = asyncio.create_task(anext(observer, None))
+        await eventually(lambda: self.manager.statistics()["queued"] == 1)
+        await asyncio.gather(self.manager.close(), self.manager.close())
+        with self.assertRaises(redlock_client.ClosedError):
+            await waiting
+        self.assertIsNone(await observing)
+        self.assertEqual(held.validity_ms, 0)
+        with self.assertRaises(redlock_client.ClosedError):
+            await held.release()
+        with self.assertRaises(redlock_client.ClosedError):
+            await self.manager.acquire("r")
+        self.assertEqual(servers.with_key("r"), 0)
+
+    async def test_what_is_known_of_the_nodes(self):
+        lines = []
+        manager = self.open(on_log=lambda level, line: lines.append(line),
+                            log_level=redlock_client.LogLevel.INFO)
+        await manager.connect(20000)
+        await eventually(lambda: all(node.state == redlock_client.NodeState.READY for node in manager.nodes()))
+        self.assertEqual([node.name for node in manager.nodes()], servers.nodes)
+        self.assertEqual(manager.quorum, 2)
+        self.assertTrue(any(servers.nodes[0] in line for line in lines))
+
+
+class Elections(Base):
+    async def until(self, election, kind):
+        async with asyncio.timeout(PATIENT_S):
+            while True:
+                event = await election.next()
+                if event.kind == kind:
+                    return event
+
+    async def test_leaders_follow_each_other(self):
+        manager = self.open(holder="one")
+        news = []
+
+        async def observe():
+            async for leader in self.manager.observe("e"):
+                news.append(leader.holder)
+
+        observing = asyncio.create_task(observe())
+        await eventually(lambda: news == [""])
+        first = manager.elect("e", ttl_ms=PATIENT_MS, fencing=True)
+        leading = await self.until(first, EventKind.LEADING)
+        self.assertGreater(first.validity_ms(leading.term), 0)
+        self.assertEqual(first.validity_ms(leading.term + 1), 0)
+        await eventually(lambda: news[-1] == "one")
+        second = self.manager.elect("e", ttl_ms=PATIENT_MS, fencing=True)
+        self.assertEqual((await self.until(second, EventKind.LEADER)).leader.holder, "one")
+        self.assertEqual((await first.resign()).code, Code.OK)
+        self.assertIsNone(await first.resign())  # out already
+        self.assertGreater((await self.until(second, EventKind.LEADING)).fence, leading.fence)
+        first.campaign()
+        await second.end()
+        self.assertEqual([event.kind async for event in second][-1], EventKind.ENDED)
+        self.assertGreater((await self.until(first, EventKind.LEADING)).term, leading.term)
+        with self.assertRaises(redlock_client.InvalidError):
+            second.campaign()
+        with self.assertRaises(redlock_client.ClosedError):
+            await second.next()
+        await manager.close()
+        self.assertEqual((await self.until(first, EventKind.ENDED)).code, Code.CLOSED)
+        self.assertEqual(first.validity_ms(leading.term), 0)
+        await self.manager.close()
+        await observing
+
+    async def test_a_candidate_that_only_observes(self):
+        async with self.manager.elect("e", campaign=False) as election:
+            self.assertIsNone(await election.resign())
+            election.campaign()
+            resigning = asyncio.create_task(election.resign())
+            await asyncio.sleep(0)
+            election.campaign()  # as soon as it has resigned
+            await resigning
+            await self.until(election, EventKind.LEADING)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,311 @@
+"""Locks and elections for threads, on five real servers."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+import warnings
+
+import redlock_client
+from redlock_client import Code, EventKind
+from servers import PATIENT_S, Servers, eventually
+
+PATIENT_MS = PATIENT_S * 1000
+
+
+def setUpModule():
+    global servers
+    servers = Servers(5)
+
+
+def tearDownModule():
+    servers.stop()
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        servers.clear()
+        self.client = self.open()
+
+    def open(self, **options):
+        client = redlock_client.Client(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def gone(self, key):
+        eventually(lambda: servers.with_key(key) == 0)
+
+
+class Locks(Base):
+    def test_a_block_holds_the_lock(self):
+        with self.client.lock("r", ttl_ms=PATIENT_MS, fencing=True) as lease:
+            self.assertGreater(lease.validity_ms, 0)
+            self.assertEqual(lease.resource, "r")
+            self.assertEqual(len(lease.token), 32)
+            self.assertGreater(lease.fence, 0)
+            self.assertEqual(lease.result.code, Code.OK)
+            eventually(lambda: servers.with_key("r") == 5)
+            lease.check()
+        self.assertEqual(lease.validity_ms, 0)
+        self.gone("r")
+        with self.assertRaises(redlock_client.LostError):
+            lease.check()
+        with self.assertRaisesRegex(redlock_client.InvalidError, "ended already"):
+            lease.release()
+
+    def test_the_holder_is_told(self):
+        client = self.open(holder="web-3:4711")
+        with client.acquire("r"):
+            with self.assertRaises(redlock_client.ContendedError) as raised:
+                self.client.acquire("r")
+            self.assertEqual(raised.exception.code, Code.CONTENDED)
+            self.assertEqual(raised.exception.result.code, Code.CONTENDED)
+            seen = self.client.inspect("r")
+            votes = [vote for vote in seen.votes if vote.kind == redlock_client.VoteKind.GRANTED]
+            self.assertGreaterEqual(len(votes), 3)
+            self.assertEqual(votes[0].holder_text, "web-3:4711")
+            self.assertGreater(votes[0].holder_ttl_ms, 0)
+            self.assertEqual(seen.waiters, 0)
+
+    def test_an_exception_in_the_block_goes_on(self):
+        with self.assertRaises(KeyError):
+            with self.client.lock("r", ttl_ms=PATIENT_MS):
+                servers.delete("r")  # the release would raise LostError
+                raise KeyError
+
+    def test_a_block_that_loses_its_lock_raises(self):
+        reasons = []
+        with self.assertRaises(redlock_client.LostError):
+            with self.client.lock("r", ttl_ms=1000, on_lost=reasons.append) as lease:
+                servers.delete("r")
+                eventually(lambda: reasons)
+                self.assertEqual(lease.validity_ms, 0)
+        self.assertEqual(len(reasons), 1)
+
+    def test_a_block_is_renewed(self):
+        with self.client.lock("r", ttl_ms=300):
+            eventually(lambda: self.client.statistics()["extends"] >= 2)
+        with self.client.lock("r", ttl_ms=PATIENT_MS, auto_extend=False) as lease:
+            self.assertEqual(lease.extend(2 * PATIENT_MS).code, Code.OK)
+            self.assertGreater(lease.validity_ms, PATIENT_MS)
+
+    def test_a_forgotten_lease_is_adopted(self):
+        lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
+        lease.forget()
+        self.assertGreaterEqual(servers.with_key("r"), 3)
+        adopted = self.client.adopt("r", lease.token)
+        self.assertEqual(adopted.validity_ms, 0)
+        adopted.extend(PATIENT_MS)
+        self.assertGreater(adopted.validity_ms, 0)
+        adopted.release()
+        self.gone("r")
+
+    def test_an_acquire_waits(self):
+        first = self.client.acquire("r", ttl_ms=PATIENT_MS)
+        fences = []
+
+        def wait():
+            with self.client.lock("r", wait_timeout_ms=redlock_client.FOREVER) as lease:
+                fences.append(lease.resource)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        eventually(lambda: self.client.statistics()["queued"] == 1)
+        first.release()
+        thread.join()
+        self.assertEqual(fences, ["r"])
+        self.assertEqual(self.client.statistics()["handed_over"], 1)
+
+    def test_reentrant_leases_nest(self):
+        with self.client.lock("r", reentrant=True) as outer:
+            with self.client.lock("r", reentrant=True) as inner:
+                self.assertEqual(inner.token, outer.token)
+                self.assertIsNone(inner.result)
+            eventually(lambda: servers.with_key("r") == 5)
+            self.assertGreater(outer.validity_ms, 0)
+            refused = []
+
+            def other():
+                with self.assertRaises(redlock_client.ContendedError) as raised:
+                    self.client.acquire("r", reentrant=True)
+                refused.append(raised.exception)
+
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            self.assertEqual(len(refused), 1)
+        self.gone("r")
+
+    def test_wrong_arguments_are_named(self):
+        with self.assertRaisesRegex(ValueError, "ttl_ms is 0"):
+            self.client.acquire("r", ttl_ms=0)
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            self.client.acquire("a\0b")
+        with self.assertRaisesRegex(TypeError, "'tll_ms'"):
+            self.client.acquire("r", tll_ms=5)
+        with self.assertRaisesRegex(ValueError, "token"):
+            self.client.adopt("r", "")
+        with self.assertRaises(ValueError):
+            self.client.inspect("")
+
+    def test_what_is_known_of_the_nodes(self):
+        nodes = self.client.nodes()
+        self.assertEqual([node.name for node in nodes], servers.nodes)
+        self.assertEqual({node.state for node in nodes}, {redlock_client.NodeState.READY})
+        self.assertIn("redis", nodes[0].version)
+        self.assertEqual(self.client.quorum, 3)
+
+    def test_the_log(self):
+        lines = []
+        client = self.open(on_log=lambda level, line: lines.append((level, line)),
+                           log_level=redlock_client.LogLevel.INFO)
+        eventually(lambda: len(lines) >= 5)
+        self.assertTrue(any(servers.nodes[0] in line for _, line in lines))
+        client.close()
+
+
+class Ends(Base):
+    def test_the_close_ends_leases_and_waits(self):
+        held = self.client.acquire("r", ttl_ms=PATIENT_MS)
+        errors = []
+
+        def wait():
+            try:
+                self.client.acquire("r", wait_timeout_ms=redlock_client.FOREVER)
+            except redlock_client.Error as error:
+                errors.append(type(error))
+
+        threads = [threading.Thread(target=wait) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        eventually(lambda: self.client.statistics()["queued"] == 3)
+        self.client.close()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(set(errors), {redlock_client.CancelledError})
+        self.assertEqual(held.validity_ms, 0)
+        with self.assertRaises(redlock_client.ClosedError):
+            held.release()
+        with self.assertRaises(redlock_client.ClosedError):
+            self.client.acquire("r")
+        self.client.close()
+        self.gone("r")
+
+    def test_a_lease_that_nobody_keeps_is_released_with_a_warning(self):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            lease = self.client.acquire("r", ttl_ms=PATIENT_MS, on_lost=print)
+            del lease
+            gc.collect()
+        self.assertEqual([warning.category for warning in told], [ResourceWarning])
+        self.gone("r")
+        self.assertEqual(self.client._core.leases, {})
+
+    def test_a_callback_may_close_the_client(self):
+        closed = threading.Event()
+
+        def lost(reason):
+            self.client.close()
+            closed.set()
+
+        self.client.acquire("r", ttl_ms=500, on_lost=lost)._held = False
+        servers.delete("r")
+        self.assertTrue(closed.wait(PATIENT_S))
+        eventually(lambda: self.client._core.is_closed)
+
+    def test_a_child_process_needs_its_own_client(self):
+        lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                self.client.acquire("other")
+            except redlock_client.ForkedError:
+                status = 2 if lease.validity_ms else 0
+            self.client.close()
+            os._exit(status)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertGreater(lease.validity_ms, 0)
+        lease.release()
+
+    def run_program(self, text, **options):
+        return subprocess.Popen([sys.executable, "-c", text, *servers.nodes], stdout=subprocess.PIPE, text=True,
+                                **options)
+
+    def test_the_end_of_the_program_releases(self):
+        program = self.run_program("import redlock_client, sys\n"
+                                   "client = redlock_client.Client(sys.argv[1:], on_log=print, log_level=3)\n"
+                                   "lease = client.acquire('r', ttl_ms=60000)\n")
+        output, _ = program.communicate(timeout=PATIENT_S)
+        self.assertEqual(program.returncode, 0, output)
+        self.gone("r")
+
+    def test_ctrl_c_ends_a_wait(self):
+        with self.client.acquire("r", ttl_ms=PATIENT_MS):
+            program = self.run_program("import redlock_client, sys\n"
+                                       "client = redlock_client.Client(sys.argv[1:])\n"
+                                       "try:\n"
+                                       "    client.acquire('r', wait_timeout_ms=redlock_client.FOREVER)\n"
+                                       "except KeyboardInterrupt:\n"
+                                       "    print('stopped')\n")
+            eventually(lambda: self.client.inspect("r").waiters == 1)
+            program.send_signal(signal.SIGINT)
+            self.assertEqual(program.communicate(timeout=PATIENT_S)[0], "stopped\n")
+            self.assertEqual(program.returncode, 0)
+            eventually(lambda: self.client.inspect("r").waiters == 0)
+
+
+class Elections(Base):
+    def until(self, election, kind):
+        while True:
+            event = election.next(PATIENT_MS)
+            self.assertIsNotNone(event)
+            if event.kind == kind:
+                return event
+
+    def test_leaders_follow_each_other(self):
+        first = self.open(holder="one").elect("e", ttl_ms=PATIENT_MS, fencing=True)
+        leading = self.until(first, EventKind.LEADING)
+        self.assertGreater(first.validity_ms(leading.term), 0)
+        self.assertEqual(first.validity_ms(leading.term + 1), 0)
+        second = self.client.elect("e", ttl_ms=PATIENT_MS, fencing=True)
+        self.assertEqual(self.until(second, EventKind.LEADER).leader.holder, "one")
+        self.assertIsNone(second.next(0))
+        first.resign()
+        self.assertEqual(first.validity_ms(leading.term), 0)
+        self.assertGreater(self.until(second, EventKind.LEADING).fence, leading.fence)
+        self.assertEqual(self.until(first, EventKind.RESIGNED).code, Code.OK)
+        first.campaign()
+        with second:
+            pass
+        self.assertGreater(self.until(first, EventKind.LEADING).term, leading.term)
+        first.end()
+        self.assertEqual([event.kind for event in first][-1], EventKind.ENDED)
+        with self.assertRaises(redlock_client.ClosedError):
+            first.next()
+        with self.assertRaises(redlock_client.InvalidError):
+            first.campaign()
+
+    def test_the_close_wakes_a_reader(self):
+        election = self.client.elect("e")
+        kinds = []
+
+        def read():
+            with self.assertRaises(redlock_client.ClosedError):
+                while True:
+                    kinds.append(election.next().kind)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        eventually(lambda: EventKind.LEADING in kinds)
+        self.client.close()
+        thread.join()
+        self.assertEqual(election.validity_ms(1), 0)
+        with self.assertRaisesRegex(ValueError, "name|resource"):
+            self.open().elect("")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,30 @@
+"""Each program of the README runs."""
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from servers import PATIENT_S, Servers
+
+
+class Readme(unittest.TestCase):
+    def test_its_programs_run(self):
+        readme = Path(__file__).resolve().parent.parent.joinpath("README.md").read_text(encoding="utf-8")
+        programs = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+        self.assertGreaterEqual(len(programs), 3)
+        servers = Servers(3)
+        self.addCleanup(servers.stop)
+        for program in programs:
+            with self.subTest(program=program):
+                for port, node in zip((7001, 7002, 7003), servers.nodes):
+                    self.assertIn(f"127.0.0.1:{port}", program)
+                    program = program.replace(f"127.0.0.1:{port}", node)
+                done = subprocess.run([sys.executable, "-X", "dev", "-c", program], stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, text=True, timeout=PATIENT_S, check=False)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertNotIn("Error", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

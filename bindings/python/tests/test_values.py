@@ -1,0 +1,52 @@
+"""Without a server: options, codes, errors."""
+import unittest
+
+import redlock_client
+from redlock_client import Code
+
+
+class Values(unittest.TestCase):
+    def test_codes_are_those_of_c(self):
+        self.assertEqual((Code.OK, Code.CONTENDED, Code.LIMIT), (0, -1, -14))
+        self.assertEqual(redlock_client.EventKind.ENDED.name, "ENDED")
+        self.assertEqual([kind.name for kind in redlock_client.VoteKind],
+                         ["PENDING", "GRANTED", "DENIED", "FAILED", "UNKNOWN", "ABSTAINED"])
+        self.assertEqual(redlock_client.FOREVER, -1)
+        self.assertRegex(redlock_client.version(), r"^\d+\.\d+\.\d+$")
+        self.assertEqual(redlock_client.token_holder(32 * "0" + "@web-3"), "web-3")
+
+    def test_every_code_has_an_exception(self):
+        for code in Code:
+            if code != Code.OK:
+                error = redlock_client._base.error_of(code)
+                self.assertIsNot(type(error), redlock_client.Error, code.name)
+                self.assertEqual(error.code, code)
+                self.assertTrue(str(error))
+
+    def test_a_wrong_option_is_named(self):
+        with self.assertRaisesRegex(redlock_client.InvalidError, "node_count is 0"):
+            redlock_client.Client([])
+        with self.assertRaisesRegex(ValueError, "node_timeout"):
+            redlock_client.Client(["127.0.0.1:1"], node_timeout_ms=0)
+        with self.assertRaisesRegex(TypeError, "unknown option 'color'"):
+            redlock_client.Client(["127.0.0.1:1"], color="red")
+        with self.assertRaisesRegex(TypeError, "unknown option 'size'"):
+            redlock_client.Client("127.0.0.1:1", size=3)
+        with self.assertRaisesRegex(TypeError, "holder must be a str"):
+            redlock_client.Client(["127.0.0.1:1"], holder=3)
+        with self.assertRaisesRegex(ValueError, "holder has a NUL"):
+            redlock_client.Client(["127.0.0.1:1"], holder="a\0b")
+
+    def test_nodes_that_are_down_are_told(self):
+        with redlock_client.Client("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3") as client:
+            with self.assertRaises(redlock_client.NoQuorumError) as raised:
+                client.acquire("r")
+            self.assertIn("127.0.0.1:2", str(raised.exception))
+            votes = raised.exception.result.votes
+            self.assertEqual([vote.kind for vote in votes], [redlock_client.VoteKind.FAILED] * 3)
+            self.assertEqual(votes[0].node, "127.0.0.1:1")
+            self.assertTrue(votes[0].error)
+
+
+if __name__ == "__main__":
+    unittest.main()
