@@ -159,6 +159,7 @@ typedef struct redlock_election_options {
     bool fencing;          /**< As redlock_acquire_options.fencing. Default false. */
     bool heal;             /**< As redlock_acquire_options.heal. Default true. */
     int64_t lock_delay_ms; /**< As redlock_acquire_options.lock_delay_ms. Default 0. */
+    void *trace;           /**< As redlock_acquire_options.trace, for each term. Default NULL. */
 } redlock_election_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

@@ -153,8 +153,8 @@ struct redlock_telemetry_event {
     /** Of an acquire and its lease: the same in all their events. After the last one it may be
      * given to another. 0 for events of nodes. */
     uint64_t id;
-    /** redlock_acquire_options.trace of the acquire or the adoption. NULL for events of nodes and
-     * of elections. */
+    /** redlock_acquire_options.trace of the acquire or the adoption, or that of the election. NULL
+     * for events of nodes. */
     void *trace;
     const char *resource; /**< As it was given; "" for events of nodes. */
     const char *node;     /**< NODE_UP, NODE_DOWN: the node's name, never a password. */

@@ -212,6 +212,7 @@ static redlock_acquire_options lock_options(const redlock_election_options *opti
     lock.fencing = options->fencing;
     lock.heal = options->heal;
     lock.lock_delay_ms = options->lock_delay_ms;
+    lock.trace = options->trace;
     return lock;
 }
 

@@ -52,7 +52,7 @@ kinds() {
         tr '\n' ' '
 }
 
-# This machine has cmocka and jansson, so we hide them: pkg-config sees hiredis alone.
+# This machine has cmocka, jansson and sys/sdt.h, so we hide them: pkg-config sees hiredis alone.
 bare() {
     mkdir "$work/pc"
     cp "$(pkg-config --variable=pcfiledir hiredis)/hiredis.pc" "$work/pc"
@@ -62,15 +62,20 @@ bare() {
     refused 'there is no cmocka' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=ON
     refused 'openssl' configure "$REDLOCK_SOURCE" "$work/tls" -DREDLOCK_TESTS=OFF -DREDLOCK_TLS=ON
     refused 'jansson' configure "$REDLOCK_SOURCE" "$build" -DREDLOCK_TESTS=AUTO -DREDLOCK_CHAOS=ON
+    refused 'no sys/sdt.h' configure "$REDLOCK_SOURCE" "$work/probes" -DREDLOCK_TESTS=OFF -DREDLOCK_PROBES=ON \
+        -DREDLOCK_HAS_SDT_H=OFF
     rm -r "$build"
     # Without optimization: it costs less time, and the same files are built.
     quiet configure "$REDLOCK_SOURCE" "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
-        -DCMAKE_DISABLE_FIND_PACKAGE_Doxygen=ON -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
+        -DCMAKE_DISABLE_FIND_PACKAGE_Doxygen=ON -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON -DREDLOCK_HAS_SDT_H=OFF
     grep -q 'The tests are left out: there is no cmocka' "$work/log" ||
         { cat "$work/log"; fail "nothing says that there are no tests"; }
     grep -q 'TLS is left out: there is no OpenSSL' "$work/log" ||
         { cat "$work/log"; fail "nothing says that there is no TLS"; }
+    grep -q 'The static probes are left out: there is no sys/sdt.h' "$work/log" ||
+        { cat "$work/log"; fail "nothing says that there are no probes"; }
     quiet "$REDLOCK_CMAKE" --build "$build"
+    [[ $(readelf -n "$build"/src/libredlock.so) != *stapsdt* ]] || fail "there are probes"
     # Without OpenSSL's pkg-config file there is no TLS, and the tool says so.
     [[ $("$build/tools/redlock/redlock" --version) == *'without TLS' ]] || fail "--version does not say: without TLS"
     refused 'built without it' "$build/tools/redlock/redlock" -n rediss://127.0.0.1:1 status

@@ -42,6 +42,32 @@ static void after_a_loss_it_leads_in_another_term(void **state) {
     assert_silent();
 }
 
+static int span;
+static unsigned traced[REDLOCK_TELEMETRY_NODE_DOWN + 1];
+
+static void count_traced(const redlock_telemetry_event *event, void *data) {
+    (void)data;
+    assert_ptr_equal(event->trace, &span);
+    traced[event->kind]++;
+}
+
+static void each_term_has_the_context_of_its_election(void **state) {
+    (void)state;
+    redlock_election_options options;
+    redlock_election_options_default(&options);
+    options.trace = &span;
+    memset(traced, 0, sizeof traced);
+    fake.group->on_event = count_traced;
+    assert_int_equal(start_with(&options), REDLOCK_OK);
+    grant_all();
+    assert_int_equal(traced[REDLOCK_TELEMETRY_STARTED], 1);
+    assert_int_equal(traced[REDLOCK_TELEMETRY_ACQUIRED], 1);
+    expire();
+    assert_int_equal(traced[REDLOCK_TELEMETRY_LOST], 1);
+    assert_int_equal(traced[REDLOCK_TELEMETRY_RELEASED], 1);
+    assert_int_equal(traced[REDLOCK_TELEMETRY_STARTED], 2);
+}
+
 static void it_resigns_and_stays_out(void **state) {
     (void)state;
     lead();
@@ -240,6 +266,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         election_test(it_leads_with_a_term_of_its_own),
         election_test(after_a_loss_it_leads_in_another_term),
+        election_test(each_term_has_the_context_of_its_election),
         election_test(it_resigns_and_stays_out),
         election_test(a_release_that_fails_is_told),
         election_test(it_gives_up_a_campaign),
