@@ -39,7 +39,7 @@ REDLOCK_API int64_t redlock_histogram_bound_us(size_t bucket);
 /**
  * A quantile, such as the median for 0.5, with an error of at most a quarter of the value. It is
  * taken to lie in its bucket as if the values there were spread evenly. Any thread.
- * @param quantile  0 to 1.
+ * @param quantile  0 to 1; less counts as 0, more as 1.
  * @return -1 if the histogram is empty
  */
 REDLOCK_API int64_t redlock_histogram_quantile_us(const redlock_histogram *histogram, double quantile);

@@ -11,6 +11,12 @@
 #endif
 #include <sys/sdt.h>
 
+#ifdef __clang__
+/* The macros of sys/sdt.h leave out variadic arguments. clang warns of that wherever they are used.
+ */
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
+
 /* A probe with so many arguments. */
 #define REDLOCK_PROBE(count, name, ...) STAP_PROBE##count(redlock, name, __VA_ARGS__)
 #define REDLOCK_PROBE_SEMAPHORE(name)                                                                                  \

@@ -1,8 +1,6 @@
 /* The bounds and the quantiles of a histogram. */
 #include "core/histogram.h"
 
-#include <assert.h>
-
 int64_t redlock_histogram_bound_us(size_t bucket) {
     if (bucket < 4) {
         return (int64_t)bucket + 1;
@@ -30,6 +28,6 @@ static int64_t value_at(const redlock_histogram *histogram, double rank) {
 }
 
 int64_t redlock_histogram_quantile_us(const redlock_histogram *histogram, double quantile) {
-    assert(quantile >= 0 && quantile <= 1);
-    return histogram->count > 0 ? value_at(histogram, quantile * (double)histogram->count) : -1;
+    const double part = quantile > 0 ? quantile < 1 ? quantile : 1 : 0;
+    return histogram->count > 0 ? value_at(histogram, part * (double)histogram->count) : -1;
 }

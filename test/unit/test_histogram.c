@@ -77,6 +77,8 @@ static void quantiles_of_few_values(void **state) {
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 0), 96);
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 0.5), 104);
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 1), 112);
+    assert_int_equal(redlock_histogram_quantile_us(&histogram, -0.1), 96);
+    assert_int_equal(redlock_histogram_quantile_us(&histogram, 1.1), 112);
     redlock_histogram_add(&histogram, INT64_MAX);
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 0.5), 112);
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 1), INT64_C(7) << 38);
