@@ -30,6 +30,8 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         redlock_attempt_end(lease, code, actions);
         return;
     }
+    actions->round_over = true;
+    actions->round_code = code;
     /* Without a fencing token the lock is of no use. A new place would be served at once, again and
      * again, so try after the delay. */
     if (may_queue(lease, now_ns) && lease->state != REDLOCK_LEASE_FENCING) {

@@ -9,6 +9,11 @@
 /* A failed renewal is tried again after a quarter of the time left, but never sooner than this. */
 #define RENEWAL_RETRY_MIN_MS 10
 
+static void end_round(int code, struct redlock_actions *actions) {
+    actions->round_over = true;
+    actions->round_code = code;
+}
+
 void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
     if (!lease->extend_by_caller) {
         return;
@@ -132,6 +137,9 @@ void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease
     if (lease->plan.lock_delay_ms == 0) {
         redlock_lease_clean_up(lease, actions);
     }
+    if (lease->state == REDLOCK_LEASE_EXTENDING) {
+        end_round(REDLOCK_ERR_LOST, actions);
+    }
     lease->state = REDLOCK_LEASE_LOST;
     actions->lost = lease->was_held;
     actions->lost_by_votes = lease->was_held && how == REDLOCK_LOST_BY_VOTES;
@@ -157,6 +165,7 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
 }
 
 static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+    end_round(code, actions);
     redlock_extension_answer(lease, code, actions);
     lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
     int64_t delay_ms = redlock_validity_ms(lease->deadline_ns, now_ns) / 4;
@@ -199,6 +208,7 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
             fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
             break;
         }
+        end_round(REDLOCK_OK, actions);
         redlock_extension_answer(lease, REDLOCK_OK, actions);
         redlock_extension_hold(lease, now_ns);
         break;

@@ -202,7 +202,10 @@ struct redlock_actions {
     bool deadline_moved; /* a late vote moved the deadline, but the state is the same */
     bool lost_by_clock;  /* clocks of nodes jumped, and too few votes are left */
     bool acquired, extended, released;
-    int acquired_code, extended_code, released_code;
+    /* For news only: a try is lost, and the acquire goes on; or a round of extension, whoever asked
+     * for it, has ended. */
+    bool round_over;
+    int acquired_code, extended_code, released_code, round_code;
 };
 
 /* The fields that each vote reads come first, close together in memory. */

@@ -307,7 +307,9 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         !actions.deadline_moved && before != REDLOCK_LEASE_QUEUED) {
         return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
-    redlock_telemetry_stepped(lease, before, &actions, event->now_ns);
+    if (actions.round_over) {
+        redlock_telemetry_round_over(lease, &actions, event->now_ns);
+    }
     if (actions.cleanup) { /* R8 */
         owe(lease, actions.cleanup, actions.uncertain, actions.handing);
     }

@@ -176,43 +176,30 @@ void redlock_telemetry_adopted(struct redlock_lease *lease) {
     REDLOCK_TELL(lease, adopted, ADOPTED, REDLOCK_OK, 0);
 }
 
-void redlock_telemetry_queued(const struct redlock_lease *lease) {
+void redlock_telemetry_queued(struct redlock_lease *lease) {
+    lease->waited = true;
     /* It asks for its place now. */
     REDLOCK_TELL(lease, queued, QUEUED, REDLOCK_OK, lease->core.start_ns - lease->span_ns);
 }
 
 static void extended(const struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
-    const enum redlock_lease_state after = lease->core.state;
-    const bool won = after == REDLOCK_LEASE_HELD && redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
-    lease->group->statistics.extends_failed += !won;
+    lease->group->statistics.extends_failed += actions->round_code != REDLOCK_OK;
     if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, extended)) {
-        const int code = actions->extended             ? actions->extended_code
-                         : won                         ? REDLOCK_OK
-                         : after == REDLOCK_LEASE_LOST ? REDLOCK_ERR_LOST
-                                                       : REDLOCK_ERR_NO_QUORUM;
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXTENDED,
-                                                 .code = code,
+                                                 .code = actions->round_code,
                                                  .automatic = !actions->extended,
                                                  .elapsed_us = (now_ns - lease->core.start_ns) / 1000,
                                                  .validity_ms = validity_ms(lease, now_ns)});
     }
 }
 
-void redlock_telemetry_tried(struct redlock_lease *lease, enum redlock_lease_state before,
-                             const struct redlock_actions *actions, int64_t now_ns) {
-    const enum redlock_lease_state after = lease->core.state;
-    if (before == REDLOCK_LEASE_EXTENDING) {
-        if (after != REDLOCK_LEASE_EXTENDING && after != REDLOCK_LEASE_RELEASING) {
-            extended(lease, actions, now_ns);
-        }
+void redlock_telemetry_round_over(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+    if (lease->core.operation == REDLOCK_OP_EXTEND) {
+        extended(lease, actions, now_ns);
         return;
     }
     lease->waited = true;
-    const bool lost_try = after == REDLOCK_LEASE_QUEUED ? before == REDLOCK_LEASE_ACQUIRING
-                                                        : before != REDLOCK_LEASE_WAITING || actions->fresh_token;
-    if (lost_try) {
-        REDLOCK_TELL(lease, denied, DENIED, lease->core.last_code, now_ns - lease->span_ns);
-    }
+    REDLOCK_TELL(lease, denied, DENIED, actions->round_code, now_ns - lease->span_ns);
 }
 
 void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns) {

@@ -47,19 +47,11 @@ static inline void redlock_telemetry_started(struct redlock_lease *lease, int64_
 void redlock_telemetry_adopted(struct redlock_lease *lease);
 /* The acquire has ended, and its callback is next. */
 void redlock_telemetry_acquire_ended(struct redlock_lease *lease);
-void redlock_telemetry_queued(const struct redlock_lease *lease);
+void redlock_telemetry_queued(struct redlock_lease *lease);
 
-void redlock_telemetry_tried(struct redlock_lease *lease, enum redlock_lease_state before,
-                             const struct redlock_actions *actions, int64_t now_ns);
-/* The core has stepped: counts a failed extension, which calls no callback while the lease lives,
- * and tells of tries and extensions. Most steps are none of these. */
-static inline void redlock_telemetry_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
-                                             const struct redlock_actions *actions, int64_t now_ns) {
-    const enum redlock_lease_state after = lease->core.state;
-    if (before == REDLOCK_LEASE_EXTENDING || after == REDLOCK_LEASE_WAITING || after == REDLOCK_LEASE_QUEUED) {
-        redlock_telemetry_tried(lease, before, actions, now_ns);
-    }
-}
+/* With actions->round_over: counts a failed extension, which calls no callback while the lease
+ * lives, and tells of the try or the extension. */
+void redlock_telemetry_round_over(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns);
 
 /* A renewal began that was planned for this time. */
 void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns);

@@ -57,6 +57,42 @@ static void a_lost_extend_keeps_the_lease(void **state) {
     assert_int_equal(life_held_until_ms(&life), 2000 + END_MS);
 }
 
+static void expect_round_over(const struct life *life, int code) {
+    assert_true(life->did.round_over);
+    assert_int_equal(life->did.round_code, code);
+}
+
+static void renew(struct life *life) {
+    life->at_ms = (life->core.next_try_ns - T0) / MS + 1;
+    life_timer(life);
+    assert_int_equal(life->core.state, REDLOCK_LEASE_EXTENDING);
+    assert_false(life->did.round_over);
+}
+
+/* Also of a renewal, for which nobody waits. */
+static void the_end_of_each_round_is_told(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    renew(&life);
+    life_votes(&life, "GG");
+    assert_false(life.did.round_over);
+    life_extend(&life, TTL_MS); /* in place of the renewal, which ends without a word */
+    assert_false(life.did.round_over);
+    life_votes(&life, "GGG");
+    expect_round_over(&life, REDLOCK_OK);
+    life_vote(&life, 3, G);
+    assert_false(life.did.round_over);
+    renew(&life);
+    life_votes(&life, "FFF");
+    expect_round_over(&life, REDLOCK_ERR_NO_QUORUM);
+    renew(&life);
+    life_votes(&life, "DDD");
+    expect_round_over(&life, REDLOCK_ERR_LOST);
+    life_release(&life);
+    assert_false(life.did.round_over);
+}
+
 static void all_nodes_refusing_an_extend_is_no_quorum(void **state) {
     (void)state;
     struct life life;
@@ -426,6 +462,7 @@ int main(void) {
         cmocka_unit_test(a_quorum_extends_from_the_rounds_own_start),
         cmocka_unit_test(late_votes_of_an_extend_keep_the_touched_nodes),
         cmocka_unit_test(a_lost_extend_keeps_the_lease),
+        cmocka_unit_test(the_end_of_each_round_is_told),
         cmocka_unit_test(all_nodes_refusing_an_extend_is_no_quorum),
         cmocka_unit_test(a_shorter_ttl_leaves_the_deadline),
         cmocka_unit_test(a_shorter_ttl_on_other_nodes_is_what_is_left),
