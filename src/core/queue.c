@@ -13,6 +13,7 @@
 void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round) {
     memset(queue->nodes, 0, node_count * sizeof queue->nodes[0]);
     queue->granted = queue->fresh = 0;
+    queue->looked = 0;
     queue->first_round = queue->round = round;
 }
 
@@ -40,6 +41,7 @@ bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t ro
     }
     at->granted = round;
     at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX];
+    queue->looked = HAS(queue->granted, node) ? queue->looked : 0;
     queue->granted |= REDLOCK_NODE(node);
     return true;
 }

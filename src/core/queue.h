@@ -64,6 +64,7 @@ struct redlock_queue {
     uint32_t passed_over;    /* times the lock went to a later ticket */
     bool looks;              /* it also finds out why there is no quorum of grants */
     uint8_t yields;          /* in a row, without another token on a quorum */
+    uint8_t looked;          /* looks in a row that changed nothing, with these grants */
     bool takes;              /* the current WAIT also takes a lock that is free */
     bool behind;             /* one other token had a quorum when we last knew */
     uint64_t holder_id;      /* that token, or the last one that had */

@@ -12,7 +12,11 @@
 #define LOOK_MIN_MS    2
 /* After so many yields in a row the earlier waiter seems not to hear that node, and the others only
  * hand the lock to each other. So the next yields hand it to nobody. */
-#define YIELDS_HANDED  2
+#define YIELDS_HANDED 2
+/* After so many looks in a row that changed nothing, the next ones come less and less often: some
+ * nodes have a holder that needs no more of them (docs/operations.md, "Changing the nodes"), or one
+ * that is dead. */
+#define LOOKS_QUICK    4
 #define LISTEN_MS      2 /* the other nodes confirm, too */
 #define LOOKERS_MAX    8 /* so many of the first in line, less one, may be dead with the holder */
 #define NEXT_LOOKER_MS 10
@@ -239,6 +243,25 @@ static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
                                                         : delay_ns;
 }
 
+/* Looks soon when as many keys of others have ended as we lack grants. */
+static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    struct redlock_queue *queue = lease->queue;
+    const int64_t soon_ns = 2 * look_delay_ns(lease), most_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
+    if (queue->looked < LOOKS_QUICK) {
+        queue->looked++;
+        return now_ns + soon_ns;
+    }
+    int64_t delay_ns = soon_ns;
+    for (unsigned i = LOOKS_QUICK; i <= queue->looked && delay_ns < most_ns; i++) {
+        delay_ns *= 2;
+    }
+    queue->looked = (uint8_t)(queue->looked < UINT8_MAX ? queue->looked + 1 : UINT8_MAX);
+    const unsigned lacks = lease->votes.quorum - redlock_nodes_count(queue->granted);
+    const int64_t ended_ns = redlock_after_ms(redlock_queue_expiry_ns(queue, lacks), LOOK_MIN_MS);
+    const int64_t look_ns = min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
+    return look_ns > now_ns + soon_ns ? look_ns : now_ns + soon_ns;
+}
+
 /* Some nodes granted, but no quorum, and the others have answered since. */
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
@@ -256,7 +279,7 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         yield(lease, &away, false, true, actions);
     } else {
         queue->looks = false;
-        queue->look_ns = event->now_ns + 2 * look_delay_ns(lease);
+        queue->look_ns = next_look_ns(lease, event->now_ns);
     }
 }
 
