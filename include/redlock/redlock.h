@@ -92,10 +92,10 @@ typedef enum redlock_log_level {
 typedef void (*redlock_callback)(const redlock_result *result, void *data);
 
 /**
- * Runs once when a lease is lost (R3): at its deadline; or earlier, when a majority of nodes says
- * that the key is not ours, or when nodes' clocks have jumped and too few votes are left. Stop the
- * work that the lock guards. The callback may call the same functions as a request's callback. The
- * lease stays a valid handle: end it with redlock_release().
+ * Runs once when a lease is lost (R3): at its deadline; or earlier, when so many nodes say that the
+ * key is not ours that no quorum can have it, or when nodes' clocks have jumped and too few votes
+ * are left. Stop the work that the lock guards. The callback may call the same functions as a
+ * request's callback. The lease stays a valid handle: end it with redlock_release().
  * @param lease   the lost lease; its validity is 0.
  * @param reason  one sentence, valid only during the call.
  */
@@ -193,6 +193,14 @@ typedef struct redlock_manager_options {
     /** Is told each step of each lock, on the loop's thread. Default none, which costs nothing. */
     redlock_event_callback on_event;
     void *event_data; /**< Given to on_event. */
+    /**
+     * How many nodes must grant a lock, and confirm an extension or a release: node_count / 2 + 1
+     * to node_count; default 0, the smallest of these. All clients of the nodes need the same,
+     * except while the set of nodes is changed: docs/operations.md, "Changing the nodes", says
+     * which quorums may run beside each other. A larger one than the default tolerates fewer failed
+     * nodes.
+     */
+    size_t quorum;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -278,7 +286,7 @@ typedef struct redlock_node_info {
 /** The number of configured nodes. */
 REDLOCK_API size_t redlock_manager_node_count(const redlock_manager *manager);
 
-/** How many nodes must grant a lock: n/2 + 1 of the n configured nodes. */
+/** How many nodes must grant a lock: `quorum` of the options, or n/2 + 1 of the n nodes. */
 REDLOCK_API size_t redlock_manager_quorum(const redlock_manager *manager);
 
 /** For redlock_manager_set_credentials(): every node. */

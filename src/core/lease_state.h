@@ -79,7 +79,7 @@
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended
  *                                              CANCELLED
  * RELEASING  WON                  → ENDED      released OK
- *            most nodes say missing or foreign, or were not asked
+ *            fewer than a quorum are left: the others say missing or foreign, or were not asked
  *                                 → ENDED      released LOST: proven, R15
  *            all votes are in, and neither
  *                                 → ENDED      released NO_QUORUM
@@ -198,7 +198,7 @@ struct redlock_actions {
     /* Set the key again on these nodes, with the current token and outside of any round. */
     redlock_nodes heal;
     bool lost;           /* report the loss to the owner, once */
-    bool lost_by_votes;  /* most nodes say that the key is not ours */
+    bool lost_by_votes;  /* fewer than a quorum of nodes may have our key */
     bool deadline_moved; /* a late vote moved the deadline, but the state is the same */
     bool lost_by_clock;  /* clocks of nodes jumped, and too few votes are left */
     bool acquired, extended, released;

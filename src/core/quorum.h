@@ -38,7 +38,8 @@ struct redlock_round {
     uint8_t quorum;
 };
 
-/* n/2 + 1 of the configured nodes, reachable or not. */
+/* The least quorum: n/2 + 1 of the configured nodes, reachable or not. A group may have a larger
+ * one. */
 unsigned redlock_quorum(unsigned n);
 
 /* Starts a new round that asks these nodes first. */

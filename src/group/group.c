@@ -54,6 +54,7 @@ static void keep_holder(struct redlock_group *group, const char *holder) {
 
 struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config) {
     assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
+    assert(config->quorum == 0 || (config->quorum > config->node_count / 2 && config->quorum <= config->node_count));
     struct redlock_group *group = calloc(1, sizeof *group);
     if (!group) {
         return NULL;
@@ -61,7 +62,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
     group->node_count = config->node_count;
-    group->quorum = redlock_quorum(config->node_count);
+    group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
     group->key_prefix = strdup(prefix);
     group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
     group->wait_suffix = strdup(config->wait_suffix ? config->wait_suffix : REDLOCK_WAIT_SUFFIX);

@@ -13,6 +13,7 @@
 
 struct redlock_group_config {
     unsigned node_count;
+    unsigned quorum;               /* more than half of the nodes; 0 for the least */
     const char *key_prefix;        /* copied; NULL for none */
     const char *const *node_names; /* for results; must outlive the group */
     int64_t node_timeout_ms;       /* a close waits two of these for its releases */

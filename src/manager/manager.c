@@ -316,6 +316,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = manager->count,
+                                          .quorum = (unsigned)options->quorum,
                                           .key_prefix = options->key_prefix,
                                           .node_names = manager->names,
                                           .node_timeout_ms = options->node_timeout_ms,

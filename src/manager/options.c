@@ -70,8 +70,20 @@ static int check_nodes(struct redlock_failure *failure, const redlock_manager_op
     return code;
 }
 
+/* Two quorums of one manager's nodes must share a node. */
+static int check_quorum(struct redlock_failure *failure, const redlock_manager_options *options) {
+    const int64_t count = (int64_t)options->node_count;
+    const int64_t quorum = options->quorum < INT64_MAX ? (int64_t)options->quorum : INT64_MAX;
+    return quorum == 0 ? REDLOCK_OK
+                       : redlock_check_range(failure, "quorum", quorum, count / 2 + 1, count,
+                                             " (more than half of the nodes), or 0 for the least");
+}
+
 static int check(struct redlock_failure *failure, const redlock_manager_options *options) {
     int code = check_nodes(failure, options);
+    if (code == REDLOCK_OK) {
+        code = check_quorum(failure, options);
+    }
     if (code == REDLOCK_OK) {
         code = redlock_check_range(failure, "node_timeout_ms", options->node_timeout_ms, 1, REDLOCK_TIMEOUT_MS_MAX, "");
     }

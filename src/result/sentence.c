@@ -218,7 +218,7 @@ static void add_loss(struct sentence *sentence, const redlock_result *result) {
         add(sentence, "its deadline passed, and it was not renewed after the cap of %" PRId64 " ms", result->cap_ms);
         break;
     case REDLOCK_LOSS_VOTES:
-        add(sentence, "most nodes do not have its key under its token any more");
+        add(sentence, "so many nodes do not have its key any more that no quorum can have it");
         add_votes(sentence, result);
         break;
     case REDLOCK_LOSS_CLOCK:

@@ -136,6 +136,11 @@ bad 'fence-suffix has 0 bytes; it must have 1 to 64;' -n $some acquire --fence-s
 bad 'fence-suffix has 65 bytes; it must have 1 to 64;' -n $some acquire --fence-suffix "$(printf 'x%.0s' {1..65})" r
 bad 'wait-suffix has 0 bytes; it must have 1 to 62;' -n $some acquire --wait-suffix= r
 bad 'wait-suffix has 63 bytes; it must have 1 to 62;' -n $some --wait-suffix "$(printf 'x%.0s' {1..63})" release r token
+for number in 0 -1 32 x '' 3x; do
+    bad "--quorum '$number': a quorum is a number of nodes" -n $some --quorum "$number" status
+done
+bad 'quorum is 2; it must be 1 ' -n $some --quorum 2 status
+bad 'quorum is 2; it must be 3 to 5 (more than half of the nodes), or 0' -n a:1,b:1,c:1,d:1,e:1 status --quorum 2
 bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
@@ -163,14 +168,16 @@ bad_environment 'REDLOCK_FENCE_EXPIRY is 1h; it must be 3h' REDLOCK_FENCE_EXPIRY
 suffix=$(printf 'x%.0s' {1..65})
 bad_environment 'REDLOCK_FENCE_SUFFIX has 65 bytes; it must have 1 to 64' REDLOCK_FENCE_SUFFIX="$suffix"
 bad_environment 'REDLOCK_WAIT_SUFFIX has 63 bytes; it must have 1 to 62' REDLOCK_WAIT_SUFFIX="$(printf 'x%.0s' {1..63})"
+bad_environment "REDLOCK_QUORUM 'most': a quorum is a number of nodes" REDLOCK_QUORUM=most
+bad_environment 'quorum is 4; it must be 1' REDLOCK_QUORUM=4
 # The tool ignores variables that the command line overrides, and those that a command does not
 # need.
 unreachable=(--connect-timeout 1ms -n "$some")
 expect 69 env REDLOCK_RESTART_GUARD=nonsense REDLOCK_CLOCK_GUARD=nonsense REDLOCK_TTL_MAX=nonsense \
-    REDLOCK_ORDER=nonsense "$t" "${unreachable[@]}" acquire --order=none --restart-guard=off --no-clock-guard \
-    --ttl-max 10s r
+    REDLOCK_ORDER=nonsense REDLOCK_QUORUM=nonsense "$t" "${unreachable[@]}" acquire --order=none \
+    --restart-guard=off --no-clock-guard --ttl-max 10s --quorum 1 r
 expect 69 env REDLOCK_RESTART_GUARD= REDLOCK_CLOCK_GUARD= REDLOCK_TTL_MAX= REDLOCK_FENCE_SUFFIX= REDLOCK_FENCE_EXPIRY= \
-    REDLOCK_ORDER= REDLOCK_WAIT_SUFFIX= "$t" "${unreachable[@]}" acquire r
+    REDLOCK_ORDER= REDLOCK_WAIT_SUFFIX= REDLOCK_QUORUM= "$t" "${unreachable[@]}" acquire r
 expect 69 env REDLOCK_TTL_MAX=1s "$t" "${unreachable[@]}" release r token
 
 # Input that the library refuses is bad input too, and no message repeats a password.

@@ -80,6 +80,25 @@ static int complete_time(struct tool_options *options, const char *name, int64_t
     return text == NULL ? 0 : tool_usage_time(options, name, text, ms_min, ms_max, ms);
 }
 
+int tool_fleet_quorum(struct tool_options *options, const char *label, const char *text) {
+    size_t length = strlen(text);
+    long value = length >= 1 && length <= 2 && strspn(text, "0123456789") == length ? strtol(text, NULL, 10) : 0;
+    if (value < 1 || value > REDLOCK_NODES_MAX) {
+        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them", label, text);
+    }
+    options->quorum = value;
+    return 0;
+}
+
+static int complete_quorum(struct tool_options *options) {
+    const char *text = environment("REDLOCK_QUORUM");
+    if (options->quorum != TOOL_NOT_GIVEN) {
+        return 0;
+    }
+    options->quorum = 0;
+    return text == NULL ? 0 : tool_fleet_quorum(options, "REDLOCK_QUORUM", text);
+}
+
 static int complete_ttl_max(struct tool_options *options) {
     options->ttl_max_from_environment = options->ttl_max_ms == TOOL_NOT_GIVEN;
     int status = complete_time(options, "REDLOCK_TTL_MAX", 1, REDLOCK_TTL_MS_MAX, &options->ttl_max_ms);
@@ -237,6 +256,9 @@ int tool_fleet_complete(struct tool_options *options) {
     if (status == 0) {
         status = complete_suffix(options, "--wait-suffix", "REDLOCK_WAIT_SUFFIX", WAIT_SUFFIX_SIZE_MAX,
                                  &options->wait_suffix);
+    }
+    if (status == 0) {
+        status = complete_quorum(options);
     }
     if (status == 0) {
         status = complete_order(options);

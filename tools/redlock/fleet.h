@@ -11,4 +11,7 @@
  */
 int tool_fleet_complete(struct tool_options *options);
 
+/* Sets the quorum to the number in `text`. Returns as above. */
+int tool_fleet_quorum(struct tool_options *options, const char *label, const char *text);
+
 #endif

@@ -28,6 +28,8 @@ static const char global_options[] =
     "                            redis://:PASSWORD@host. In it, write a comma %2C, an @ %40, a / %2F\n"
     "      --nodes-file FILE     the nodes, one URI a line; lines that begin with # are comments. Default:\n"
     "                            REDLOCK_NODES_FILE\n"
+    "      --quorum N            how many nodes must grant a lock: more than half of them; for changing the\n"
+    "                            nodes (docs/operations.md). Default: REDLOCK_QUORUM, else the least\n"
     "      --node-timeout MS     how long a node may take to answer, 1 to 60000 ms; default 50\n"
     "      --connect-timeout T   how long connecting to a node may take, up to 60s; default 1s\n"
     "      --restart-guard MODE  keep nodes from voting for the time of --ttl-max if they may have\n"

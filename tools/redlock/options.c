@@ -93,6 +93,11 @@ static int set_contended_status(struct tool_options *options, const struct optio
     return 0;
 }
 
+static int set_quorum(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    (void)spec;
+    return tool_fleet_quorum(options, "--quorum", text);
+}
+
 static int set_wait(struct tool_options *options, const struct option_spec *spec, const char *text) {
     if (strcmp(text, "forever") == 0) {
         options->wait_ms = REDLOCK_WAIT_FOREVER;
@@ -114,6 +119,7 @@ static int set_clock_guard(struct tool_options *options, const struct option_spe
 static const struct option_spec specs[] = {
     {"nodes", 'n', "URI,URI,…", FOR_ALL, TEXT(node_list)},
     {"nodes-file", 0, "FILE", FOR_ALL, TEXT(nodes_file)},
+    {"quorum", 0, "N", FOR_ALL, set_quorum, 0, 0, 0},
     {"node-timeout", 0, "MS", FOR_ALL, set_node_timeout, offsetof(struct tool_options, node_timeout_ms), 1,
      TOOL_TIMEOUT_MS_MAX},
     {"connect-timeout", 0, "TIME", FOR_ALL, TIME(connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
@@ -293,6 +299,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
                                      .grace_ms = 5000,
                                      .ttl_max_ms = TOOL_NOT_GIVEN,
                                      .fence_expiry_ms = TOOL_NOT_GIVEN,
+                                     .quorum = TOOL_NOT_GIVEN,
                                      .contended_status = TOOL_EXIT_CONTENDED};
     int dashes;
     int status = parse_words(argc, argv, options, &dashes);

@@ -112,6 +112,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     manager_options.ttl_max_ms = options->ttl_max_ms;
     manager_options.fence_expiry_ms = options->fence_expiry_ms;
     manager_options.holder = options->holder;
+    manager_options.quorum = (size_t)options->quorum;
     if (options->fence_suffix != NULL) {
         manager_options.fence_suffix = options->fence_suffix;
     }
