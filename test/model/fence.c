@@ -34,6 +34,18 @@ static unsigned members(unsigned set) {
     return count;
 }
 
+static unsigned client_of(const struct fence_config *config, unsigned number) {
+    return (unsigned)(fence_client(config, number) - 'A');
+}
+
+static bool asks(const struct fence_config *config, unsigned number, unsigned node) {
+    return setup_asks(&config->setups, client_of(config, number), node);
+}
+
+static unsigned quorum_of(const struct fence_config *config, unsigned number) {
+    return setup_quorum(&config->setups, client_of(config, number), config->nodes);
+}
+
 static void initial(const void *config, void *state) {
     (void)config;
     memset(state, 0, sizeof(struct fence_state));
@@ -69,16 +81,29 @@ static void begin(const struct fence_config *config, const struct fence_state *s
         }
     }
     for (unsigned i = 0; i < config->nodes; i++) {
-        try->at[i].acquire = ACQUIRE_SENT;
+        try->at[i].acquire = asks(config, number, i) ? ACQUIRE_SENT : ACQUIRE_OVER;
     }
     search_step(search, &next, "%c begins attempt %u and proposes %u", fence_client(config, number),
                 fence_attempt(config, number), proposal);
+}
+
+/* Whether each earlier client has its tokens. */
+static bool is_next(const struct fence_config *config, const struct fence_state *state, unsigned number) {
+    for (unsigned i = 0; i < fence_tries(config); i++) {
+        if (client_of(config, i) < client_of(config, number) && state->tries[i].phase != GRANTED) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* p = max(clock, highest seen + 1), where the clock may be anything. */
 static void propose(const struct fence_config *config, const struct fence_state *state, unsigned number,
                     struct search *search) {
     unsigned highest = 0, everyone = 0;
+    if (config->in_turn && !is_next(config, state, number)) {
+        return;
+    }
     for (unsigned i = 0; i < fence_tries(config); i++) {
         const unsigned used = larger(state->tries[i].proposal, state->tries[i].target);
         everyone = larger(everyone, used);
@@ -185,7 +210,7 @@ static void write_back(const struct fence_config *config, struct fence_state *ne
     try->target = target;
     for (unsigned i = 0; i < config->nodes; i++) {
         try->at[i].counter = 0;
-        try->at[i].write = denied >> i & 1U ? WRITE_NONE : WRITE_SENT;
+        try->at[i].write = denied >> i & 1U || !asks(config, number, i) ? WRITE_NONE : WRITE_SENT;
     }
 }
 
@@ -251,7 +276,7 @@ static void hear_acquire(const struct fence_config *config, const struct fence_s
     /* It decides at the quorum-th GRANTED (R5). It may or may not have heard the other answers by
      * then. */
     for (unsigned heard = granted; heard; heard = (heard - 1) & granted) {
-        if (members(heard) != config->nodes / 2 + 1) {
+        if (members(heard) != quorum_of(config, number)) {
             continue;
         }
         for (unsigned refused = denied;; refused = (refused - 1) & denied) {
@@ -291,7 +316,7 @@ static void hear_write(const struct fence_config *config, const struct fence_sta
         acked |= (unsigned)(try->at[i].write == WRITE_ACKED) << i;
         refused |= (unsigned)(try->at[i].write == WRITE_REFUSED) << i;
     }
-    if (members(acked) >= config->nodes / 2 + 1) {
+    if (members(acked) >= quorum_of(config, number)) {
         struct fence_state next = *state;
         search_goal(search, try->round > 1 ? GOAL_BEATEN : GOAL_SLOW);
         grant(config, &next, number, try->target, search);

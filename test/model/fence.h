@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "search.h"
+#include "setup.h"
 
 /* The bugs that the model can have. */
 enum fence_bug {
@@ -26,13 +27,15 @@ struct fence_config {
     unsigned rounds;   /* of write-backs in one attempt: one, and again when beaten */
     unsigned losses;   /* how often a node loses its counter and its key */
     bool collide;      /* numbers have no digits of their own for each client */
+    bool in_turn;      /* a client begins when all attempts of the one before are GRANTED */
     bool right_clocks; /* each proposal is above every number that anyone has used before */
+    struct setups setups;
     enum fence_bug bug;
 };
 
 /* The limits of the model. */
 enum {
-    FENCE_NODES_MAX = 5,
+    FENCE_NODES_MAX = 6,
     FENCE_ATTEMPTS_MAX = 4,
     FENCE_ROUNDS_MAX = 2,
     FENCE_LOSSES_MAX = 3,

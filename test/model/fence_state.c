@@ -139,7 +139,7 @@ void fence_pack(const void *given, const void *from, uint64_t *key) {
             bits_put(&column, at->counter, NUMBER_BITS);
         }
     }
-    bits_sort(columns, config->nodes);
+    setup_sort(&config->setups, columns, config->nodes);
     struct bits bits = {.words = key};
     for (unsigned i = 0; i < config->nodes; i++) {
         bits_put(&bits, columns[i], column_bits(config));

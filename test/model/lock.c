@@ -23,11 +23,21 @@ static const char *const goals[] = {
 static unsigned expected(const void *given) {
     const struct lock_config *config = given;
     const unsigned all = (1U << (GOAL_TRUSTED + 1)) - 1;
-    return config->restarts ? all : all & ~(1U << GOAL_RESTART | 1U << GOAL_BARRED | 1U << GOAL_TRUSTED);
+    const unsigned guarded = 1U << GOAL_BARRED | 1U << GOAL_TRUSTED;
+    return !config->restarts ? all & ~(1U << GOAL_RESTART | guarded)
+                             : all & ~(config->bug == LOCK_UNGUARDED ? guarded : 0);
 }
 
 static char name_of(unsigned client) {
     return (char)('A' + client);
+}
+
+static bool asks(const struct lock_config *config, unsigned client, unsigned node) {
+    return setup_asks(&config->setups, client, node);
+}
+
+static unsigned quorum_of(const struct lock_config *config, unsigned client) {
+    return setup_quorum(&config->setups, client, config->nodes);
 }
 
 static bool holds(const struct lock_client *client) {
@@ -65,13 +75,13 @@ static void begin(const struct lock_config *config, const struct lock_state *sta
     unsigned asked = 0;
     for (unsigned i = 0; i < config->nodes; i++) {
         struct lock_link *link = &client->links[i];
-        link->set = link->sees == 0;
+        link->set = link->sees == 0 && asks(config, number, i);
         asked += link->set;
         if (link->sees && link->sees != lock_unseen(config)) {
             search_goal(search, GOAL_BARRED);
         }
     }
-    if (asked < config->nodes / 2 + 1) {
+    if (asked < quorum_of(config, number)) {
         return;
     }
     client->phase = ACQUIRING;
@@ -93,7 +103,7 @@ static void extend(const struct lock_config *config, const struct lock_state *st
     client->heal_left = 0;
     for (unsigned i = 0; i < config->nodes; i++) {
         struct lock_link *link = &client->links[i];
-        link->vote = link->sees == lock_unseen(config) ? VOTE_NONE : VOTE_ASKED;
+        link->vote = link->sees == lock_unseen(config) || !asks(config, number, i) ? VOTE_NONE : VOTE_ASKED;
         link->set = link->sees == lock_unseen(config) ? 0 : link->set;
     }
     search_step(search, &next, "%c asks to extend", name_of(number));
@@ -112,7 +122,7 @@ static void win(const struct lock_config *config, const struct lock_state *state
         }
     }
     const bool extended = client->phase == EXTENDING;
-    if (granted < config->nodes / 2 + 1 || is_over(config, extended ? client->next_left : client->left)) {
+    if (granted < quorum_of(config, number) || is_over(config, extended ? client->next_left : client->left)) {
         return;
     }
     search_goal(search, extended ? GOAL_EXTENDED : GOAL_WON);
@@ -138,7 +148,7 @@ static void heal(const struct lock_config *config, const struct lock_state *stat
     for (unsigned i = 0; i < config->nodes; i++) {
         const struct lock_link *link = &client->links[i];
         const bool may = config->bug == LOCK_HEAL_QUARANTINED ? link->sees != lock_unseen(config) : link->sees == 0;
-        if (may && !link->set && state->nodes[i].owner != FIRST_OWNER + number) {
+        if (may && asks(config, number, i) && !link->set && state->nodes[i].owner != FIRST_OWNER + number) {
             struct lock_state next = *state;
             next.clients[number].links[i].set = 1;
             search_step(search, &next, "%c sends node %u a SET to heal it", name_of(number), i + 1);
@@ -262,7 +272,7 @@ static void restart(const struct lock_config *config, const struct lock_state *s
     next.nodes[at] = (struct lock_node){.marker = config->bug == LOCK_MARKER_OLD_COPY ? state->nodes[at].marker : 0};
     for (unsigned i = 0; i < LOCK_CLIENTS; i++) {
         struct lock_link *link = &next.clients[i].links[at];
-        link->sees = lock_unseen(config);
+        link->sees = asks(config, i, at) ? lock_unseen(config) : 0;
         link->set = link->set && config->bug == LOCK_SET_QUEUED && next.clients[i].phase == ACQUIRING;
         link->vote = link->vote == VOTE_ASKED ? VOTE_NONE : link->vote;
     }

@@ -3,6 +3,7 @@
 #define MODEL_LOCK_H
 
 #include "search.h"
+#include "setup.h"
 
 /* The bugs that the model can have. */
 enum lock_bug {
@@ -31,11 +32,12 @@ struct lock_config {
     unsigned restarts;     /* in all */
     /* Ticks from the start of a round in which it is decided and nodes are healed; 0: no bound. */
     unsigned patience;
+    struct setups setups; /* of clients A and B */
     enum lock_bug bug;
 };
 
 /* The limits of the model. */
-enum { LOCK_NODES_MAX = 5, LOCK_TICKS_MAX = 6, LOCK_RESTARTS_MAX = 7 };
+enum { LOCK_NODES_MAX = 6, LOCK_TICKS_MAX = 6, LOCK_RESTARTS_MAX = 7 };
 
 extern const struct model lock_model;
 

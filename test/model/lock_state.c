@@ -35,8 +35,8 @@ static uint64_t pack_node(const struct lock_node *node) {
     return node->owner | node->left << 2 | node->stepped << (2 + TICK_BITS) | node->marker << NODE_BITS;
 }
 
-/* Clients are interchangeable, too. The key is the lesser of both orders: nodes first, then
- * clients. */
+/* Clients with the same nodes and quorum are interchangeable, too. The key is the lesser of both
+ * orders: nodes first, then clients. */
 void lock_pack(const void *given, const void *from, uint64_t *key) {
     static const unsigned exchanged[] = {FREE, FIRST_OWNER + 1, FIRST_OWNER, LEFT_BEHIND};
     const struct lock_config *config = given;
@@ -50,11 +50,12 @@ void lock_pack(const void *given, const void *from, uint64_t *key) {
         columns[1][i] = (node ^ owner ^ exchanged[owner]) | (a << LINK_BITS | b) << links_at;
     }
     for (unsigned swap = 0; swap < 2; swap++) {
-        bits_sort(columns[swap], n);
+        setup_sort(&config->setups, columns[swap], n);
         columns[swap][n] = pack_client(&state->clients[swap]);
         columns[swap][n + 1] = pack_client(&state->clients[1 ^ swap]);
     }
-    const uint64_t *least = columns[bits_are_less(columns[1], columns[0], n + LOCK_CLIENTS)];
+    const bool may_swap = setup_is_one(&config->setups);
+    const uint64_t *least = columns[may_swap && bits_are_less(columns[1], columns[0], n + LOCK_CLIENTS)];
     struct bits bits = {.words = key};
     for (unsigned i = 0; i < n + LOCK_CLIENTS; i++) {
         bits_put(&bits, least[i], i < n ? column_bits(config) : CLIENT_BITS);

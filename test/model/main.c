@@ -96,14 +96,15 @@ struct option {
 
 static void usage(FILE *out) {
     fputs("redlock_model fence [--nodes N] [--attempts AAB] [--proposals N] [--rounds N] [--losses N] [--collide]\n"
-          "                    [--right-clocks] [--bug NAME]\n"
-          "redlock_model lock [--nodes N] [--ttl TICKS] [--ttl-max TICKS] [--restarts N] [--patience TICKS] [--bug "
-          "NAME]\n"
+          "                    [--right-clocks] [--in-turn] [--clients LIST] [--bug NAME]\n"
+          "redlock_model lock [--nodes N] [--ttl TICKS] [--ttl-max TICKS] [--restarts N] [--patience TICKS]\n"
+          "                    [--clients LIST] [--bug NAME]\n"
           "redlock_model queue [--nodes N] [--lost N] [--clients N] [--ttl TICKS] [--stale TICKS] [--in-order] [--bug "
           "NAME]\n"
           "redlock_model order [--nodes N] [--lost N] [--waiters N] [--breaks N] [--tries N] [--bug NAME]\n"
           "all: [--states N] [--expect-violation]\n"
-          "Searches every state that the model can reach. --attempts has a letter for each attempt of a client. "
+          "Searches every state that the model can reach. --attempts has a letter for each attempt of a client.\n"
+          "--clients 123/2,12345/4: client A asks nodes 1 to 3, and two of them are its quorum; B all five, and four. "
           "Succeeds\n"
           "when nothing is wrong in any; with --expect-violation when something is. At most N states are looked at.\n",
           out);
@@ -156,11 +157,61 @@ static bool read_attempts(const char *letters, struct fence_config *fence) {
     return count > 0 && count <= FENCE_ATTEMPTS_MAX && strspn(letters, "ABCD") == count;
 }
 
+/* "123/2": the nodes and the quorum. Returns where it ends; NULL for an error. */
+static const char *read_setup(const char *text, unsigned nodes_max, struct setup *setup) {
+    unsigned count = 0;
+    for (; *text >= '1' && *text <= (char)('0' + nodes_max); text++, count++) {
+        setup->nodes |= 1U << (*text - '1');
+    }
+    if (*text++ != '/' || (unsigned)__builtin_popcount(setup->nodes) != count) {
+        return NULL;
+    }
+    setup->quorum = (unsigned)(*text - '0');
+    return setup->quorum >= 1 && setup->quorum <= count ? text + 1 : NULL;
+}
+
+/* Node numbers must leave no gap. */
+static bool read_setups(const char *text, unsigned nodes_max, struct setups *setups, unsigned *nodes) {
+    unsigned all = 0;
+    for (setups->count = 0; setups->count < SETUPS_MAX; text++) {
+        struct setup *setup = &setups->of[setups->count++];
+        *setup = (struct setup){0};
+        text = read_setup(text, nodes_max, setup);
+        all |= setup->nodes;
+        if (!text || *text != ',') {
+            break;
+        }
+    }
+    *nodes = (unsigned)__builtin_popcount(all);
+    return text && !*text && (all & (all + 1)) == 0;
+}
+
+static bool read_clients(const char *text, struct arguments *arguments) {
+    struct fence_config *fence = &arguments->fence;
+    struct lock_config *lock = &arguments->lock;
+    return arguments->model->model == &fence_model ? read_setups(text, FENCE_NODES_MAX, &fence->setups, &fence->nodes)
+           : arguments->model->model == &lock_model
+               ? read_setups(text, LOCK_NODES_MAX, &lock->setups, &lock->nodes) && lock->setups.count == 2
+               : false;
+}
+
+/* Each client needs one. */
+static bool are_setups_enough(const struct fence_config *fence) {
+    unsigned clients = 0;
+    for (const char *client = fence->attempts; *client; client++) {
+        clients = (unsigned)(*client - 'A') + 1 > clients ? (unsigned)(*client - 'A') + 1 : clients;
+    }
+    return fence->setups.count == 0 || fence->setups.count >= clients;
+}
+
 /* Reads the option at argv[0] and its value, if it has one. Returns how many words it read; 0 for
  * an error. */
 static int read_option(const struct option *options, char **argv, struct arguments *arguments) {
     if (arguments->model->model == &fence_model && strcmp(argv[0], "--attempts") == 0) {
         return argv[1] && read_attempts(argv[1], &arguments->fence) ? 2 : 0;
+    }
+    if (arguments->model->model != &queue_model && strcmp(argv[0], "--clients") == 0) {
+        return argv[1] && read_clients(argv[1], arguments) ? 2 : 0;
     }
     if (strcmp(argv[0], "--bug") == 0) {
         return argv[1] && read_bug(argv[1], arguments) ? 2 : 0;
@@ -190,6 +241,7 @@ static bool read_arguments(char **argv, struct arguments *arguments) {
         {&fence_model, "--losses", &fence->losses, 0, FENCE_LOSSES_MAX, NULL},
         {&fence_model, "--collide", NULL, 0, 0, &fence->collide},
         {&fence_model, "--right-clocks", NULL, 0, 0, &fence->right_clocks},
+        {&fence_model, "--in-turn", NULL, 0, 0, &fence->in_turn},
         {&lock_model, "--nodes", &lock->nodes, 1, LOCK_NODES_MAX, NULL},
         {&lock_model, "--ttl", &lock->ttl, 1, LOCK_TICKS_MAX, NULL},
         {&lock_model, "--ttl-max", &lock->ttl_max, 1, LOCK_TICKS_MAX, NULL},
@@ -228,6 +280,10 @@ static bool read_arguments(char **argv, struct arguments *arguments) {
     }
     if (lock->ttl_max < lock->ttl) {
         fputs("redlock_model: no ttl is longer than ttl_max\n", stderr);
+        return false;
+    }
+    if (!are_setups_enough(fence)) {
+        fputs("redlock_model: each client needs its nodes and quorum in --clients\n", stderr);
         return false;
     }
     return true;
