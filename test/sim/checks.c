@@ -45,17 +45,17 @@ static bool backs(const struct sim_node *node, const char *token, int64_t until_
  * client with the clock guard knows which votes are void, and does not count them. */
 static void check_backing(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms) {
     const struct sim_client *client = &world->clients[lease->client];
-    const unsigned quorum = world->profile.nodes / 2 + 1;
+    const unsigned quorum = sim_quorum_of(world, lease->client), asked = sim_nodes_of(world, lease->client);
     const int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
     redlock_nodes nodes = 0;
-    for (unsigned i = 0; i < world->profile.nodes; i++) {
+    for (unsigned i = 0; i < asked; i++) {
         nodes |= backs(&world->nodes[i], lease->token, until) ? REDLOCK_NODE(i) : 0;
     }
     if (redlock_nodes_count(nodes) < quorum) {
         sim_violation(world, "backing",
                       "client %u holds '%s' (%.8s) for %lld ms more, but only %u of %u nodes will have its key so long",
                       lease->client, sim_resource_name(lease->resource), sim_name(lease->token), (long long)validity_ms,
-                      redlock_nodes_count(nodes), world->profile.nodes);
+                      redlock_nodes_count(nodes), asked);
     } else if (world->profile.clock_guard && redlock_nodes_count(nodes & sim_backing_nodes(world, lease)) < quorum) {
         sim_violation(world, "void",
                       "client %u holds '%s' (%.8s) for %lld ms more, but it knows of steps: only nodes %#x of those "
@@ -117,7 +117,7 @@ static void check_held(struct sim_world *world, const struct sim_client *client,
     }
     lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
     if (world->profile.clock_guard &&
-        redlock_nodes_count(sim_backing_nodes(world, lease)) <= world->profile.nodes / 2) {
+        redlock_nodes_count(sim_backing_nodes(world, lease)) < sim_quorum_of(world, lease->client)) {
         sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
                       lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
     }
@@ -143,10 +143,11 @@ void sim_check(struct sim_world *world) {
 
 static void check_votes(struct sim_call *call, const redlock_result *result) {
     struct sim_world *world = call->client->world;
+    const unsigned nodes = sim_nodes_of(world, call->client->index);
     size_t count = redlock_result_vote_count(result);
     unsigned granted = 0, answered = 0;
-    if (count != world->profile.nodes) {
-        sim_violation(world, "result", "%zu votes of %u nodes", count, world->profile.nodes);
+    if (count != nodes) {
+        sim_violation(world, "result", "%zu votes of %u nodes", count, nodes);
         return;
     }
     for (size_t i = 0; i < count; i++) {
@@ -155,19 +156,18 @@ static void check_votes(struct sim_call *call, const redlock_result *result) {
         granted += vote.kind == REDLOCK_VOTE_GRANTED;
         answered += vote.kind == REDLOCK_VOTE_GRANTED || vote.kind == REDLOCK_VOTE_DENIED;
     }
-    unsigned quorum = world->profile.nodes / 2 + 1;
+    unsigned quorum = sim_quorum_of(world, call->client->index);
     int code = redlock_result_code(result);
     bool needs_quorum = code == REDLOCK_OK && (call->kind != SIM_CALL_CONNECT || world->profile.calm);
     if (needs_quorum && (call->kind == SIM_CALL_INSPECT ? answered : granted) < quorum) {
-        sim_violation(world, "result", "OK with %u of %u votes", granted, world->profile.nodes);
+        sim_violation(world, "result", "OK with %u of %u votes", granted, nodes);
     }
     /* R15: too few votes to know. A release is LOST if so many nodes denied that we cannot have had
      * a quorum. */
-    bool known = call->kind == SIM_CALL_RELEASE ? answered - granted > world->profile.nodes - quorum
+    bool known = call->kind == SIM_CALL_RELEASE ? answered - granted > nodes - quorum
                                                 : call->kind == SIM_CALL_INSPECT && answered >= quorum;
     if (code == REDLOCK_ERR_NO_QUORUM && known) {
-        sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered, %u granted", answered,
-                      world->profile.nodes, granted);
+        sim_violation(world, "result", "NO_QUORUM, but %u of %u nodes answered, %u granted", answered, nodes, granted);
     }
 }
 

@@ -244,7 +244,8 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .listen = sim_listen,
                               .refusal = env_refusal,
                               .log = env_log};
-    struct redlock_group_config config = {.node_count = world->profile.nodes,
+    struct redlock_group_config config = {.node_count = sim_nodes_of(world, index),
+                                          .quorum = profile->own_quorum[index],
                                           .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
                                           .node_names = names,
                                           .node_timeout_ms = profile->node_timeout_ms,
@@ -261,8 +262,11 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {
         sim_ambush(world, from_ns);
     }
-    for (unsigned i = 0; i < world->profile.nodes; i++) {
+    for (unsigned i = 0; i < sim_nodes_of(world, index); i++) {
         sim_link_open(world, index, i, from_ns);
+    }
+    for (unsigned i = sim_nodes_of(world, index); i < world->profile.nodes; i++) {
+        memset(&client->links[i], 0, offsetof(struct sim_link, entries));
     }
     return client->group != NULL;
 }

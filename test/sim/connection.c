@@ -53,6 +53,9 @@ void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int6
 }
 
 void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, int64_t at) {
+    if (node >= sim_nodes_of(world, client)) {
+        return;
+    }
     sim_push(world, at,
              (struct sim_event){.kind = SIM_BROKEN,
                                 .client = (uint8_t)client,

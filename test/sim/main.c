@@ -74,6 +74,8 @@ static const char *const control_names[] = {
     [SIM_CONTROL_RIGHTED] = "righted",
     [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",
     [SIM_CONTROL_STARVED] = "starved",
+    [SIM_CONTROL_MIXED] = "mixed",
+    [SIM_CONTROL_PARTED] = "parted",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;

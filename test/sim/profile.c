@@ -80,6 +80,18 @@ static void draw_replaced(struct sim_profile *profile, struct sim_random *random
     profile->ttl_max_ms = 3000;
 }
 
+/* 3/2 beside 5/4, or 5/4 beside 5/3; or, what is forbidden, 3/2 beside 5/3. */
+static void mix(struct sim_world *world) {
+    const bool parted = world->control == SIM_CONTROL_PARTED, grows = parted || world->seed % 2 == 0;
+    struct sim_profile *profile = &world->profile;
+    profile->nodes = 5;
+    for (unsigned i = 0; i < profile->clients; i++) {
+        const bool next = i % 2 == 1;
+        profile->own_nodes[i] = grows && !next ? 3 : 5;
+        profile->own_quorum[i] = grows ? (next ? (parted ? 3 : 4) : 2) : (next ? 3 : 4);
+    }
+}
+
 static void draw_trust(struct sim_world *world) {
     struct sim_profile *profile = &world->profile;
     unsigned dice = sim_random_below(&world->random, 100);
@@ -92,6 +104,8 @@ static void draw_trust(struct sim_world *world) {
         break;
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
+    case SIM_CONTROL_MIXED:
+    case SIM_CONTROL_PARTED:
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_GUARDED:
@@ -228,6 +242,8 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_RIGHTED:
     case SIM_CONTROL_STARVED:
+    case SIM_CONTROL_MIXED:
+    case SIM_CONTROL_PARTED:
         break;
     }
 }
@@ -249,6 +265,9 @@ void sim_profile_draw(struct sim_world *world) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_replaced(profile, random);
+    }
+    if (world->control == SIM_CONTROL_MIXED || world->control == SIM_CONTROL_PARTED) {
+        mix(world);
     }
     draw_trust(world);
     draw_fencing(world);

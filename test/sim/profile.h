@@ -20,6 +20,9 @@ enum sim_trust { SIM_TRUSTED, SIM_GUARDED, SIM_RECKLESS };
 /* What a schedule may do, drawn from its seed. */
 struct sim_profile {
     unsigned nodes, clients, resources, slots;
+    /* What client i asks: so many of the first nodes, and this quorum; 0: all nodes, and more than
+     * half of them. */
+    unsigned own_nodes[6], own_quorum[6];
     bool calm;        /* no faults, no pauses, delays far below timeouts */
     bool one_hung;    /* calm but for node 0, which hangs all the time */
     bool leaps;       /* pauses inside env calls */
@@ -77,7 +80,11 @@ enum sim_control {
     /* A clock is set right just before a client reads it for the first time. */
     SIM_CONTROL_RIGHTED,
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */
-    SIM_CONTROL_STARVED         /* at the end, nodes do not serve one of the clients */
+    SIM_CONTROL_STARVED,        /* at the end, nodes do not serve one of the clients */
+    /* Nothing is broken: clients have different nodes and quorums, which may run beside each
+     * other (docs/operations.md, "Changing the nodes"). */
+    SIM_CONTROL_MIXED,
+    SIM_CONTROL_PARTED /* the same, but their quorums need not share a node */
 };
 
 void sim_profile_draw(struct sim_world *world);

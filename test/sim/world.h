@@ -323,6 +323,17 @@ struct sim_world {
     uint64_t trace_hash;
 };
 
+/* The nodes that the client asks are the first so many; its quorum. */
+static inline unsigned sim_nodes_of(const struct sim_world *world, unsigned client) {
+    const unsigned own = world->profile.own_nodes[client];
+    return own != 0 ? own : world->profile.nodes;
+}
+
+static inline unsigned sim_quorum_of(const struct sim_world *world, unsigned client) {
+    const unsigned own = world->profile.own_quorum[client];
+    return own != 0 ? own : world->profile.nodes / 2 + 1;
+}
+
 /* --- world.c: the queue and the loop --- */
 struct sim_world *sim_world_new(void);
 void sim_world_delete(struct sim_world *world);
