@@ -4,15 +4,16 @@
 set -euo pipefail
 
 usage='usage: experiment.sh REDLOCK_CHAOS clean|violations [--kinds WORD,…] [--availability A] [--refusals]
-                     [--iptables] -- [ARGUMENT of run]…'
+                     [--iptables] [--steps N] -- [ARGUMENT of run]…'
 chaos=${1:?$usage} expected=${2:?$usage}
 shift 2
-kinds='' availability='' refusals=0
+kinds='' availability='' refusals=0 steps=0
 while (($#)) && [[ $1 != -- ]]; do
     case $1 in
     --kinds) kinds=$2 && shift ;;
     --availability) availability=$2 && shift ;;
     --refusals) refusals=1 ;;
+    --steps) steps=$2 && shift ;;
     --iptables)
         { ((EUID == 0)) && iptables -w 5 -S INPUT >/dev/null 2>&1; } ||
             { echo 'skipped: packets are dropped by iptables, and root' && exit 77; }
@@ -73,6 +74,15 @@ done
 # A fault that did not happen shows nothing; only at random may two meet that exclude each other.
 refused=$(jq -r 'select(.event == "fault" and .error != "") | .error' "$out/history.jsonl")
 [[ -z $refused ]] || ((refusals)) || die "a fault could not be begun: $refused"
+# Each client began with each of so many setups of nodes and quorum, and held locks in each.
+if ((steps)); then
+    jq -s --argjson steps "$steps" -e 'map(select(.event == "spawn" or .event == "claim")) | group_by(.client) |
+        all(reduce .[] as $e ({now: "", begun: {}, held: {}};
+            if $e.event == "spawn" then .now = ($e | {nodes, quorum} | tostring) | .begun[.now] = 1
+            else .held[.now] = 1 end) | (.begun | length) == $steps and (.held | length) == $steps)' \
+        "$out/history.jsonl" >/dev/null || die "not every client held locks in each of $steps setups"
+    ! grep -qF 'share a node' "$temp/out" || die 'clients ran beside each other whose quorums need not meet'
+fi
 # The same history, judged again, has the same verdict.
 again=$("$chaos" check "${slack[@]}" "$out" | tail -n 1) || true
 [[ $again == "$last" ]] || die "judged again: $again"

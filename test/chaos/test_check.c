@@ -332,8 +332,57 @@ static void lost_in_between(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Three nodes of three more have the key: a quorum for some setups. */
+static void the_setup_of_its_client_counts(void **state) {
+    static const struct {
+        struct chaos_setup setup;
+        size_t outlived;
+    } cases[] = {{{0}, 0},       {{0x07, 2}, 0}, {{0x1f, 3}, 0}, {{0x1f, 4}, 1},
+                 {{0x1c, 2}, 1}, {{0x0e, 2}, 0}, {{0x18, 2}, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct kit kit;
+        (void)state;
+        kit_begin(&kit, 5, 2, 1);
+        kit.history.lives[1].setup = cases[i].setup;
+        kit_acquire(&kit, 1, 0, "a", 1 * S, 2 * S);
+        kit_see(&kit, kit_sweep(&kit, 0, 1100 * MS, 1110 * MS), 0x07, "a", 900);
+        kit_finish(&kit, 9 * S);
+        expect(&kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, cases[i].outlived);
+        kit_clear(&kit);
+    }
+}
+
+/* Two processes at one time whose quorums need not share a node. */
+static void setups_that_part_clients_break_the_assumptions(void **state) {
+    static const struct {
+        struct chaos_setup a, b;
+        bool breaks;
+    } cases[] = {{{0x07, 2}, {0x1f, 4}, false}, {{0x1f, 4}, {0x1f, 3}, false}, {{0x07, 2}, {0x1f, 3}, true},
+                 {{0x1f, 4}, {0x2f, 3}, false}, {{0x1f, 3}, {0x2f, 3}, true},  {{0x07, 2}, {0}, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (int after = 0; after < 2; after++) {
+            struct kit kit;
+            (void)state;
+            kit_begin(&kit, 6, 2, 1);
+            for (size_t c = 0; c < 2; c++) {
+                kit.history.lives[c].setup = c == 0 ? cases[i].a : cases[i].b;
+            }
+            kit.history.lives[1].setup = cases[i].b.nodes != 0 ? cases[i].b : chaos_setup_default(5);
+            if (after) { /* the one ends before the other begins */
+                kit_kill(&kit, 0, 1 * S);
+                kit.history.lives[1].spawned_us = kit.history.start_us + 2 * S;
+            }
+            kit_finish(&kit, 9 * S);
+            assert_int_equal(chaos_breaks_assumptions(&kit.history), cases[i].breaks && !after);
+            kit_clear(&kit);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        TEST(the_setup_of_its_client_counts),
+        TEST(setups_that_part_clients_break_the_assumptions),
         TEST(touching_is_no_overlap),
         TEST(one_us_is_overlap),
         TEST(promise_is_the_end),

@@ -183,6 +183,30 @@ static void an_end_right_after_the_start_is_clean(void **state) {
     assert_int_equal(crew.crashes, 0);
 }
 
+/* It ends in order, and its next process asks other nodes. */
+static void a_client_begins_anew_with_other_nodes(void **state) {
+    (void)state;
+    const struct chaos_setup one = {0x01, 1};
+    assert_true(chaos_crew_spawn(&crew, 0));
+    pid_t pid = crew.clients[0].pid;
+    kit_await(client_path, "done", NULL, NULL, 1);
+    assert_true(chaos_crew_configure(&crew, 0, &one));
+    reap(pid);
+    expect_exit(pid, 1, 0, 0, true);
+    assert_int_equal(crew.crashes, 0);
+    assert_true(chaos_crew_configure(&crew, 0, &one)); /* while it does not run */
+    assert_true(chaos_crew_spawn(&crew, 0));
+    json_t *spawn = last("spawn");
+    assert_int_equal(kit_number(spawn, "quorum"), 1);
+    assert_int_equal(json_array_size(json_object_get(spawn, "nodes")), 1);
+    json_decref(spawn);
+    kit_await(client_path, "complete", "votes", "G", 1);
+    pid = crew.clients[0].pid;
+    assert_int_equal(kill(pid, SIGTERM), 0); /* nobody asked for this end */
+    reap(pid);
+    expect_exit(pid, 1, 0, 0, false);
+}
+
 static void the_parent_keeps_its_signals(void **state) {
     sigset_t before, after;
     (void)state;
@@ -286,6 +310,7 @@ int main(void) {
         crew_test(who_is_killed_on_purpose_is_expected),
         crew_test(who_ends_by_itself_is_a_crash),
         crew_test(an_end_right_after_the_start_is_clean),
+        crew_test(a_client_begins_anew_with_other_nodes),
         crew_test(the_parent_keeps_its_signals),
         crew_test(children_keep_nothing_of_the_conductor_open),
         crew_test(each_process_has_random_numbers_of_its_own),

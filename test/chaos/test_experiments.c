@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "faults/experiments.h"
+#include "faults/setup.h"
 #include "short_memory.h"
 
 static int64_t end_ms_of(const struct chaos_fault *fault) {
@@ -42,9 +43,9 @@ static struct chaos_schedule plan(const char *name, const struct chaos_settings 
     return schedule;
 }
 
-static const char *const names[] = {"minority-down", "rolling-restart", "majority-pause",
-                                    "split",         "clock-jump",      "memoryless-restarts",
-                                    "slow-node",     "queue",           "everything"};
+static const char *const names[] = {"minority-down", "rolling-restart",     "majority-pause", "split",
+                                    "clock-jump",    "memoryless-restarts", "slow-node",      "queue",
+                                    "change",        "change-at-once",      "everything"};
 enum { EXPERIMENTS = sizeof names / sizeof *names };
 
 static void all_are_there(void **state) {
@@ -55,8 +56,9 @@ static void all_are_there(void **state) {
         assert_string_equal(experiment->name, names[i]);
         assert_ptr_equal(find(names[i]), experiment);
         assert_true(strlen(experiment->title) > 5 && strlen(experiment->purpose) > 60);
-        assert_int_equal(experiment->breaks,
-                         strcmp(names[i], "clock-jump") == 0 || strcmp(names[i], "memoryless-restarts") == 0);
+        assert_int_equal(experiment->breaks, strcmp(names[i], "clock-jump") == 0 ||
+                                                 strcmp(names[i], "memoryless-restarts") == 0 ||
+                                                 strcmp(names[i], "change-at-once") == 0);
     }
     assert_null(chaos_experiment_find("minority"));
     assert_null(chaos_experiment_find(""));
@@ -119,7 +121,8 @@ static void all_shapes(void **state) {
     for (size_t i = 0; i < EXPERIMENTS; i++) {
         bool few = strcmp(names[i], "minority-down") != 0 && strcmp(names[i], "rolling-restart") != 0 &&
                    strcmp(names[i], "split") != 0 && strcmp(names[i], "slow-node") != 0;
-        for (int64_t nodes = few ? 1 : 3; nodes <= CHAOS_NODES_MAX; nodes++) {
+        int64_t least = strncmp(names[i], "change", 6) == 0 ? 4 : few ? 1 : 3;
+        for (int64_t nodes = least; nodes <= CHAOS_NODES_MAX; nodes++) {
             for (size_t s = 0; s < sizeof seconds / sizeof *seconds; s++) {
                 struct chaos_settings settings = settings_of(names[i], nodes, (nodes * 7) % 64 + 1, seconds[s]);
                 uint64_t seed = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(nodes + (int64_t)s);
@@ -299,6 +302,62 @@ static void queue_has_all_its_kinds(void **state) {
     chaos_schedule_clear(&schedule);
 }
 
+/* The setups of all clients over time: neighbours in time meet, and some do not that are further
+ * apart. */
+static void change_goes_by_steps_that_meet(void **state) {
+    (void)state;
+    for (int64_t nodes = 4; nodes <= CHAOS_NODES_MAX; nodes++) {
+        struct chaos_settings settings = settings_of("change", nodes, 20, 60);
+        struct chaos_schedule schedule = plan("change", &settings, 1);
+        struct chaos_setup steps[8] = {{0}};
+        size_t count = 0;
+        uint64_t moved = 0;
+        for (size_t i = 0; i < schedule.count; i++) {
+            const struct chaos_fault *fault = &schedule.faults[i];
+            if (fault->kind != CHAOS_FAULT_CONFIGURE) {
+                continue;
+            }
+            struct chaos_setup told = chaos_setup_of(fault);
+            assert_true(told.quorum > count_bits(told.nodes) / 2 && told.quorum <= count_bits(told.nodes));
+            if (moved == 0) {
+                assert_true(count < 8);
+                steps[count++] = told;
+            }
+            assert_true(chaos_setups_meet(&told, &steps[count - 1]) && told.nodes == steps[count - 1].nodes);
+            assert_true((moved & fault->clients) == 0);
+            moved |= fault->clients;
+            moved = moved == 0xfffff ? 0 : moved;
+        }
+        assert_int_equal(count, 5);
+        for (size_t i = 1; i < count; i++) {
+            assert_true(chaos_setups_meet(&steps[i - 1], &steps[i]));
+        }
+        assert_true(nodes % 2 == 1 || !chaos_setups_meet(&steps[0], &steps[2]));
+        assert_true(nodes % 2 == 1 || !chaos_setups_meet(&steps[2], &steps[4]));
+        assert_int_equal(count_bits(steps[2].nodes | steps[4].nodes), nodes); /* one was replaced */
+        assert_int_equal(count_bits(steps[4].nodes), nodes - 1);
+        chaos_schedule_clear(&schedule);
+    }
+}
+
+/* For half of the clients nothing is left but their quorum, and for the others another one. */
+static void change_at_once_leaves_two_quorums(void **state) {
+    (void)state;
+    struct chaos_settings settings = settings_of("change-at-once", 5, 20, 60);
+    struct chaos_schedule schedule = plan("change-at-once", &settings, 1);
+    uint32_t left[2] = {0x07, 0x1f};
+    uint64_t halves[2] = {0xffc00, 0x3ff};
+    for (size_t i = 0; i < schedule.count; i++) {
+        for (int half = 0; half < 2; half++) {
+            const struct chaos_fault *fault = &schedule.faults[i];
+            left[half] &= fault->kind == CHAOS_FAULT_PARTITION && fault->clients == halves[half] ? ~fault->nodes : ~0U;
+        }
+    }
+    assert_int_equal(left[0], 0x03);
+    assert_int_equal(left[1], 0x1c);
+    chaos_schedule_clear(&schedule);
+}
+
 static void everything_comes_from_the_seed(void **state) {
     (void)state;
     struct chaos_settings settings = settings_of("everything", 5, 20, 20);
@@ -350,6 +409,8 @@ int main(void) {
         cmocka_unit_test(breaking_ones_break_a_majority),
         cmocka_unit_test(slow_node_has_all_its_kinds),
         cmocka_unit_test(queue_has_all_its_kinds),
+        cmocka_unit_test(change_goes_by_steps_that_meet),
+        cmocka_unit_test(change_at_once_leaves_two_quorums),
         cmocka_unit_test(everything_comes_from_the_seed),
         cmocka_unit_test(memory_runs_out),
     };

@@ -121,6 +121,8 @@ static int64_t an_amount(enum chaos_amount amount, uint64_t random) {
         return (int64_t)(random % 5000000) + 1;
     case CHAOS_AMOUNT_PPM:
         return (int64_t)(random % 2 == 0 ? random % 200000 + 1 : 0) - (int64_t)(random % 2 == 1 ? random % 200000 : 0);
+    case CHAOS_AMOUNT_NODES:
+        return 0; /* the nodes say it */
     default:
         return (int64_t)(random % 100000) + 1;
     }
@@ -146,7 +148,8 @@ static void what_is_written_is_read_back(void **state) {
             fault.clients = set == 0 ? 1 : set;
         }
         fault.for_ms = about->lasts ? (int64_t)(bits % 3600000) + 1 : 0;
-        fault.amount = an_amount(about->amount, bits);
+        fault.amount = about->amount == CHAOS_AMOUNT_NODES ? (int64_t)chaos_count_bits(fault.nodes) / 2 + 1
+                                                           : an_amount(about->amount, bits);
         struct chaos_error error = {""};
         char line[CHAOS_FAULT_LINE_MAX], phrase[CHAOS_FAULT_LINE_MAX];
         struct chaos_fault again;
@@ -272,8 +275,8 @@ static void lists_of_kinds(void **state) {
     (void)state;
     uint32_t kinds = 99;
     struct chaos_error error = {""};
-    /* Not every machine can drop packets. */
-    uint32_t all = ((UINT32_C(1) << CHAOS_FAULT_KINDS) - 1) & ~bit(CHAOS_FAULT_DROP);
+    /* Not every machine can drop packets, and other nodes for a client are no fault. */
+    uint32_t all = ((UINT32_C(1) << CHAOS_FAULT_KINDS) - 1) & ~bit(CHAOS_FAULT_DROP) & ~bit(CHAOS_FAULT_CONFIGURE);
     uint32_t breaking = bit(CHAOS_FAULT_RESTART_EMPTY) | bit(CHAOS_FAULT_FLUSHALL) | bit(CHAOS_FAULT_CLOCK_JUMP) |
                         bit(CHAOS_FAULT_CLOCK_SKEW);
     assert_true(chaos_fault_kinds_parse("kill,pause", &kinds, &error));

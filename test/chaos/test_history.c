@@ -226,6 +226,29 @@ static void protection_is_read(void **state) {
     refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
 }
 
+static void setups_are_read(void **state) {
+    (void)state;
+    struct chaos_history history;
+    static const char told[] = "{\"t\":1050,\"event\":\"spawn\",\"client\":1,\"pid\":501,\"nodes\":[1,3],"
+                               "\"quorum\":%d}\n{\"t\":1060,\"event\":\"spawn\",\"client\":2,\"pid\":502}\n"
+                               "{\"t\":1070,\"event\":\"exit\",\"client\":1,\"pid\":501,\"status\":0,\"signal\":0,"
+                               "\"expected\":true}\n";
+    char text[2048];
+    snprintf(text, sizeof text, FENCED_START);
+    snprintf(text + strlen(text), sizeof text - strlen(text), told, 2);
+    read_ok(text, &history);
+    assert_true(chaos_is_configured(&history));
+    assert_int_equal(history.lives[0].setup.nodes, 0x05);
+    assert_int_equal(history.lives[0].setup.quorum, 2);
+    assert_int_equal(history.lives[0].ended_us, 1070);
+    assert_int_equal(history.lives[1].setup.nodes, 0x07);
+    assert_int_equal(history.lives[1].setup.quorum, 2);
+    chaos_history_clear(&history);
+    snprintf(text, sizeof text, FENCED_START);
+    snprintf(text + strlen(text), sizeof text - strlen(text), told, 3);
+    refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
+}
+
 static void queues_are_read(void **state) {
     (void)state;
     struct chaos_history history;
@@ -395,6 +418,7 @@ int main(void) {
         cmocka_unit_test(parts_are_put_together),
         cmocka_unit_test(protection_is_read),
         cmocka_unit_test(members_of_protection_out_of_range),
+        cmocka_unit_test(setups_are_read),
         cmocka_unit_test(queues_are_read),
         cmocka_unit_test(faults_that_failed),
         cmocka_unit_test(what_is_refused),

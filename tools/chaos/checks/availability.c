@@ -93,12 +93,15 @@ static void push_node(struct edges *edges, const struct chaos_history *history, 
     push(edges, from_us, to_us, 1);
 }
 
-static struct chaos_span *unhealthy_spans(const struct chaos_history *history, int client, enum view view,
-                                          size_t *count) {
-    int64_t nodes = (int64_t)history->node_count, end_us = chaos_history_end_us(history);
+/* For a client with this setup. */
+static struct chaos_span *spans_with(const struct chaos_history *history, int client, const struct chaos_setup *setup,
+                                     enum view view, size_t *count) {
+    int64_t nodes = (int64_t)chaos_count_bits(setup->nodes), end_us = chaos_history_end_us(history);
     struct edges edges = {0};
     for (size_t n = 0; n < history->node_count; n++) {
-        push_node(&edges, history, client, n, view, end_us);
+        if ((setup->nodes >> n & 1) != 0) {
+            push_node(&edges, history, client, n, view, end_us);
+        }
     }
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool own = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE || band->fault.kind == CHAOS_FAULT_CLIENT_KILL;
@@ -107,7 +110,41 @@ static struct chaos_span *unhealthy_spans(const struct chaos_history *history, i
             push(&edges, band->from_us, chaos_least(chaos_over(band->to_us, end_us), end_us), nodes);
         }
     }
-    return fold(&edges, nodes - (int64_t)chaos_quorum(history) + 1, count);
+    return fold(&edges, nodes - (int64_t)setup->quorum + 1, count);
+}
+
+/* Adds what lies between the two times, of the spans of a setup. */
+static void add_spans(const struct chaos_history *history, int client, const struct chaos_setup *setup, enum view view,
+                      struct chaos_span within, struct edges *edges) {
+    size_t count;
+    struct chaos_span *spans = spans_with(history, client, setup, view, &count);
+    for (size_t i = 0; i < count; i++) {
+        push(edges, chaos_most(spans[i].from_us, within.from_us), chaos_least(spans[i].to_us, within.to_us), 1);
+    }
+    free(spans);
+}
+
+/* A client that is told of other nodes has each setup until its next process begins. */
+static struct chaos_span *unhealthy_spans(const struct chaos_history *history, int client, enum view view,
+                                          size_t *count) {
+    struct chaos_setup setup = chaos_setup_default(history->node_count);
+    struct edges edges = {0};
+    int64_t from_us = INT64_MIN;
+    if (!chaos_is_configured(history)) {
+        return spans_with(history, client, &setup, view, count);
+    }
+    CHAOS_EACH(const struct chaos_life, life, history->lives, history->life_count) {
+        if (life->client != client) {
+            continue;
+        }
+        if (from_us != INT64_MIN) {
+            add_spans(history, client, &setup, view, (struct chaos_span){from_us, life->spawned_us}, &edges);
+        }
+        from_us = life->spawned_us;
+        setup = life->setup.nodes != 0 ? life->setup : setup;
+    }
+    add_spans(history, client, &setup, view, (struct chaos_span){from_us, INT64_MAX}, &edges);
+    return fold(&edges, 1, count);
 }
 
 struct chaos_span *chaos_unhealthy_spans(const struct chaos_history *history, int client, size_t *count) {

@@ -79,6 +79,11 @@ void chaos_case_close(struct chaos_case *c) {
     *c = (struct chaos_case){0};
 }
 
+struct chaos_setup chaos_case_setup(const struct chaos_case *c, int client, int64_t at_us) {
+    const struct chaos_life *life = chaos_case_life(c, client, at_us);
+    return life != NULL && life->setup.nodes != 0 ? life->setup : chaos_setup_default(c->history->node_count);
+}
+
 void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...) {
     struct chaos_verdict *verdict = c->verdict;
     const char *resource = violation.resource < 0 ? "" : c->history->resources[violation.resource];

@@ -21,7 +21,8 @@
  * rounded down by, is a violation too, where no sweep has told so: the library says so where a
  * majority of nodes does (R3), and no node of the quorum may, by the same proof.
  *
- * A node that a guard keeps from voting is not against. What is proven: docs/checker.md.
+ * A node that a guard keeps from voting is not against, and a node that the client does not ask is
+ * not counted. What is proven: docs/checker.md.
  *
  * Violations of one lease with no sweep between them in which a quorum was FOR are one.
  */
@@ -85,13 +86,17 @@ static const char *const opinions[] = {"has it", "no key", "another's token", "h
 
 static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const struct run *run) {
     const struct chaos_history *history = c->history;
+    const struct chaos_setup setup = chaos_case_setup(c, lease->client, lease->from_us);
     char nodes[CHAOS_NODES_MAX * 64] = "";
     size_t length = 0, against = 0;
     for (size_t n = 0; n < history->node_count; n++) {
+        if ((setup.nodes >> n & 1) == 0) {
+            continue;
+        }
         enum opinion opinion = opinion_of(c, lease, run->first, n);
         against += is_against(c, opinion, run->first, n);
-        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%snode %zu %s", n == 0 ? "" : ", ", n + 1,
-                                   opinions[opinion]);
+        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%snode %zu %s", length == 0 ? "" : ", ",
+                                   n + 1, opinions[opinion]);
         if (opinion == SHORT) {
             length += (size_t)snprintf(nodes + length, sizeof nodes - length, " %lld ms more only",
                                        (long long)run->first->nodes[n].pttl_ms);
@@ -103,8 +108,8 @@ static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const
                    "%zu of %zu nodes had it for so long, and a quorum is %zu; at first: %s",
                    lease->client + 1, lease->token, chaos_at(c, claim == NULL ? lease->until_us : claim->until_us),
                    chaos_at(c, run->first->from_us), chaos_at(c, run->last->to_us), run->sweeps,
-                   run->sweeps == 1 ? "" : "s", history->node_count - against, history->node_count,
-                   chaos_quorum(history), nodes);
+                   run->sweeps == 1 ? "" : "s", chaos_count_bits(setup.nodes) - against, chaos_count_bits(setup.nodes),
+                   setup.quorum, nodes);
 }
 
 static bool any_kept_out(const struct chaos_case *c, int64_t at_us) {
@@ -134,7 +139,8 @@ CHAOS_ORDER_OF(compare_sweeps, chaos_sweep, chaos_order_by(x->resource, y->resou
 static void judge_lease(struct chaos_case *c, const struct chaos_lease *lease, int64_t until_us,
                         const struct chaos_sweep *const *sweeps) {
     const struct chaos_sweep *sought = &(struct chaos_sweep){.resource = lease->resource, .from_us = lease->from_us};
-    size_t count = c->history->sweep_count, quorum = chaos_quorum(c->history);
+    const struct chaos_setup setup = chaos_case_setup(c, lease->client, lease->from_us);
+    size_t count = c->history->sweep_count;
     struct run run = {0};
     bool told = false;
     for (size_t i = chaos_count_before(sweeps, count, sizeof sought, &sought, compare_sweeps);
@@ -144,14 +150,15 @@ static void judge_lease(struct chaos_case *c, const struct chaos_lease *lease, i
             continue;
         }
         for (size_t n = 0; n < c->history->node_count; n++) {
+            const bool asked = (setup.nodes >> n & 1) != 0;
             enum opinion opinion = opinion_of(c, lease, sweeps[i], n);
-            silent += opinion == SILENT;
-            backing += !is_against(c, opinion, sweeps[i], n);
+            silent += asked && opinion == SILENT;
+            backing += asked && !is_against(c, opinion, sweeps[i], n);
         }
-        if (backing < quorum) {
+        if (backing < setup.quorum) {
             run = (struct run){run.first == NULL ? sweeps[i] : run.first, sweeps[i], run.sweeps + 1};
             told = true;
-        } else if (run.first != NULL && backing - silent >= quorum) {
+        } else if (run.first != NULL && backing - silent >= setup.quorum) {
             add_run(c, lease, &run);
             run = (struct run){0};
         }

@@ -19,6 +19,7 @@ struct waiter {
     const struct chaos_operation *acquire;
     int64_t in_line_us;  /* when it had been seen in line at a quorum of nodes; INT64_MAX: never */
     size_t sweep, nodes; /* of the last sweep that saw it: at how many nodes */
+    size_t quorum;
 };
 
 CHAOS_ORDER(by_token, waiter, strcmp(x->acquire->token, y->acquire->token))
@@ -39,20 +40,22 @@ static void look(const struct chaos_history *history, size_t index, struct waite
             }
             waiter->nodes = waiter->sweep == index ? waiter->nodes + 1 : 1;
             waiter->sweep = index;
-            if (waiter->nodes == chaos_quorum(history)) {
+            if (waiter->nodes == waiter->quorum) {
                 waiter->in_line_us = chaos_least(waiter->in_line_us, sweep->to_us);
             }
         }
     }
 }
 
-static struct waiter *collect(const struct chaos_history *history, size_t *count) {
+static struct waiter *collect(const struct chaos_case *c, size_t *count) {
+    const struct chaos_history *history = c->history;
     struct waiter *waiters = chaos_allocate(history->operation_count, sizeof *waiters);
     *count = 0;
     CHAOS_EACH(const struct chaos_operation, operation, history->operations, history->operation_count) {
         if (operation->what == CHAOS_ACQUIRE && operation->completed_us != CHAOS_NEVER_US &&
             chaos_ended(operation, "OK")) {
-            waiters[(*count)++] = (struct waiter){operation, INT64_MAX, SIZE_MAX, 0};
+            size_t quorum = chaos_case_setup(c, operation->client, operation->invoked_us).quorum;
+            waiters[(*count)++] = (struct waiter){operation, INT64_MAX, SIZE_MAX, 0, quorum};
         }
     }
     chaos_sort(waiters, *count, sizeof *waiters, by_token);
@@ -129,7 +132,7 @@ void chaos_check_order(struct chaos_case *c) {
     struct rule rule = {.stale_us = STALE_REFRESHES * chaos_least(history->ttl_ms / 4, REFRESH_MAX_MS) * 1000,
                         .settle_us = settle_ms * 1000};
     size_t count;
-    struct waiter *waiters = collect(history, &count);
+    struct waiter *waiters = collect(c, &count);
     for (size_t i = 0; i < count; i++) {
         rule.longest_us =
             chaos_most(rule.longest_us, waiters[i].acquire->completed_us - waiters[i].acquire->invoked_us);

@@ -24,6 +24,8 @@ void chaos_case_open(struct chaos_case *c, const struct chaos_history *history, 
 void chaos_case_close(struct chaos_case *c);
 /* The client's process that was spawned last by then: it may have ended before. NULL for none. */
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us);
+/* The nodes and the quorum of that process. */
+struct chaos_setup chaos_case_setup(const struct chaos_case *c, int client, int64_t at_us);
 /* About a time, a resource, and two clients; -1 for none of them. */
 #define CHAOS_WRONG(kind, from_us, to_us, resource, client, other)                                                     \
     ((struct chaos_violation){CHAOS_VIOLATION_##kind, from_us, to_us, resource, {client, other}, NULL})

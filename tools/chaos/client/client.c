@@ -345,6 +345,7 @@ static void open_library(struct client *client) {
     snprintf(name, sizeof name, "chaos-client-%zu", client->options->client + 1);
     options.nodes = client->options->nodes;
     options.node_count = client->options->node_count;
+    options.quorum = client->options->setup.quorum;
     options.node_timeout_ms = client->options->settings->node_timeout_ms;
     options.client_name = name;
     tls.ca_file = client->options->ca_file;
@@ -361,7 +362,10 @@ static void open_library(struct client *client) {
 
 int chaos_client_run(const struct chaos_client_options *options) {
     struct client client = {.options = options,
-                            .journal = {.client = (int)options->client + 1, .op = (int64_t)getpid() * 1000000},
+                            .journal = {.client = (int)options->client + 1,
+                                        .nodes = options->setup.nodes != 0 ? options->setup.nodes
+                                                                           : (uint32_t)chaos_all(options->node_count),
+                                        .op = (int64_t)getpid() * 1000000},
                             .random = options->seed};
     if (!chaos_stop_block()) {
         break_off(&client, "cannot block SIGTERM", strerror(errno));

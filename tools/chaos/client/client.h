@@ -8,13 +8,15 @@
 #include <stdint.h>
 
 #include "faults/experiments.h"
+#include "faults/setup.h"
 
 struct chaos_client_options {
     size_t client;            /* from 0 */
     uint64_t seed;            /* of this process */
-    const char *const *nodes; /* URIs of this client's links */
+    const char *const *nodes; /* URIs of this client's links, to the nodes of its setup */
     size_t node_count;
-    const char *ca_file; /* whom the client trusts, if it speaks TLS; NULL: it does not */
+    const char *ca_file;      /* whom the client trusts, if it speaks TLS; NULL: it does not */
+    struct chaos_setup setup; /* all zero: all nodes, and more than half of them */
     const char *const *resources;
     size_t resource_count;
     const char *log_path;

@@ -15,14 +15,17 @@ void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, s
                     (int)resource + 1, "deadline", (json_int_t)(now_us + within_ms * 1000));
 }
 
-/* The first letters of the names differ. */
-static void spell_votes(const redlock_result *result, char *letters) {
-    size_t count = result == NULL ? 0 : redlock_result_vote_count(result);
-    for (size_t i = 0; i < count; i++) {
+/* A letter for each node up to the last that the client asks. The first letters of the names
+ * differ. */
+static void spell_votes(uint32_t nodes, const redlock_result *result, char *letters) {
+    size_t length = 0, index = 0;
+    for (; result != NULL && nodes != 0; nodes >>= 1) {
         redlock_vote vote = {.size = sizeof vote};
-        letters[i] = redlock_result_vote(result, i, &vote) == REDLOCK_OK ? redlock_vote_name(vote.kind)[0] : '?';
+        bool asked = (nodes & 1) != 0;
+        bool told = asked && redlock_result_vote(result, index++, &vote) == REDLOCK_OK;
+        letters[length++] = told ? redlock_vote_name(vote.kind)[0] : asked ? '?' : '-';
     }
-    letters[count] = '\0';
+    letters[length] = '\0';
 }
 
 /* What a node said may be no UTF-8, which JSON must be. */
@@ -36,7 +39,7 @@ void chaos_journal_complete(struct chaos_journal *journal, int code, const struc
                             const redlock_result *result) {
     int64_t now_us = chaos_now_us();
     char message[2048] = "", votes[REDLOCK_NODES_MAX + 1];
-    spell_votes(result, votes);
+    spell_votes(journal->nodes, result, votes);
     if (code != REDLOCK_OK && result != NULL) {
         redlock_result_message(result, message, sizeof message);
         make_ascii(message);

@@ -14,7 +14,8 @@
 
 struct chaos_journal {
     struct chaos_log log;
-    int client; /* from 1, as in the events */
+    int client;     /* from 1, as in the events */
+    uint32_t nodes; /* that the client asks, as bits */
     /* of the operation that was invoked last: pid × 1000000 + n, which no other process of a run
      * has */
     int64_t op;

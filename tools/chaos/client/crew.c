@@ -51,6 +51,18 @@ static _Noreturn void leave(int status) {
     _exit(status);
 }
 
+static void log_spawn(struct chaos_crew *crew, int64_t at_us, size_t client) {
+    const struct chaos_setup *setup = &crew->client[client].setup;
+    struct chaos_setup all = chaos_setup_default(crew->auditor_options.node_count);
+    json_int_t pid = (json_int_t)crew->clients[client].pid;
+    if (setup->nodes == 0 || (setup->nodes == all.nodes && setup->quorum == all.quorum)) {
+        chaos_log_event(crew->log, at_us, "spawn", "s:i,s:I", "client", (int)client + 1, "pid", pid);
+    } else {
+        chaos_log_event(crew->log, at_us, "spawn", "s:i,s:I,s:o,s:I", "client", (int)client + 1, "pid", pid, "nodes",
+                        chaos_log_numbers(setup->nodes), "quorum", (json_int_t)setup->quorum);
+    }
+}
+
 bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
     struct chaos_member *member = &crew->clients[client];
     if (member->pid != 0) {
@@ -69,8 +81,16 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
         return false;
     }
     *member = (struct chaos_member){.pid = pid};
-    chaos_log_event(crew->log, now_us, "spawn", "s:i,s:I", "client", (int)client + 1, "pid", (json_int_t)pid);
+    log_spawn(crew, now_us, client);
     return true;
+}
+
+bool chaos_crew_configure(struct chaos_crew *crew, size_t client, const struct chaos_setup *setup) {
+    struct chaos_member *member = &crew->clients[client];
+    crew->client[client].setup = *setup;
+    crew->client[client].node_count = chaos_count_bits(setup->nodes);
+    member->leaving = member->pid != 0;
+    return member->pid == 0 || kill(member->pid, SIGTERM) == 0;
 }
 
 bool chaos_crew_spawn_auditor(struct chaos_crew *crew) {
@@ -102,7 +122,7 @@ bool chaos_crew_ended(struct chaos_crew *crew, pid_t pid, int status) {
             continue;
         }
         bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-        bool expected = member->expected || (crew->ending && clean);
+        bool expected = member->expected || ((crew->ending || member->leaving) && clean);
         crew->crashes += !expected;
         chaos_log_event(crew->log, chaos_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
                         (json_int_t)pid, "status", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "signal",

@@ -14,6 +14,7 @@
 struct chaos_member {
     pid_t pid;     /* 0: does not run */
     bool expected; /* the nemesis killed it */
+    bool leaving;  /* it was asked to end, and to begin anew */
     bool again;    /* it is not the client's first process */
 };
 
@@ -33,6 +34,9 @@ struct chaos_crew {
  * alone. */
 bool chaos_crew_spawn(struct chaos_crew *crew, size_t client);
 bool chaos_crew_spawn_auditor(struct chaos_crew *crew);
+/* A client that runs is asked to end: whoever spawns it again starts it with this setup, and with
+ * the URIs of these nodes. False with errno. */
+bool chaos_crew_configure(struct chaos_crew *crew, size_t client, const struct chaos_setup *setup);
 /* SIGKILL counts as expected from then on. False if it does not run. */
 bool chaos_crew_signal(struct chaos_crew *crew, size_t client, int signal);
 /* Writes down a process that has ended, by waitpid()'s words. False if it is none of the crew. */

@@ -133,6 +133,26 @@ static bool on_client(struct chaos_run *run, enum chaos_fault_kind kind, size_t 
     return begins ? chaos_crew_signal(&run->crew, c, SIGKILL) : chaos_crew_spawn(&run->crew, c);
 }
 
+static void configure(struct chaos_run *run, const struct chaos_fault *fault, struct outcome *outcome) {
+    struct chaos_setup setup = chaos_setup_of(fault);
+    struct chaos_error error = {""};
+    for (size_t c = 0; c < run->links.clients; c++) {
+        if (!chaos_hits_client(fault, c)) {
+            continue;
+        }
+        for (size_t n = 0, at = 0; n < run->links.nodes; n++) {
+            if (chaos_hits_node(fault, n)) {
+                run->nodes[c][at++] = run->uris[c][n];
+            }
+        }
+        bool worked = chaos_crew_configure(&run->crew, c, &setup);
+        if (!worked) {
+            chaos_fail(&error, "client %zu could not be asked to end", c + 1);
+        }
+        count(outcome, worked, &error);
+    }
+}
+
 /* Link rules come from all faults that are on, so the caller sets or clears `on` first. */
 static void act(struct chaos_run *run, const struct chaos_fault *fault, bool begins, struct outcome *outcome) {
     struct chaos_error error = {""};
@@ -153,22 +173,16 @@ static void act(struct chaos_run *run, const struct chaos_fault *fault, bool beg
         }
         return;
     case CHAOS_TARGET_LINKS:
+        if (fault->kind == CHAOS_FAULT_CONFIGURE) {
+            configure(run, fault, outcome);
+            return;
+        }
         for (size_t i = 0, nodes = run->links.nodes; i < run->links.clients * nodes; i++) {
             if (!on_link(run, fault, i / nodes, i % nodes, outcome)) {
                 return;
             }
         }
     }
-}
-
-static json_t *numbers(uint64_t bits) {
-    json_t *list = json_array();
-    for (int i = 0; i < 64; i++) {
-        if ((bits >> i & 1) != 0) {
-            json_array_append_new(list, json_integer(i + 1));
-        }
-    }
-    return list;
 }
 
 static void log_heal(struct chaos_run *run, int64_t id, const char *error) {
@@ -180,8 +194,9 @@ static void log_fault(struct chaos_run *run, int64_t t_us, int64_t id, const str
     char text[CHAOS_FAULT_LINE_MAX];
     chaos_fault_describe(fault, run->backend->options.nodes, run->links.clients, text, sizeof text);
     chaos_log_event(&run->log, t_us, "fault", "s:I,s:s,s:o,s:o,s:I,s:s,s:s", "id", (json_int_t)id, "kind",
-                    chaos_fault_about(fault->kind)->name, "nodes", numbers(fault->nodes), "clients",
-                    numbers(fault->clients), "amount", (json_int_t)fault->amount, "text", text, "error", error);
+                    chaos_fault_about(fault->kind)->name, "nodes", chaos_log_numbers(fault->nodes), "clients",
+                    chaos_log_numbers(fault->clients), "amount", (json_int_t)fault->amount, "text", text, "error",
+                    error);
 }
 
 /* Why it cannot be begun now, or NULL. */

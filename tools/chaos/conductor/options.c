@@ -202,6 +202,7 @@ static void append(char *line, size_t size, const char *text) {
 static bool is_sensible(const struct chaos_options *options) {
     const struct chaos_protection *protection = &options->settings.protection;
     bool from_file = options->schedule != NULL, guarded = chaos_has_guard(protection);
+    bool configures = options->kinds_given && (options->kinds >> CHAOS_FAULT_CONFIGURE & 1) != 0;
     bool drops = options->kinds_given && (options->kinds >> CHAOS_FAULT_DROP & 1) != 0;
     int64_t used_ms = options->settings.ttl_ms + protection->lock_delay_ms;
     const struct {
@@ -216,6 +217,7 @@ static bool is_sensible(const struct chaos_options *options) {
          "--faults: drop needs --backend compose, where each node has a network of its own"},
         {options->settings.tls && strcmp(options->backend, "process") != 0,
          "--tls needs --backend process, whose nodes get a certificate"},
+        {configures, "--faults: configure is no fault, and never comes at random: write a --schedule"},
         {options->compare && (protection->fencing || guarded || protection->first_boot),
          "--compare runs without protection, with fencing tokens, and with all: say none beside it"},
         {options->compare && from_file && strcmp(options->schedule, "-") == 0,

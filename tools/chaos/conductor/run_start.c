@@ -91,6 +91,16 @@ static void log_start(struct chaos_run *run) {
                     (json_int_t)protection->ttl_max_ms, "lock_delay_ms", (json_int_t)protection->lock_delay_ms);
 }
 
+/* What clients are to be told at the begin, they are told before they run. */
+static void configure_first(struct chaos_run *run) {
+    const struct chaos_schedule *schedule = &run->schedule;
+    struct chaos_error error;
+    while (run->next < schedule->count && schedule->faults[run->next].at_ms == 0 &&
+           schedule->faults[run->next].kind == CHAOS_FAULT_CONFIGURE) {
+        (void)chaos_nemesis_begin(run, &schedule->faults[run->next++], &error);
+    }
+}
+
 static bool start_crew(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
@@ -118,11 +128,15 @@ static bool start_crew(struct chaos_run *run) {
                                                         .nodes = run->nodes[c],
                                                         .node_count = (size_t)settings->nodes,
                                                         .ca_file = settings->tls ? run->backend->certificate : NULL,
+                                                        .setup = chaos_setup_default((size_t)settings->nodes),
                                                         .resources = run->place.resources,
                                                         .resource_count = run->place.resource_count,
                                                         .log_path = run->place.paths[CHAOS_FILE_CLIENTS + c],
                                                         .counters_path = run->place.paths[CHAOS_FILE_COUNTERS],
                                                         .settings = settings};
+    }
+    configure_first(run);
+    for (size_t c = 0; c < crew->client_count; c++) {
         if (!chaos_crew_spawn(crew, c)) {
             return chaos_run_broke(run, "cannot start client %zu: %s", c + 1, strerror(errno));
         }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "faults/lists.h"
+#include "faults/setup.h"
 
 /*
  * A schedule under way. Times come from the run's length; where something must outlast a ttl, from
@@ -217,6 +218,82 @@ static void everything(struct plan *plan) {
     chaos_schedule_random(plan->seed, &shape, plan->schedule);
 }
 
+/* The first nodes. */
+static struct chaos_setup setup_of(size_t count, size_t quorum) {
+    return (struct chaos_setup){(uint32_t)chaos_all(count), quorum};
+}
+
+/* The nodes that a quorum can do without: the last ones, or the first. */
+static uint32_t spare(const struct chaos_setup *setup, bool last) {
+    uint32_t nodes = setup->nodes;
+    for (size_t left = chaos_count_bits(nodes); left > setup->quorum; left--) {
+        nodes &= last ? ~(UINT32_C(1) << (31 - __builtin_clz(nodes))) : nodes - 1;
+    }
+    return setup->nodes & ~nodes;
+}
+
+static void tell(struct plan *plan, const struct chaos_setup *setup, uint64_t clients, int64_t at_ms) {
+    add(plan, (struct chaos_fault){.kind = CHAOS_FAULT_CONFIGURE,
+                                   .nodes = setup->nodes,
+                                   .clients = clients,
+                                   .at_ms = at_ms,
+                                   .amount = (int64_t)setup->quorum});
+}
+
+/*
+ * Half of the clients go on to the next setup, and later the others. In between, each half sees no
+ * more nodes than its quorum, and those that the other half may see the least: that is when two
+ * quorums share the fewest nodes.
+ */
+static void move_on(struct plan *plan, const struct chaos_setup *from, const struct chaos_setup *to, int64_t at_ms,
+                    int64_t for_ms) {
+    uint64_t first = chaos_all((plan->clients + 1) / 2), others = chaos_all(plan->clients) & ~first;
+    struct chaos_fault cut = {.kind = CHAOS_FAULT_PARTITION, .at_ms = at_ms + for_ms / 4, .for_ms = for_ms / 2};
+    tell(plan, to, first, at_ms);
+    cut.nodes = spare(to, false);
+    cut.clients = first;
+    add(plan, cut);
+    cut.nodes = spare(from, true);
+    cut.clients = others;
+    add(plan, cut);
+    tell(plan, to, others, at_ms + for_ms);
+}
+
+/* Nodes fail at random all the time, clients between the steps. */
+static void change(struct plan *plan) {
+    struct chaos_schedule_shape shape = {.nodes = plan->nodes,
+                                         .clients = plan->clients,
+                                         .duration_ms = plan->settings->seconds * 1000,
+                                         .kinds = chaos_fault_kinds(false) & ~(UINT32_C(1) << CHAOS_FAULT_CLIENT_PAUSE |
+                                                                               UINT32_C(1) << CHAOS_FAULT_CLIENT_KILL),
+                                         .append_only = plan->settings->append_only};
+    size_t many = plan->nodes - 1, few = many - 2, least = many / 2 + 1;
+    size_t middle = many - few / 2 > least ? many - few / 2 : least;
+    struct chaos_setup steps[] = {setup_of(few, few / 2 + 1), setup_of(many, middle), setup_of(many, many / 2 + 1),
+                                  setup_of(many, many + 1 - many / 2), setup_of(many, many / 2 + 1)};
+    enum { STEPS = sizeof steps / sizeof *steps };
+    steps[STEPS - 1].nodes += UINT32_C(1) << (many - 1); /* in place of the last one, the next */
+    chaos_schedule_random(plan->seed, &shape, plan->schedule);
+    tell(plan, &steps[0], chaos_all(plan->clients), 0);
+    int64_t step_ms = (plan->to_ms - plan->from_ms) / (STEPS - 1), third_ms = chaos_most(1, step_ms / 10);
+    for (int64_t i = 0; i + 1 < STEPS; i++) {
+        int64_t at_ms = plan->from_ms + i * step_ms;
+        move_on(plan, &steps[i], &steps[i + 1], at_ms, step_ms / 2);
+        add(plan, (struct chaos_fault){.kind = i % 2 == 0 ? CHAOS_FAULT_CLIENT_KILL : CHAOS_FAULT_CLIENT_PAUSE,
+                                       .clients = chaos_all((plan->clients + 2) / 3),
+                                       .at_ms = at_ms + step_ms * 13 / 20,
+                                       .for_ms = third_ms});
+    }
+}
+
+/* The step in the middle is left out. */
+static void change_at_once(struct plan *plan) {
+    size_t few = plan->nodes - (plan->nodes % 2 == 0 ? 3 : 2);
+    struct chaos_setup from = setup_of(few, few / 2 + 1), to = setup_of(plan->nodes, plan->quorum);
+    tell(plan, &from, chaos_all(plan->clients), 0);
+    move_on(plan, &from, &to, plan->from_ms, plan->to_ms - plan->from_ms);
+}
+
 /* Of the settings 0 means: as they were. */
 struct entry {
     struct chaos_experiment about;
@@ -288,6 +365,24 @@ static const struct entry entries[] = {
                       "first.",
      .settings = {.resources = 1, .hold_ms = 10},
      .plan = queue},
+    {.about.name = "change",
+     .about.title = "The nodes are changed",
+     .about.purpose = "Three nodes become five, and then one of the five is replaced, while all clients go on: half of "
+                      "them begin anew with the next nodes and quorum, and later the other half. Meanwhile each half "
+                      "sees no more nodes than its quorum, and everything fails at random. The quorums of two steps "
+                      "that follow each other always share a node.",
+     .nodes_min = 4,
+     .settings = {.nodes = 6},
+     .plan = change},
+    {.about.name = "change-at-once",
+     .about.title = "The nodes are changed at once",
+     .about.purpose = "Three nodes become five without the step in the middle, where four of five must grant. Some "
+                      "clients lock on nodes 1 and 2, others on nodes 3, 4 and 5, so two clients are expected to hold "
+                      "one lock.",
+     .about.breaks = true,
+     .nodes_min = 4,
+     .settings = {.hold_ms = 200, .think_ms = 50},
+     .plan = change_at_once},
     {.about.name = "everything",
      .about.title = "Everything at once, at random",
      .about.purpose =
@@ -329,6 +424,7 @@ static const struct entry *entry_of(const struct chaos_experiment *experiment) {
 void chaos_experiment_settings(const struct chaos_experiment *experiment, struct chaos_settings *settings) {
     const struct entry *entry = entry_of(experiment);
     const struct chaos_settings *own = &entry->settings;
+    settings->nodes = own->nodes > 0 ? own->nodes : settings->nodes;
     settings->resources = own->resources > 0 ? own->resources : settings->resources;
     settings->ttl_ms = own->ttl_ms > 0 ? own->ttl_ms : settings->ttl_ms;
     settings->hold_ms = own->hold_ms > 0 ? own->hold_ms : settings->hold_ms;

@@ -20,7 +20,8 @@ const struct chaos_amount_about chaos_amounts[] = {
     [CHAOS_AMOUNT_PPM] = {"ppm", "ppm", 1000000, "amount=50000ppm",
                           "parts per million of up to 1000000 and but 0 are expected, such as 50000ppm or -2000ppm"},
     [CHAOS_AMOUNT_BYTES_PER_S] = {"B/s", "bytes a second", 1000000000, "amount=2000B/s",
-                                  "bytes a second above 0 are expected, such as 2000B/s"}};
+                                  "bytes a second above 0 are expected, such as 2000B/s"},
+    [CHAOS_AMOUNT_NODES] = {"", "nodes", CHAOS_NODES_MAX, "amount=4", "a number of nodes is expected, such as 4"}};
 
 _Static_assert(CHAOS_FAULT_KINDS <= 32, "kinds are bits of a uint32_t");
 
@@ -43,7 +44,7 @@ bool chaos_fault_hits_somebody(const struct chaos_fault *fault) {
 uint32_t chaos_fault_kinds(bool breaking) {
     uint32_t kinds = 0;
     for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        bool meant = kind != CHAOS_FAULT_DROP && (breaking || !abouts[kind].breaks);
+        bool meant = kind != CHAOS_FAULT_DROP && kind != CHAOS_FAULT_CONFIGURE && (breaking || !abouts[kind].breaks);
         kinds |= (meant ? UINT32_C(1) : 0) << kind;
     }
     return kinds;

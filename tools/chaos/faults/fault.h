@@ -14,7 +14,13 @@ enum { CHAOS_NODES_MAX = 31, CHAOS_CLIENTS_MAX = 64, CHAOS_RESOURCES_MAX = 32, C
 enum chaos_target { CHAOS_TARGET_NODES, CHAOS_TARGET_CLIENTS, CHAOS_TARGET_LINKS };
 
 /* What amount= says. */
-enum chaos_amount { CHAOS_AMOUNT_NONE, CHAOS_AMOUNT_TIME, CHAOS_AMOUNT_PPM, CHAOS_AMOUNT_BYTES_PER_S };
+enum chaos_amount {
+    CHAOS_AMOUNT_NONE,
+    CHAOS_AMOUNT_TIME,
+    CHAOS_AMOUNT_PPM,
+    CHAOS_AMOUNT_BYTES_PER_S,
+    CHAOS_AMOUNT_NODES
+};
 
 extern const struct chaos_amount_about {
     const char *unit, *words; /* in a line, and for people; a time has several */
@@ -79,7 +85,10 @@ extern const struct chaos_amount_about {
       "connections of & to @ reset", NULL)                                                                             \
     X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client", "& paused", NULL)       \
     X(CLIENT_KILL, "client-kill", CLIENTS, NONE, true, true, false, "SIGKILL to the client; a new one at the end",     \
-      "& killed", NULL)
+      "& killed", NULL)                                                                                                \
+    X(CONFIGURE, "configure", LINKS, NODES, false, false, false,                                                       \
+      "no fault: clients end in order, and begin anew with these nodes and a quorum of amount",                        \
+      "& begin anew with @ and a quorum of #", NULL)
 
 enum chaos_fault_kind {
 #define CHAOS_X(constant, ...) CHAOS_FAULT_##constant,
@@ -105,7 +114,7 @@ struct chaos_fault {
     uint64_t clients; /* bit i: client i + 1; 0 where the target is NODES */
     int64_t at_ms;    /* since the start; 0 by hand */
     int64_t for_ms;   /* 0 for what does not last */
-    /* ms (may be negative for clock-jump), ppm (may be negative), or bytes a second */
+    /* ms (may be negative for clock-jump), ppm (may be negative), bytes a second, or nodes */
     int64_t amount;
 };
 
@@ -145,8 +154,8 @@ static inline size_t chaos_count_bits(uint64_t set) {
 const struct chaos_fault_about *chaos_fault_about(enum chaos_fault_kind kind);
 /* Whether it has nodes and clients as far as its target needs them. */
 bool chaos_fault_hits_somebody(const struct chaos_fault *fault);
-/* The bits of all kinds, but DROP, which not every machine can do, so that it must be named, and
- * those that break the assumptions unless `breaking`. */
+/* The bits of all kinds, but DROP, which not every machine can do, so that it must be named,
+ * CONFIGURE, which is none, and those that break the assumptions unless `breaking`. */
 uint32_t chaos_fault_kinds(bool breaking);
 /* By name; false if there is none. */
 bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
@@ -154,7 +163,7 @@ bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
 /*
  * "at=2s for=3s fault=pause nodes=1,2,3", in any order. nodes= and clients= take numbers from 1,
  * ranges (2-4), or "all" (their default where the target needs them); times are 500ms, 10s, 2m, and
- * may be negative in amount=-3s; amount= is 20ms, 50000ppm or 2000B/s. at= may be missing (0). for=
+ * may be negative in amount=-3s; amount= is 20ms, 50000ppm, 2000B/s or 4. at= may be missing (0). for=
  * and amount= must be there where the kind has one, and must not where it has none. False with a
  * sentence in error that says what is wrong and what is expected.
  */

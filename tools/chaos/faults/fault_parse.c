@@ -168,6 +168,16 @@ static bool read_amount(struct line *line, enum chaos_amount amount, bool may_be
     return true;
 }
 
+/* The library takes no other quorum. */
+static bool check_quorum(struct line *line, const struct chaos_fault *fault) {
+    size_t count = chaos_count_bits(fault->nodes);
+    bool fits =
+        fault->kind != CHAOS_FAULT_CONFIGURE || ((size_t)fault->amount > count / 2 && (size_t)fault->amount <= count);
+    return fits ||
+           chaos_fail(line->error, "amount=%" PRId64 ": the quorum is more than half of the %zu nodes, up to all",
+                      fault->amount, count);
+}
+
 /* A word is there if and only if the kind has it. */
 static bool check_word(struct line *line, enum word word, bool needed, const char *kind, const char *why_not) {
     return (line->values[word] != NULL) == needed ||
@@ -201,7 +211,7 @@ static bool read_values(struct line *line, size_t node_count, size_t client_coun
         return false;
     }
     fault->nodes = (uint32_t)nodes;
-    return true;
+    return check_quorum(line, fault);
 }
 
 bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault,

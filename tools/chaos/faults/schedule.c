@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "faults/lists.h"
+#include "faults/setup.h"
 
 enum { FAULTS_MAX = 10000 };
 
@@ -73,11 +74,48 @@ char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes,
     return text;
 }
 
+/* Of all clients at one moment. One that is told something new has the old until it has ended. */
+struct setups {
+    struct chaos_setup now[CHAOS_CLIENTS_MAX];
+    size_t count;
+};
+
+static bool all_meet(const struct setups *setups, const struct chaos_setup *other) {
+    for (size_t c = 0; c < setups->count; c++) {
+        if (!chaos_setups_meet(&setups->now[c], other)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether two clients may run beside each other whose quorums need not share a node. What is told
+ * at the begin is told before any client runs. */
+static bool parts_clients(const struct chaos_schedule *schedule) {
+    struct setups setups = {.count = 0};
+    bool meet = true;
+    CHAOS_EACH(const struct chaos_fault, fault, schedule->faults, schedule->count) {
+        if (fault->kind != CHAOS_FAULT_CONFIGURE) {
+            continue;
+        }
+        struct chaos_setup told = chaos_setup_of(fault);
+        meet = meet && (fault->at_ms == 0 || all_meet(&setups, &told));
+        for (size_t c = 0; c < CHAOS_CLIENTS_MAX; c++) {
+            if (chaos_hits_client(fault, c)) {
+                setups.now[c] = told;
+                setups.count = setups.count > c ? setups.count : c + 1;
+            }
+        }
+        meet = meet && (fault->at_ms > 0 || all_meet(&setups, &told));
+    }
+    return !meet;
+}
+
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only) {
     CHAOS_EACH(const struct chaos_fault, fault, schedule->faults, schedule->count) {
         if (chaos_fault_breaks(fault, !append_only)) {
             return true;
         }
     }
-    return false;
+    return parts_clients(schedule);
 }

@@ -35,7 +35,8 @@ bool chaos_schedule_parse(const char *text, size_t nodes, size_t clients, struct
                           struct chaos_error *error);
 /* Text that chaos_schedule_parse() reads back; to be freed. */
 char *chaos_schedule_format(const struct chaos_schedule *schedule, size_t nodes, size_t clients);
-/* Whether it has a fault under which Redlock promises no safety. */
+/* Whether it has a fault under which Redlock promises no safety, or lets clients run beside each
+ * other whose quorums need not share a node. Those that it configures are all clients. */
 bool chaos_schedule_breaks(const struct chaos_schedule *schedule, bool append_only);
 /* Puts a fault in its place, after those at the same time. */
 void chaos_schedule_add(struct chaos_schedule *schedule, const struct chaos_fault *fault);

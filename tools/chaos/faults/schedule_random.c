@@ -160,7 +160,7 @@ void chaos_schedule_random(uint64_t seed, const struct chaos_schedule_shape *sha
         draw.kinds &= ~(UINT32_C(1) << CHAOS_FAULT_KILL);
     }
     *schedule = (struct chaos_schedule){0};
-    draw.kinds &= (UINT32_C(1) << CHAOS_FAULT_KINDS) - 1;
+    draw.kinds &= ((UINT32_C(1) << CHAOS_FAULT_KINDS) - 1) & ~(UINT32_C(1) << CHAOS_FAULT_CONFIGURE);
     fill_bag(&draw);
     const int64_t end_ms = shape->duration_ms * 9 / 10;
     int64_t now_ms = shape->duration_ms < 20000 ? shape->duration_ms / 20 : 1000;

@@ -10,6 +10,17 @@ static void free_texts(char **texts, size_t count) {
     free(texts);
 }
 
+bool chaos_is_configured(const struct chaos_history *history) {
+    struct chaos_setup all = chaos_setup_default(history->node_count);
+    for (size_t i = 0; i < history->life_count; i++) {
+        const struct chaos_setup *setup = &history->lives[i].setup;
+        if (setup->nodes != 0 && (setup->nodes != all.nodes || setup->quorum != all.quorum)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void chaos_history_clear(struct chaos_history *history) {
     for (size_t i = 0; i < history->operation_count; i++) {
         free(history->operations[i].message);

@@ -9,6 +9,7 @@
 
 #include "faults/fault.h"
 #include "faults/protection.h"
+#include "faults/setup.h"
 
 /* The last 16 characters of a token, terminated: those of one that waited begin with its ticket. */
 enum { CHAOS_TOKEN_SIZE = 17 };
@@ -126,6 +127,7 @@ struct chaos_life {
     int64_t status;   /* -1 for a signal */
     int64_t signal;
     bool expected;
+    struct chaos_setup setup;
 };
 
 struct chaos_history {
@@ -172,9 +174,12 @@ struct chaos_history {
 bool chaos_history_read(FILE *in, const char *name, struct chaos_history *history, struct chaos_error *error);
 void chaos_history_clear(struct chaos_history *history);
 
-/* n/2 + 1 */
+/* Of clients that were told nothing else: n/2 + 1. */
 static inline size_t chaos_quorum(const struct chaos_history *history) {
     return history->node_count / 2 + 1;
 }
+
+/* Whether clients were told something else. */
+bool chaos_is_configured(const struct chaos_history *history);
 
 #endif

@@ -104,9 +104,21 @@ static struct chaos_life *get_life(struct chaos_reading *reading, struct chaos_l
     return life != NULL && life->ended_us == CHAOS_NEVER_US ? life : NULL;
 }
 
+/* Only clients that were told of other nodes or another quorum say so. */
+static struct chaos_setup get_setup(struct chaos_reading *reading) {
+    size_t count = reading->history->node_count;
+    struct chaos_setup setup = chaos_setup_default(count);
+    if (json_object_get(reading->event, "quorum") != NULL) {
+        setup.nodes = (uint32_t)chaos_get_set(reading, "nodes", count);
+        setup.quorum = (size_t)chaos_get_number(reading, "quorum", (int64_t)chaos_count_bits(setup.nodes) / 2 + 1,
+                                                (int64_t)chaos_count_bits(setup.nodes));
+    }
+    return setup;
+}
+
 static void take_spawn(struct chaos_reading *reading) {
     struct chaos_history *history = reading->history;
-    struct chaos_life life = {.spawned_us = reading->t_us, .ended_us = CHAOS_NEVER_US};
+    struct chaos_life life = {.spawned_us = reading->t_us, .ended_us = CHAOS_NEVER_US, .setup = get_setup(reading)};
     struct key key;
     if (get_life(reading, &life, &key) != NULL) {
         chaos_reading_wrong(reading, "spawn: client %d's process %" PRId64 " was begun and did not end before it",
@@ -128,6 +140,7 @@ static void take_exit(struct chaos_reading *reading) {
         return;
     }
     told.spawned_us = life->spawned_us;
+    told.setup = life->setup;
     *life = told;
 }
 

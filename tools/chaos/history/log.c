@@ -101,6 +101,16 @@ static char *line_of(int64_t t_us, const char *event, json_t *members) {
     return text;
 }
 
+json_t *chaos_log_numbers(uint64_t bits) {
+    json_t *list = json_array();
+    for (int i = 0; i < 64; i++) {
+        if ((bits >> i & 1) != 0) {
+            json_array_append_new(list, json_integer(i + 1));
+        }
+    }
+    return list;
+}
+
 void chaos_log_event(struct chaos_log *log, int64_t t_us, const char *event, const char *format, ...) {
     char braced[512];
     json_error_t error = {.text = "no memory"};

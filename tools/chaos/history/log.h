@@ -25,6 +25,8 @@ int64_t chaos_now_us(void);
 /* Appends to the file, which is made if it is not there. False with errno. */
 bool chaos_log_open(struct chaos_log *log, const char *path);
 void chaos_log_close(struct chaos_log *log);
+/* A list of the numbers of the bits, from 1; to be taken over by an event. */
+json_t *chaos_log_numbers(uint64_t bits);
 /*
  * One event at time t_us: the members by a format of json_pack() for an object, without its braces:
  * chaos_log_event(log, now_us, "spawn", "s:i,s:I", "client", 3, "pid", pid). A failure (disk full,

@@ -177,7 +177,7 @@ static void put_settings(FILE *out, const struct chaos_view *view) {
     put_table(out, "settings", "How it was set up", CELLS("Setting", "Value"));
     put_setting(out, "nodes run as", history->backend);
     put_setting(out, "nodes", CHAOS_COUNT(history->node_count));
-    put_setting(out, "quorum", CHAOS_COUNT(chaos_quorum(history)));
+    put_setting(out, "quorum", chaos_is_configured(history) ? "as configured" : CHAOS_COUNT(chaos_quorum(history)));
     put_setting(out, "clients", CHAOS_COUNT(history->client_count));
     put_setting(out, "resources", CHAOS_COUNT(history->resource_count));
     put_setting(out, "ttl", MS(history->ttl_ms));
