@@ -8,28 +8,32 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
     cat <<'END'
-usage: scripts/test-debian.sh [--mirror URL] [--keep] [12|13] [PART]…
-       scripts/test-debian.sh [--mirror URL] [--keep] --run COMMAND [12|13]
+usage: scripts/test-debian.sh [--mirror URL] [--keep] [--server NAME] [12|13|sid] [PART]…
+       scripts/test-debian.sh [--mirror URL] [--keep] [--server NAME] --run COMMAND [12|13|sid]
 
-Makes a minimal Debian 13 (the default) or 12 with debootstrap, copies this tree into it and runs
-scripts/test.sh PART… there; the default part is release. Debian 13 has hiredis 1.2 and Redis 8.
-Needs root. Leaves nothing on the machine.
+Makes a minimal Debian 13 (the default), 12 or unstable (sid) with debootstrap, copies this tree into
+it and runs scripts/test.sh PART… there; the default part is release. Debian 13 has hiredis 1.2,
+Redis 8.0 and Valkey 8.1; unstable has newer ones. Needs root. Leaves nothing on the machine.
 
   --mirror URL   the package archive; default: the Debian archive that this machine's apt uses
   --keep         keep the folder, and print its path
+  --server NAME  redis (the default), or valkey: the tests then start valkey-server wherever they
+                 start a redis-server. Not in Debian 12
   --run COMMAND  run another command of this tree instead, such as 'bench/run.sh --quick'
 END
 }
 
-mirror='' keep=0 suite=trixie command=scripts/test.sh
+mirror='' keep=0 server=redis suite=trixie command=scripts/test.sh
 while (($#)); do
     case $1 in
     --help | -h) usage && exit 0 ;;
     --mirror) mirror=${2:?--mirror needs a URL} && shift ;;
     --keep) keep=1 ;;
+    --server) server=${2:?--server needs redis or valkey} && shift ;;
     --run) command=${2:?--run needs a command} && shift ;;
     12) suite=bookworm ;;
     13) suite=trixie ;;
+    sid) suite=sid ;;
     -*) usage >&2 && exit 64 ;;
     *) break ;;
     esac
@@ -41,6 +45,8 @@ if [[ $command == scripts/test.sh ]]; then
 elif ((${#parts[@]})); then
     usage >&2 && exit 64
 fi
+
+[[ $server == redis || ($server == valkey && $suite != bookworm) ]] || { usage >&2 && exit 64; }
 
 ((EUID == 0)) || redlock_die "debootstrap and chroot need root: run this script as root"
 redlock_install debootstrap
@@ -82,6 +88,14 @@ mkdir "$root/libredlock"
     tar --null --ignore-failed-read -T - -cf -) |
     tar -xf - -C "$root/libredlock"
 
+# The tests find Valkey under the names of Redis, before Redis itself.
+if [[ $server == valkey ]]; then
+    for name in server cli; do
+        ln -s "/usr/bin/valkey-$name" "$root/usr/local/bin/redis-$name"
+    done
+    command="source scripts/lib.sh && redlock_install valkey-server valkey-tools && $command"
+fi
+
 # Bind devices one by one, so that root in there cannot remove the machine's devices.
 # shellcheck disable=SC2016 # expanded inside
 unshare --mount --pid --fork --propagation private sh -c '
@@ -93,6 +107,6 @@ unshare --mount --pid --fork --propagation private sh -c '
     for node in null zero full random urandom tty; do
         : >"$dev/$node" && mount --bind "/dev/$node" "$dev/$node" || exit
     done
-    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
+    exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
         chroot "$root" bash -c "cd /libredlock && $command \"\$@\"" bash "$@"' \
     sh "$root" "$command" "${parts[@]}" </dev/null
