@@ -85,6 +85,7 @@ void set_options_reach_c(void **) {
     manager.key_prefix = "p:";
     manager.fence_expiry = 4h;
     manager.holder = "web-3:4711";
+    manager.quorum = 2;
     manager.log_level = redlock::log_level::debug;
     manager.restart_guard = redlock::restart_guard::strict;
     const redlock::detail::c_manager_options made(manager);
@@ -94,6 +95,7 @@ void set_options_reach_c(void **) {
     assert_string_equal(made.c.key_prefix, "p:");
     assert_int_equal(made.c.fence_expiry_ms, 14400000);
     assert_string_equal(made.c.holder, "web-3:4711");
+    assert_int_equal(made.c.quorum, 2);
     assert_int_equal(made.c.log_level, REDLOCK_LOG_DEBUG);
     assert_int_equal(made.c.restart_guard, REDLOCK_RESTART_GUARD_STRICT);
     redlock::acquire_options acquire;

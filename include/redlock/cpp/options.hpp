@@ -126,6 +126,7 @@ struct manager_options {
     std::string wait_suffix;      /**< Ends the key of a queue. */
     bool listen = false;          /**< Opens the second connections at once. */
     std::string holder;           /**< Who holds the locks, for people. */
+    std::size_t quorum = 0;       /**< How many nodes must grant a lock; 0: more than half. */
 };
 
 /** redlock_acquire_options and redlock_client_acquire_options. */
@@ -256,6 +257,7 @@ struct c_manager_options {
         assign(c.wait_suffix, from.wait_suffix);
         c.listen = from.listen;
         assign(c.holder, from.holder);
+        c.quorum = from.quorum;
     }
 };
 
