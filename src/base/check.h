@@ -37,6 +37,11 @@ static inline int redlock_check_range(struct redlock_failure *failure, const cha
     return value >= min && value <= max ? REDLOCK_OK : redlock_fail_range(failure, name, value, min, max, note);
 }
 
+/* A size_t as a value for redlock_check_range(), at most INT64_MAX. */
+static inline int64_t redlock_check_count(uint64_t count) {
+    return count < INT64_MAX ? (int64_t)count : INT64_MAX;
+}
+
 /* "cb is NULL". */
 static inline int redlock_check_given(struct redlock_failure *failure, const char *name, bool given) {
     return given ? REDLOCK_OK : redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is NULL", name);

@@ -97,7 +97,8 @@ static void arm(struct redlock_loop *loop, int64_t when_ns) {
     if (when_ns <= 0) {
         when_ns = 1; /* a time that has passed; 0 would disarm */
     }
-    struct itimerspec at = {.it_value = {.tv_sec = (time_t)(when_ns / 1000000000), .tv_nsec = when_ns % 1000000000}};
+    struct itimerspec at = {
+        .it_value = {.tv_sec = (time_t)(when_ns / 1000000000), .tv_nsec = (long)(when_ns % 1000000000)}};
     int failed = timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
     assert(failed == 0);
     loop->armed_ns = when_ns;

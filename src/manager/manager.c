@@ -471,8 +471,7 @@ const char *redlock_manager_invalid(const redlock_manager *manager) {
 
 static int check_index(struct redlock_failure *failure, const char *name, const redlock_manager *manager,
                        size_t index) {
-    return redlock_check_range(failure, name, index < INT64_MAX ? (int64_t)index : INT64_MAX, 0,
-                               (int64_t)manager->count - 1, "");
+    return redlock_check_range(failure, name, redlock_check_count(index), 0, (int64_t)manager->count - 1, "");
 }
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {

@@ -57,7 +57,7 @@ static int check_texts(struct redlock_failure *failure, const redlock_manager_op
 }
 
 static int check_nodes(struct redlock_failure *failure, const redlock_manager_options *options) {
-    const int64_t count = options->node_count < INT64_MAX ? (int64_t)options->node_count : INT64_MAX;
+    const int64_t count = redlock_check_count(options->node_count);
     int code = redlock_check_range(failure, "node_count", count, 1, REDLOCK_NODES_MAX, "");
     if (code == REDLOCK_OK) {
         code = redlock_check_given(failure, "nodes", options->nodes != NULL);
@@ -73,7 +73,7 @@ static int check_nodes(struct redlock_failure *failure, const redlock_manager_op
 /* Two quorums of one manager's nodes must share a node. */
 static int check_quorum(struct redlock_failure *failure, const redlock_manager_options *options) {
     const int64_t count = (int64_t)options->node_count;
-    const int64_t quorum = options->quorum < INT64_MAX ? (int64_t)options->quorum : INT64_MAX;
+    const int64_t quorum = redlock_check_count(options->quorum);
     return quorum == 0 ? REDLOCK_OK
                        : redlock_check_range(failure, "quorum", quorum, count / 2 + 1, count,
                                              " (more than half of the nodes), or 0 for the least");

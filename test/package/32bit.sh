@@ -4,6 +4,8 @@ set -euo pipefail
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# OpenSSL's headers are those of 64 bits.
+triplet=/usr/include/$("$CC" -print-multiarch)
 echo '#include <stdint.h>' >"$work/probe.c"
 "$CC" -m32 -c -o "$work/probe.o" "$work/probe.c" 2>/dev/null || {
     echo "skipped: $CC has no headers for 32 bits (Debian: gcc-multilib)"
@@ -13,7 +15,7 @@ count=0
 while read -r source; do
     # -fexceptions, as in the build: without it, cancellation is made of longjmp.
     "$CC" -m32 -std=c11 -O1 -fexceptions -fvisibility=hidden -D_GNU_SOURCE -DREDLOCK_VERSION='"0"' -Wall -Wextra \
-        -Wpedantic -Wshadow -Wconversion -Wno-psabi -Werror -I "$REDLOCK_SOURCE/include" -I "$REDLOCK_SOURCE/src" \
+        -Wpedantic -Wshadow -Wconversion -Wno-psabi -Werror -idirafter "$triplet" -I "$REDLOCK_SOURCE/include" -I "$REDLOCK_SOURCE/src" \
         -c -o "$work/object.o" "$source"
     count=$((count + 1))
 done < <(find "$REDLOCK_SOURCE/src" "$REDLOCK_BUILD/src" -name '*.c' -not -path '*/CMakeFiles/*' | sort)
