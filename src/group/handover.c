@@ -6,6 +6,7 @@
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/owed.h"
+#include "group/telemetry.h"
 #include "group/waiting.h"
 
 #define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
@@ -109,6 +110,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     /* The grant of a node that may not vote does not count. It is not given back either: once the
      * node may vote again, a late release could delete a key that counts. */
     if (!(event.may_not_vote & event.nodes)) {
+        redlock_telemetry_voted(group, node, REDLOCK_VOTE_GRANTED, NULL);
         redlock_journal_push(lease, node);
         redlock_lease_feed(lease, &event);
     }

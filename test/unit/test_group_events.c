@@ -142,8 +142,10 @@ static void a_waiter_is_queued_once(void **state) {
     assert_int_equal(statistics().yields, 1);
     assert_nothing_told();
     fake_env_pass_ms(&fake, 100);
+    const uint64_t granted = snapshot().votes[REDLOCK_VOTED_GRANTED][2];
     push(0, 2);
     assert_told(ACQUIRED);
+    assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][2], granted + 1);
     assert_int_equal(seen.code, REDLOCK_OK);
     const redlock_telemetry now = snapshot();
     assert_int_equal(now.wait.count, 1);
