@@ -190,7 +190,7 @@ int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_t
                             size_t error_size) {
     struct sentence sentence = {error, error_size};
     struct redlock_tls_context *context = calloc(1, sizeof *context);
-    /* OpenSSL would free its memory at exit(), while the thread of a client still uses it. */
+    /* OpenSSL would end itself at exit(), before handlers and threads that still release locks. */
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (context == NULL || !copy_options(context, options)) {
         (void)snprintf(error, error_size, "no memory for TLS");

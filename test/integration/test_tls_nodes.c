@@ -162,6 +162,32 @@ static void a_forked_child_opens_its_own_client(void **state) {
 }
 
 /* The child frees its copy and says nothing on the parent's connection: no farewell, no record. */
+static redlock_client *left_open; /* in a child that exits */
+
+/* The first handler of exit() runs last: after OpenSSL's, if it has one. */
+static void use_tls_at_exit(void) {
+    if (left_open == NULL) {
+        return;
+    }
+    redlock_client *client = open_client();
+    if (take_and_release(left_open, "exit") != REDLOCK_OK || take_and_release(client, "exit") != REDLOCK_OK) {
+        _exit(1);
+    }
+}
+
+/* Whoever releases a lock there needs TLS, and the threads of clients go on meanwhile. The first
+ * test: no context has been made yet, so the child is the first to use OpenSSL. */
+static void tls_works_while_the_process_exits(void **state) {
+    (void)state;
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        left_open = open_client();
+        exit(0);
+    }
+    expect_child(child);
+}
+
 static void a_child_that_abandons_its_manager_is_silent(void **state) {
     (void)state;
     struct tls_front *front = kit_front(0, "node.pem");
@@ -256,7 +282,11 @@ static void a_changed_authority_mends_an_unusable_node(void **state) {
 }
 
 int main(void) {
+    if (atexit(use_tls_at_exit) != 0) {
+        return 1;
+    }
     const struct CMUnitTest tests[] = {
+        kit_test(tls_works_while_the_process_exits),
         kit_test(a_lock_over_tls),
         kit_test(a_lock_is_handed_over),
         kit_test(nodes_restart_and_hang),
