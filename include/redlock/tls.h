@@ -24,8 +24,9 @@ typedef enum redlock_tls_version {
 
 /**
  * How to speak TLS with the nodes whose URI is rediss://. All strings are copied; files are in PEM.
- * A file that has changed is read again before the next connection. If the new one cannot be used,
- * the old one stays in use, and on_log gets one WARNING.
+ * A path that is not absolute begins at the folder where the program is when it creates the
+ * manager. A file that has changed is read again before the next connection. If the new one cannot
+ * be used, the old one stays in use, and on_log gets one WARNING.
  */
 typedef struct redlock_tls_options {
     size_t size;         /**< sizeof this struct; set by the _default function. */

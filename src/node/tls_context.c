@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -165,6 +166,21 @@ static bool copy(char **to, const char *from) {
     return (*to == NULL) == (from == NULL);
 }
 
+/* The program may change its folder before the file is read again. */
+static bool copy_path(char **to, const char *from) {
+    char *folder = from == NULL || from[0] == '/' ? NULL : get_current_dir_name();
+    if (folder == NULL) {
+        return copy(to, from);
+    }
+    const size_t size = strlen(folder) + strlen(from) + 2;
+    *to = malloc(size);
+    if (*to != NULL) {
+        (void)snprintf(*to, size, "%s/%s", folder, from);
+    }
+    free(folder);
+    return *to != NULL;
+}
+
 /* Where OpenSSL has the system's store: its own rule. */
 static const char *system_path(const char *variable, const char *fallback) {
     const char *path = secure_getenv(variable);
@@ -180,8 +196,8 @@ static bool copy_options(struct redlock_tls_context *context, const redlock_tls_
     context->verify = options->verify;
     bool copied = copy(&context->server_name, options->server_name);
     for (int i = 0; i < FILES && copied; i++) {
-        copied = copy(&context->paths[i], paths[i]) &&
-                 copy(&context->watched[i], is_system && i <= CA_DIR ? system[i] : paths[i]);
+        copied = copy_path(&context->paths[i], paths[i]) &&
+                 copy_path(&context->watched[i], is_system && i <= CA_DIR ? system[i] : paths[i]);
     }
     return copied;
 }

@@ -1,5 +1,6 @@
 /* The library over TLS on real servers: locks, queues, restarts, threads and forks; and files that
  * change while it runs. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -261,6 +262,23 @@ static void changed_files_are_read_before_the_next_connection(void **state) {
 
 /* A node that is unusable for its certificate looks again by itself. If the authority's file is
  * broken, the old one stays in use. */
+static void a_program_may_change_its_folder(void **state) {
+    char folder[PATH_MAX], begun[PATH_MAX];
+    (void)state;
+    assert_non_null(getcwd(begun, sizeof begun));
+    (void)snprintf(folder, sizeof folder, "%s", pki_file("ca.pem"));
+    *strrchr(folder, '/') = '\0';
+    assert_int_equal(chdir(folder), 0);
+    struct tls_front *front = kit_front(0, "node.pem");
+    redlock_tls_options tls = kit_tls();
+    tls.ca_file = "ca.pem";
+    redlock_manager *manager = kit_manager(tls_front_uri(front), &tls);
+    assert_int_equal(chdir("/"), 0);
+    (void)next_client(front, manager);
+    assert_int_equal(kit_logged("TLS files"), 0);
+    assert_int_equal(chdir(begun), 0);
+}
+
 static void a_changed_authority_mends_an_unusable_node(void **state) {
     const char *ca = pki_own_file("changing-ca.pem");
     (void)state;
@@ -293,6 +311,7 @@ int main(void) {
         kit_test(a_forked_child_opens_its_own_client),
         kit_test(a_child_that_abandons_its_manager_is_silent),
         kit_test(changed_files_are_read_before_the_next_connection),
+        kit_test(a_program_may_change_its_folder),
         kit_test(a_changed_authority_mends_an_unusable_node),
     };
     return cmocka_run_group_tests(tests, start, stop);
