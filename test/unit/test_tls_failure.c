@@ -67,19 +67,19 @@ static void an_alert_says_what_the_node_wants(void **state) {
         enum redlock_cause cause;
         const char *words;
     } cases[] = {
-        {116, true, false, REDLOCK_CAUSE_TLS, "wants a client certificate (tlsv13 alert certificate required)"},
+        {116, true, false, REDLOCK_CAUSE_TLS, "alert certificate required): set cert_file"},
         {40, true, false, REDLOCK_CAUSE_TLS, "wants a client certificate"},
         {42, true, false, REDLOCK_CAUSE_TLS, "wants a client certificate"},
         {40, false, false, REDLOCK_CAUSE_TLS, "refused the TLS handshake"},
         {40, true, true, REDLOCK_CAUSE_TLS, "refused the TLS handshake"},
         {71, false, false, REDLOCK_CAUSE_TLS, "refused the TLS handshake"},
         {42, true, true, REDLOCK_CAUSE_TLS, "refused our certificate"},
-        {45, true, true, REDLOCK_CAUSE_TLS, "refused our certificate: sslv3 alert certificate expired"},
-        {48, true, true, REDLOCK_CAUSE_TLS, "refused our certificate: tlsv1 alert unknown ca"},
+        {45, true, true, REDLOCK_CAUSE_TLS, "alert certificate expired"},
+        {48, true, true, REDLOCK_CAUSE_TLS, "alert unknown ca"},
         {49, true, true, REDLOCK_CAUSE_TLS, "refused our certificate"},
         {70, false, false, REDLOCK_CAUSE_TLS, "no TLS version in common"},
         {112, false, false, REDLOCK_CAUSE_TLS, "does not know the name 'db.example'"},
-        {80, false, false, REDLOCK_CAUSE_CONNECTION, "the node ended TLS: tlsv1 alert internal error"},
+        {80, false, false, REDLOCK_CAUSE_CONNECTION, "the node ended TLS: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_explained((struct redlock_tls_scene){.error = ALERT(cases[i].alert),
