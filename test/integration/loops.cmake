@@ -18,6 +18,13 @@ foreach(loop libev libuv libevent glib poll own)
     LIBRARIES $<TARGET_NAME_IF_EXISTS:PkgConfig::${LOOP}>)
   target_include_directories(test_loop_${loop} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/loops)
   target_link_options(test_loop_${loop} PRIVATE ${wrapped})
+  if(REDLOCK_WITH_TLS)
+    redlock_integration_test(test_loop_tls_${loop} SOURCES loops/test_loops_tls.c loops/${loop}.c
+      LIBRARIES $<TARGET_NAME_IF_EXISTS:PkgConfig::${LOOP}>)
+    target_include_directories(test_loop_tls_${loop} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/loops)
+    target_link_libraries(test_loop_tls_${loop} PRIVATE redlock_test_pki)
+    set_tests_properties(test_loop_tls_${loop} PROPERTIES SKIP_RETURN_CODE 77)
+  endif()
 endforeach()
 
 redlock_integration_test(test_create_on SOURCES loops/test_create_on.c)
