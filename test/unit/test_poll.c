@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -269,11 +270,13 @@ static void end_everything(void) {
 }
 
 static void everything_may_end_inside_a_callback(void **state) {
+    const int fd = redlock_poll_fd(poller);
     (void)state;
     in_wake = end_everything;
     redlock_loop_wake_at(sides[1].loop, 0);
     await();
     assert_int_equal(sides[1].wakes, 1);
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed */
     poller = NULL;
     assert_int_equal(redlock_poll_free(NULL), REDLOCK_OK);
 }
