@@ -5,7 +5,8 @@
  * Requests go out before the loop polls next: with those of all callbacks of the turn, in one write
  * for each node. The loop stays alive until the manager has closed. Then it needs one more turn to
  * free its handles, which uv_run() in its default mode does by itself; uv_loop_close() before that
- * is UV_EBUSY.
+ * is UV_EBUSY. The handles belong to the adapter: a program that closes all handles that uv_walk()
+ * finds must close its managers first.
  */
 #ifndef REDLOCK_ADAPTERS_LIBUV_H
 #define REDLOCK_ADAPTERS_LIBUV_H
