@@ -24,6 +24,7 @@ extern "Python" {
     void redlock_py_result(const redlock_result *result, void *data);
     void redlock_py_closed(void *data);
     void redlock_py_event(const redlock_election_event *event, void *data);
+    void redlock_py_step(const redlock_telemetry_event *event, void *data);
     void redlock_py_leader(const redlock_leader *leader, void *data);
 }
 """

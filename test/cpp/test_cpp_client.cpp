@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -298,6 +299,36 @@ void reentrant_leases_nest(void **) {
     assert_true(no_keys("r"));
 }
 
+void each_step_is_told(void **) {
+    struct {
+        std::vector<redlock::telemetry_kind> kinds; // only the loop thread writes, before the close
+        void *trace = nullptr;
+        void operator()(const redlock::telemetry_event &event) {
+            if (event.resource == "r") {
+                kinds.push_back(event.kind);
+                trace = event.trace;
+            }
+        }
+    } told;
+    redlock::manager_options manager = options_for(nodes);
+    manager.on_event = std::ref(told);
+    redlock::client client(manager);
+    int span;
+    redlock::acquire_options options = waits(0s);
+    options.trace = &span;
+    redlock::lease(client, "r", options).extend(2 * patient).value();
+    redlock_telemetry snapshot;
+    assert_true(client.telemetry(snapshot));
+    assert_int_equal(snapshot.acquire.count, 1);
+    assert_true(client.close() == errc::ok);
+    using kind = redlock::telemetry_kind;
+    const std::vector<kind> expected = {kind::started, kind::acquired, kind::extended, kind::released};
+    assert_true(told.kinds == expected);
+    assert_ptr_equal(told.trace, &span);
+    assert_string_equal(redlock::name(kind::node_down), "NODE_DOWN");
+    assert_true(client.telemetry(snapshot).code() == errc::closed);
+}
+
 void who_holds_it_and_counts(void **) {
     redlock::manager_options manager = options_for(nodes);
     manager.holder = "web-3:4711";
@@ -405,6 +436,7 @@ int main() {
         on_servers(a_wait_is_cancelled),
         on_servers(the_nodes_are_known),
         on_servers(reentrant_leases_nest),
+        on_servers(each_step_is_told),
         on_servers(who_holds_it_and_counts),
         on_servers(leaders_follow_each_other),
         on_servers(a_child_process_sends_nothing),

@@ -90,6 +90,8 @@ void a_lease_is_taken_extended_and_released(void **) {
     run_until([&] { return steps == 3; });
     assert_true(free_again("r"));
     assert_int_equal(manager.statistics().released, 1);
+    redlock_telemetry snapshot;
+    assert_true(manager.telemetry(snapshot) == errc::ok && snapshot.held.count == 1);
     assert_int_equal(manager.node_count(), 3);
     assert_int_equal(manager.quorum(), 2);
     const redlock::node_info node = manager.node(0).value();

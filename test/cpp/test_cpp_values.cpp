@@ -47,6 +47,17 @@ void the_options_have_the_defaults_of_c(void **) {
     assert_ptr_equal(made.c.wait_suffix, manager.wait_suffix);
     assert_int_equal(made.c.listen, manager.listen);
     assert_ptr_equal(made.c.holder, manager.holder);
+    assert_null(made.c.tls);
+    assert_true(made.c.on_event == nullptr);
+    redlock_tls_options tls;
+    redlock_tls_options_default(&tls);
+    redlock::manager_options secure;
+    secure.tls.emplace();
+    const redlock::detail::c_manager_options secured(secure);
+    assert_int_equal(secured.c.tls->size, tls.size);
+    assert_ptr_equal(secured.c.tls->ca_file, tls.ca_file);
+    assert_int_equal(secured.c.tls->min_version, tls.min_version);
+    assert_int_equal(secured.c.tls->verify, tls.verify);
 
     redlock_client_acquire_options acquire;
     redlock_client_acquire_options_default(&acquire);
@@ -88,6 +99,10 @@ void set_options_reach_c(void **) {
     manager.quorum = 2;
     manager.log_level = redlock::log_level::debug;
     manager.restart_guard = redlock::restart_guard::strict;
+    manager.tls.emplace();
+    manager.tls->key_file = "key.pem";
+    manager.tls->min_version = redlock::tls_version::tls_1_3;
+    manager.tls->verify = false;
     const redlock::detail::c_manager_options made(manager);
     assert_int_equal(made.c.node_count, 2);
     assert_string_equal(made.c.nodes[1], "b:2");
@@ -96,6 +111,9 @@ void set_options_reach_c(void **) {
     assert_int_equal(made.c.fence_expiry_ms, 14400000);
     assert_string_equal(made.c.holder, "web-3:4711");
     assert_int_equal(made.c.quorum, 2);
+    assert_string_equal(made.c.tls->key_file, "key.pem");
+    assert_int_equal(made.c.tls->min_version, REDLOCK_TLS_1_3);
+    assert_false(made.c.tls->verify);
     assert_int_equal(made.c.log_level, REDLOCK_LOG_DEBUG);
     assert_int_equal(made.c.restart_guard, REDLOCK_RESTART_GUARD_STRICT);
     redlock::acquire_options acquire;

@@ -7,13 +7,15 @@
 redlock_client.aio has the same for asyncio.
 """
 from ._base import (FOREVER, BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
-                    ForkedError, InvalidError, Leader, LimitError, LogLevel, LostError, NodeInfo, NodeState,
+                    ForkedError, Histogram, InvalidError, Leader, LimitError, LogLevel, LostError, NodeInfo, NodeState,
                     NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError, RestartGuard, Result,
-                    SystemCallError, TooSlowError, Vote, VoteKind, token_holder, version)
+                    SystemCallError, Telemetry, TelemetryEvent, TelemetryKind,
+                    TooSlowError, Vote, VoteKind, token_holder, version)
 from ._client import Client, Election, Lease
 
 __all__ = ["FOREVER", "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
-           "Error", "Event", "EventKind", "ForkedError", "InvalidError", "Leader", "Lease", "LimitError",
+           "Error", "Event", "EventKind", "ForkedError", "Histogram", "InvalidError", "Leader", "Lease", "LimitError",
            "LogLevel", "LostError", "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError",
-           "Order", "RandomError", "RestartGuard", "Result", "SystemCallError", "TooSlowError", "Vote", "VoteKind",
+           "Order", "RandomError", "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind",
+           "TooSlowError", "Vote", "VoteKind",
            "token_holder", "version"]

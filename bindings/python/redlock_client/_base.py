@@ -10,33 +10,131 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, TypedDict, 
 from ._redlock import ffi, lib
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     CData = Any
 
 FOREVER: int = lib.REDLOCK_WAIT_FOREVER
 """As wait_timeout_ms: until the lock is taken."""
 
 
-def _enum(name: str, type_: str, prefix: str) -> type[enum.IntEnum]:
-    """A Python enum of an enum of C."""
-    members = sorted(ffi.typeof(type_).elements.items())
-    return enum.IntEnum(name, [(  # type: ignore
-        member[len(prefix):].removeprefix("ERR_"), value) for value, member in members])
+class _Enum(enum.IntEnum):
+    """An enum of C. A library that is newer may have more members."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Any:
+        if not isinstance(value, int):
+            return None
+        member = int.__new__(cls, value)
+        member._name_ = f"UNKNOWN_{value}"
+        member._value_ = value
+        return member
 
 
-Code = _enum("Code", "redlock_error", "REDLOCK_")
-"""What can come of a call: OK, CONTENDED, NO_QUORUM, …"""
-VoteKind = _enum("VoteKind", "redlock_vote_kind", "REDLOCK_VOTE_")
-"""What one node said: GRANTED, DENIED, FAILED, UNKNOWN, ABSTAINED, PENDING."""
-EventKind = _enum("EventKind", "redlock_election_event_kind", "REDLOCK_ELECTION_")
-"""What an election tells: LEADING, LOST, RESIGNED, LEADER, TROUBLE, ENDED; NOTHING if time is over."""
-NodeState = _enum("NodeState", "redlock_node_state", "REDLOCK_NODE_")
-"""The state of the connection to a node: CONNECTING, READY, STALLED, WAITING, UNUSABLE."""
-LogLevel = _enum("LogLevel", "redlock_log_level", "REDLOCK_LOG_")
-"""ERROR, WARNING, INFO, DEBUG."""
-RestartGuard = _enum("RestartGuard", "redlock_restart_guard", "REDLOCK_RESTART_GUARD_")
-"""OFF, OBSERVED, STRICT."""
-Order = _enum("Order", "redlock_order", "REDLOCK_ORDER_")
-"""FAIR: in a queue on the nodes; NONE: by trying again."""
+class Code(_Enum):
+    """What can come of a call."""
+
+    OK = lib.REDLOCK_OK
+    CONTENDED = lib.REDLOCK_ERR_CONTENDED
+    NO_QUORUM = lib.REDLOCK_ERR_NO_QUORUM
+    TOO_SLOW = lib.REDLOCK_ERR_TOO_SLOW
+    LOST = lib.REDLOCK_ERR_LOST
+    CANCELLED = lib.REDLOCK_ERR_CANCELLED
+    CLOSED = lib.REDLOCK_ERR_CLOSED
+    INVALID = lib.REDLOCK_ERR_INVALID
+    NO_MEMORY = lib.REDLOCK_ERR_NO_MEMORY
+    BUSY = lib.REDLOCK_ERR_BUSY
+    FORKED = lib.REDLOCK_ERR_FORKED
+    RANDOM = lib.REDLOCK_ERR_RANDOM
+    SYSTEM = lib.REDLOCK_ERR_SYSTEM
+    NOT_OWNER = lib.REDLOCK_ERR_NOT_OWNER
+    LIMIT = lib.REDLOCK_ERR_LIMIT
+
+
+class VoteKind(_Enum):
+    """What one node said."""
+
+    PENDING = lib.REDLOCK_VOTE_PENDING
+    GRANTED = lib.REDLOCK_VOTE_GRANTED
+    DENIED = lib.REDLOCK_VOTE_DENIED
+    FAILED = lib.REDLOCK_VOTE_FAILED
+    UNKNOWN = lib.REDLOCK_VOTE_UNKNOWN
+    ABSTAINED = lib.REDLOCK_VOTE_ABSTAINED
+
+
+class EventKind(_Enum):
+    """What an election tells."""
+
+    NOTHING = lib.REDLOCK_ELECTION_NOTHING
+    LEADING = lib.REDLOCK_ELECTION_LEADING
+    LOST = lib.REDLOCK_ELECTION_LOST
+    RESIGNED = lib.REDLOCK_ELECTION_RESIGNED
+    LEADER = lib.REDLOCK_ELECTION_LEADER
+    TROUBLE = lib.REDLOCK_ELECTION_TROUBLE
+    ENDED = lib.REDLOCK_ELECTION_ENDED
+
+
+class NodeState(_Enum):
+    """The state of the connection to a node."""
+
+    CONNECTING = lib.REDLOCK_NODE_CONNECTING
+    READY = lib.REDLOCK_NODE_READY
+    STALLED = lib.REDLOCK_NODE_STALLED
+    WAITING = lib.REDLOCK_NODE_WAITING
+    UNUSABLE = lib.REDLOCK_NODE_UNUSABLE
+
+
+class LogLevel(_Enum):
+    """How much on_log gets."""
+
+    ERROR = lib.REDLOCK_LOG_ERROR
+    WARNING = lib.REDLOCK_LOG_WARNING
+    INFO = lib.REDLOCK_LOG_INFO
+    DEBUG = lib.REDLOCK_LOG_DEBUG
+
+
+class RestartGuard(_Enum):
+    """Which nodes may not vote after a restart."""
+
+    OFF = lib.REDLOCK_RESTART_GUARD_OFF
+    OBSERVED = lib.REDLOCK_RESTART_GUARD_OBSERVED
+    STRICT = lib.REDLOCK_RESTART_GUARD_STRICT
+
+
+class TelemetryKind(_Enum):
+    """What on_event tells."""
+
+    STARTED = lib.REDLOCK_TELEMETRY_STARTED
+    DENIED = lib.REDLOCK_TELEMETRY_DENIED
+    QUEUED = lib.REDLOCK_TELEMETRY_QUEUED
+    ACQUIRED = lib.REDLOCK_TELEMETRY_ACQUIRED
+    FAILED = lib.REDLOCK_TELEMETRY_FAILED
+    ADOPTED = lib.REDLOCK_TELEMETRY_ADOPTED
+    EXTENDED = lib.REDLOCK_TELEMETRY_EXTENDED
+    LOST = lib.REDLOCK_TELEMETRY_LOST
+    RELEASED = lib.REDLOCK_TELEMETRY_RELEASED
+    FORGOTTEN = lib.REDLOCK_TELEMETRY_FORGOTTEN
+    NODE_UP = lib.REDLOCK_TELEMETRY_NODE_UP
+    NODE_DOWN = lib.REDLOCK_TELEMETRY_NODE_DOWN
+
+
+class Order(_Enum):
+    """FAIR: in a queue on the nodes; NONE: by trying again."""
+
+    FAIR = lib.REDLOCK_ORDER_FAIR
+    NONE = lib.REDLOCK_ORDER_NONE
+
+
+class TlsOptions(TypedDict, total=False):
+    """How to speak TLS: redlock_tls_options, by the same names."""
+
+    ca_file: str
+    ca_dir: str
+    cert_file: str
+    key_file: str
+    server_name: str
+    min_version: int
+    verify: bool
 
 
 class ManagerOptions(TypedDict, total=False):
@@ -46,7 +144,7 @@ class ManagerOptions(TypedDict, total=False):
     connect_timeout_ms: int
     key_prefix: str
     client_name: str
-    on_log: Callable[[int, str], None]
+    on_log: Callable[[LogLevel, str], None]
     log_level: int
     restart_guard: int
     clock_guard: bool
@@ -58,6 +156,8 @@ class ManagerOptions(TypedDict, total=False):
     listen: bool
     holder: str
     quorum: int
+    tls: TlsOptions
+    on_event: Callable[[TelemetryEvent], None]
 
 
 class AcquireOptions(TypedDict, total=False):
@@ -123,7 +223,7 @@ class Vote:
     """What one node said."""
 
     node: str
-    kind: int
+    kind: VoteKind
     error: str
     latency_us: Optional[int]
     holder: str
@@ -138,7 +238,7 @@ class Result:
         self._handle = ffi.gc(handle, lib.redlock_result_free)
 
     @property
-    def code(self) -> int:
+    def code(self) -> Code:
         return Code(lib.redlock_result_code(self._handle))
 
     @property
@@ -200,10 +300,10 @@ def copy_of(handle: CData) -> Optional[Result]:
 class Error(Exception):
     """Why a call failed. `code` says what, `result` what the nodes said, str() what to do."""
 
-    code: int
+    code: Code
     result: Optional[Result]
 
-    def __init__(self, code: int, result: Optional[Result] = None, sentence: str = "") -> None:
+    def __init__(self, code: Code, result: Optional[Result] = None, sentence: str = "") -> None:
         super().__init__(sentence or (str(result) if result else text(lib.redlock_strerror(code))))
         self.code = code
         self.result = result
@@ -302,7 +402,7 @@ class NodeInfo:
     """What is known of a node, as redlock_node_info says it."""
 
     name: str
-    state: int
+    state: NodeState
     version: str
     role: str
     warning: str
@@ -328,10 +428,10 @@ class NodeInfo:
 class Event:
     """What an election tells. Only the members that its kind uses say something."""
 
-    kind: int
+    kind: EventKind
     term: int
     fence: int
-    code: int
+    code: Code
     result: Optional[Result]
     reason: str
     leader: Optional[Leader]
@@ -340,6 +440,70 @@ class Event:
     def of(event: CData) -> Event:
         return Event(EventKind(event.kind), event.term, event.fence, Code(event.code), copy_of(event.result),
                      text(event.reason), Leader.of(event.leader))
+
+
+@dataclass(frozen=True)
+class TelemetryEvent:
+    """One step of a lock, or of a node, as redlock_telemetry_event says it."""
+
+    kind: TelemetryKind
+    code: Code
+    id: int
+    resource: str
+    node: str
+    node_index: int
+    reason: str
+    attempts: int
+    elapsed_us: int
+    validity_ms: int
+    fence: int
+    automatic: bool
+
+    @staticmethod
+    def of(event: CData) -> TelemetryEvent:
+        return TelemetryEvent(TelemetryKind(event.kind), Code(event.code), event.id, text(event.resource),
+                              text(event.node), event.node_index, text(event.reason), event.attempts,
+                              event.elapsed_us, event.validity_ms, event.fence, bool(event.automatic))
+
+
+class Histogram:
+    """How long something took, and how often."""
+
+    def __init__(self, c: CData, snapshot: CData) -> None:
+        self._c = c
+        self._snapshot = snapshot  # c points into it
+        self.count = int(c.count)
+        self.sum_us = int(c.sum_us)
+        self.buckets: list[int] = list(c.buckets)
+
+    def quantile_us(self, quantile: float) -> Optional[int]:
+        """Such as the median for 0.5; None if there is no value."""
+        us = lib.redlock_histogram_quantile_us(self._c, quantile)
+        return None if us < 0 else int(us)
+
+    @staticmethod
+    def bound_us(bucket: int) -> int:
+        """What all values of the bucket are below."""
+        return int(lib.redlock_histogram_bound_us(bucket))
+
+
+class Telemetry:
+    """A snapshot of redlock_telemetry."""
+
+    def __init__(self, call: Callable[[CData], int], nodes: int) -> None:
+        c = ffi.new("redlock_telemetry *")
+        c.size = ffi.sizeof("redlock_telemetry")
+        check(call(c))
+        self.acquire = Histogram(ffi.addressof(c, "acquire"), c)
+        self.wait = Histogram(ffi.addressof(c, "wait"), c)
+        self.held = Histogram(ffi.addressof(c, "held"), c)
+        self.renewal_late = Histogram(ffi.addressof(c, "renewal_late"), c)
+        self.node_ups: list[int] = list(c.node_ups)[:nodes]
+        self.node_downs: list[int] = list(c.node_downs)[:nodes]
+        # What each node voted, by the name of redlock_voted_name(): "granted", "timeout", …
+        self.votes: dict[str, list[int]] = {
+            text(lib.redlock_voted_name(voted)): list(votes)[:nodes] for voted, votes in enumerate(c.votes)
+            if lib.redlock_voted_name(voted)[0] != b"\0"}
 
 
 def statistics_of(call: Callable[[CData], int]) -> dict[str, int]:
@@ -355,7 +519,7 @@ class Options:
 
     # What the binding sets itself.
     RESERVED = frozenset(("size", "nodes", "node_count", "log_data", "lost_data", "lock", "cancel", "event_data",
-                          "on_event", "trace", "tls"))
+                          "on_event", "trace", "tls", "on_log", "on_lost"))
 
     def __init__(self, type_: str, default: Callable[[CData], None]) -> None:
         self.c = ffi.new(f"{type_} *")
@@ -382,8 +546,8 @@ class Options:
         setattr(struct, name, value)
 
 
-def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -> tuple[Options, Optional[Handle]]:
-    """The options of a client or a manager. The handle of on_log must live as long."""
+def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -> tuple[Options, list[Handle]]:
+    """The options of a client or a manager. The handles of its callbacks must live as long."""
     made = Options("redlock_manager_options", lib.redlock_manager_options_default)
     names = nodes.split(",") if isinstance(nodes, str) else list(nodes)
     uris = [ffi.new("char[]", to_bytes("a node", name)) for name in names]
@@ -391,14 +555,21 @@ def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -
     made.c.nodes = array = ffi.new("const char *[]", uris)
     made.c.node_count = len(uris)
     made.kept.append(array)
-    on_log = options.pop("on_log", None)
+    on_log, on_event, tls = (options.pop(name, None) for name in ("on_log", "on_event", "tls"))
     made.set(options.items())
-    if on_log is None:
-        return made, None
-    handle = Handle(on_log)
-    made.c.on_log = lib.redlock_py_log
-    made.c.log_data = handle.c
-    return made, handle
+    handles: list[Handle] = []
+    if on_log is not None:
+        handles.append(Handle(on_log))
+        made.c.on_log, made.c.log_data = lib.redlock_py_log, handles[-1].c
+    if on_event is not None:
+        handles.append(Handle(on_event))
+        made.c.on_event, made.c.event_data = lib.redlock_py_step, handles[-1].c
+    if tls is not None:
+        how = Options("redlock_tls_options", lib.redlock_tls_options_default)
+        how.set(tls.items())
+        made.kept.append(how)
+        made.c.tls = how.c
+    return made, handles
 
 
 class Handle:
@@ -414,15 +585,20 @@ def target_of(data: CData) -> Any:
     return ffi.from_handle(data).target
 
 
-def report(kind: object, error: object, trace: object) -> None:
+def report(kind: type[BaseException], error: BaseException, trace: Optional[TracebackType]) -> None:
     """An exception must not pass through C: it is printed, and the program goes on."""
     print("redlock_client: an exception in a callback:", file=sys.stderr)
-    traceback.print_exception(kind, error, trace)  # type: ignore[arg-type]
+    traceback.print_exception(kind, error, trace)
 
 
 @ffi.def_extern(onerror=report)
 def redlock_py_log(level: int, line: CData, data: CData) -> None:
     target_of(data)(LogLevel(level), text(line))
+
+
+@ffi.def_extern(onerror=report)
+def redlock_py_step(event: CData, data: CData) -> None:
+    target_of(data)(TelemetryEvent.of(event))
 
 
 @ffi.def_extern(onerror=report)

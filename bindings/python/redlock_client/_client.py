@@ -8,7 +8,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
-from ._base import (Event, EventKind, Handle, NodeInfo, Options, Result, check, error_of, manager_options,
+from ._base import (Event, EventKind, Handle, NodeInfo, Options, Result, Telemetry, check, error_of, manager_options,
                     result_of, statistics_of, text, to_bytes)
 from ._redlock import ffi, lib
 
@@ -150,22 +150,25 @@ class Client:
 
     def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
         given: dict[str, Any] = dict(options)
-        on_log = given.get("on_log")
-        if on_log is not None:
+        cores: Callable[[], Optional[_Core]] = lambda: None
 
-            def log(level: int, line: str) -> None:
+        def on_loop(run: Callable[..., None]) -> Callable[..., None]:
+            def ran(*arguments: object) -> None:
                 core = cores()
                 if core:
                     core.on_loop_thread()
-                on_log(level, line)
+                run(*arguments)
 
-            given["on_log"] = log
-        cores: Callable[[], Optional[_Core]] = lambda: None
-        made, handle = manager_options(nodes, given)
+            return ran
+
+        for name in ("on_log", "on_event"):
+            if given.get(name) is not None:
+                given[name] = on_loop(given[name])
+        made, handles = manager_options(nodes, given)
         client = ffi.new("redlock_client **")
         error = ffi.new("char[]", 512)
         check(lib.redlock_client_open(made.c, client, error, 512), None, text(error))
-        self._core = _Core(client[0], handle)
+        self._core = _Core(client[0], handles)
         cores = weakref.ref(self._core)
         # Also at the end of the program: C must not call Python after it.
         self._end = weakref.finalize(self, self._core.close)
@@ -269,6 +272,12 @@ class Client:
         """The counters of redlock_statistics."""
         with self._core.call() as client:
             return statistics_of(lambda counted: int(lib.redlock_client_statistics(client, counted)))
+
+    def telemetry(self) -> Telemetry:
+        """Histograms, and the votes of each node by cause."""
+        with self._core.call() as client:
+            return Telemetry(lambda c: int(lib.redlock_client_telemetry(client, c)),
+                             lib.redlock_client_node_count(client))
 
     def nodes(self) -> list[NodeInfo]:
         """What is known of each node."""

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
 
-from ._base import (Event, EventKind, Handle, Leader, NodeInfo, Options, Result, check, copy_of, error_of,
+from ._base import (Event, EventKind, Handle, Leader, NodeInfo, Options, Result, Telemetry, check, copy_of, error_of,
                     manager_options, result_of, statistics_of, text, to_bytes)
 from ._redlock import ffi, lib
 
@@ -33,7 +33,7 @@ class Manager:
 
     def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
         self._loop = asyncio.get_running_loop()
-        made, self._log = manager_options(nodes, dict(options))
+        made, self._handles = manager_options(nodes, dict(options))
         # What callbacks that are still to come refer to.
         self._kept: set[object] = set()
         self._closing: Optional[asyncio.Future[None]] = None
@@ -156,6 +156,11 @@ class Manager:
     def statistics(self) -> dict[str, int]:
         """The counters of redlock_statistics."""
         return statistics_of(lambda counted: int(lib.redlock_manager_statistics(self._open(), counted)))
+
+    def telemetry(self) -> Telemetry:
+        """Histograms, and the votes of each node by cause."""
+        return Telemetry(lambda c: int(lib.redlock_manager_telemetry(self._open(), c)),
+                         lib.redlock_manager_node_count(self._c))
 
     def nodes(self) -> list[NodeInfo]:
         """What is known of each node."""

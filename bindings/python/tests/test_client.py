@@ -157,6 +157,24 @@ class Locks(Base):
         self.assertIn("redis", nodes[0].version)
         self.assertEqual(self.client.quorum, 3)
 
+    def test_each_step_is_told(self):
+        told = []
+        client = self.open(on_event=told.append)
+        with client.lock("r", ttl_ms=PATIENT_MS):
+            pass
+        telemetry = client.telemetry()
+        self.assertEqual((telemetry.acquire.count, telemetry.held.count, telemetry.wait.count), (1, 1, 0))
+        median = telemetry.acquire.quantile_us(0.5)
+        self.assertLess(median, PATIENT_MS * 1000)
+        self.assertIsNone(telemetry.wait.quantile_us(0.5))
+        self.assertEqual(sum(telemetry.acquire.buckets), 1)
+        self.assertGreaterEqual(sum(telemetry.votes["granted"]), 3)
+        self.assertEqual(telemetry.node_ups, [1] * 5)
+        client.close()
+        self.assertEqual([event.kind.name for event in told if event.resource == "r"],
+                         ["STARTED", "ACQUIRED", "RELEASED"])
+        self.assertEqual({event.node for event in told if event.kind.name == "NODE_UP"}, set(servers.nodes))
+
     def test_the_log(self):
         lines = []
         client = self.open(on_log=lambda level, line: lines.append((level, line)),

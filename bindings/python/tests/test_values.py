@@ -15,6 +15,19 @@ class Values(unittest.TestCase):
         self.assertRegex(redlock_client.version(), r"^\d+\.\d+\.\d+$")
         self.assertEqual(redlock_client.token_holder(32 * "0" + "@web-3"), "web-3")
 
+    def test_the_enums_have_every_member(self):
+        types = {"Code": "redlock_error", "VoteKind": "redlock_vote_kind", "EventKind": "redlock_election_event_kind",
+                 "NodeState": "redlock_node_state", "LogLevel": "redlock_log_level", "Order": "redlock_order",
+                 "RestartGuard": "redlock_restart_guard", "TelemetryKind": "redlock_telemetry_kind"}
+        for name, type_ in types.items():
+            members = redlock_client._redlock.ffi.typeof(type_).elements
+            kinds = getattr(redlock_client, name)
+            self.assertEqual({int(kind) for kind in kinds}, set(members))
+            for value, member in members.items():
+                self.assertTrue(member.endswith(kinds(value).name), member)
+        self.assertEqual(Code(-1000).name, "UNKNOWN_-1000")
+        self.assertEqual(type(redlock_client._base.error_of(-1000)), redlock_client.Error)
+
     def test_every_code_has_an_exception(self):
         for code in Code:
             if code != Code.OK:
@@ -34,6 +47,10 @@ class Values(unittest.TestCase):
             redlock_client.Client("127.0.0.1:1", size=3)
         with self.assertRaisesRegex(TypeError, "holder must be a str"):
             redlock_client.Client(["127.0.0.1:1"], holder=3)
+        with self.assertRaisesRegex(TypeError, "unknown option 'ca'"):
+            redlock_client.Client(["127.0.0.1:1"], tls={"ca": "x"})
+        with self.assertRaisesRegex(ValueError, "no-such-file|without it"):
+            redlock_client.Client(["rediss://127.0.0.1:1"], tls={"ca_file": "/no-such-file.pem"})
         with self.assertRaisesRegex(ValueError, "holder has a NUL"):
             redlock_client.Client(["127.0.0.1:1"], holder="a\0b")
 

@@ -68,6 +68,11 @@ class client {
     expected<void> inspect(text resource);
     /** redlock_client_statistics() */
     expected<redlock_statistics> statistics();
+    /** redlock_client_telemetry(): fills in the snapshot, whose size it sets. */
+    expected<void> telemetry(redlock_telemetry &snapshot) {
+        snapshot.size = sizeof snapshot;
+        return failed(get() ? redlock_client_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
+    }
     /** redlock_client_node_count() */
     std::size_t node_count() const noexcept {
         return get() ? redlock_client_node_count(get()) : 0;

@@ -226,6 +226,11 @@ class manager {
         }
         return counted;
     }
+    /** redlock_manager_telemetry(): fills in the snapshot, whose size it sets. */
+    errc telemetry(redlock_telemetry &snapshot) const noexcept {
+        snapshot.size = sizeof snapshot;
+        return static_cast<errc>(get() ? redlock_manager_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
+    }
     /** The C handle; null after the close. */
     redlock_manager *get() const noexcept {
         return link_.get();

@@ -7,10 +7,12 @@
 
 #include <redlock/blocking.h>
 #include <redlock/cpp/lease.hpp>
+#include <redlock/cpp/telemetry.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -99,8 +101,28 @@ enum class order : int {
 
 /** redlock_log_callback: `void(log_level, std::string_view line)` */
 using log_callback = callback<as<redlock_log_level, log_level>, as<const char *, std::string_view>>;
+/** redlock_event_callback: `void(const telemetry_event &)` */
+using event_callback = callback<as<const redlock_telemetry_event *, telemetry_event>>;
 /** redlock_lost_callback: `void(lease_view, std::string_view reason)` */
 using lost_callback = callback<as<redlock_lease *, lease_view>, as<const char *, std::string_view>>;
+
+/** The versions of redlock_tls_version. */
+enum class tls_version : int {
+    tls_1_2 = REDLOCK_TLS_1_2, /**< 1.2 */
+    tls_1_3 = REDLOCK_TLS_1_3  /**< 1.3 */
+};
+
+/** redlock_tls_options. An empty text is the default. */
+struct tls_options {
+    std::string ca_file;     /**< Certificates of the authorities to trust. */
+    std::string ca_dir;      /**< A folder of such certificates. */
+    std::string cert_file;   /**< Our certificate, if nodes ask for one. */
+    std::string key_file;    /**< Its private key. */
+    std::string server_name; /**< The name that the nodes' certificates must have. */
+    /** The lowest version to speak. */
+    tls_version min_version = tls_version::tls_1_2;
+    bool verify = true; /**< Whether a node must prove by its certificate who it is. */
+};
 
 class cancel_flag;
 
@@ -121,12 +143,14 @@ struct manager_options {
     bool first_boot = false;  /**< No node has ever granted a lock. */
     /** The longest ttl of any client; for the guards. */
     milliseconds ttl_max{0};
-    std::string fence_suffix;     /**< Ends the key of a counter. */
-    milliseconds fence_expiry{0}; /**< When unused counters end; 0: never. */
-    std::string wait_suffix;      /**< Ends the key of a queue. */
-    bool listen = false;          /**< Opens the second connections at once. */
-    std::string holder;           /**< Who holds the locks, for people. */
-    std::size_t quorum = 0;       /**< How many nodes must grant a lock; 0: more than half. */
+    std::string fence_suffix;       /**< Ends the key of a counter. */
+    milliseconds fence_expiry{0};   /**< When unused counters end; 0: never. */
+    std::string wait_suffix;        /**< Ends the key of a queue. */
+    bool listen = false;            /**< Opens the second connections at once. */
+    std::string holder;             /**< Who holds the locks, for people. */
+    std::size_t quorum = 0;         /**< How many nodes must grant a lock; 0: more than half. */
+    std::optional<tls_options> tls; /**< How to speak TLS with nodes whose URI is rediss://. */
+    event_callback on_event;        /**< Is told each step of each lock, on the loop's thread. */
 };
 
 /** redlock_acquire_options and redlock_client_acquire_options. */
@@ -152,6 +176,7 @@ struct acquire_options {
     /** Clients only: lets another thread end the wait; it must live as long. */
     const cancel_flag *cancel = nullptr;
     bool no_auto_extend = false; /**< client::with(): do not renew the lease while the work runs. */
+    void *trace = nullptr;       /**< For on_event, in the events of this acquire and its lease. */
 };
 
 /** redlock_election_options */
@@ -232,6 +257,7 @@ inline void assign(const char *&to, const std::string &from) noexcept {
 
 struct c_manager_options {
     redlock_manager_options c;
+    redlock_tls_options tls;
     const char *nodes[REDLOCK_NODES_MAX];
 
     explicit c_manager_options(const manager_options &from) noexcept {
@@ -258,7 +284,22 @@ struct c_manager_options {
         c.listen = from.listen;
         assign(c.holder, from.holder);
         c.quorum = from.quorum;
+        if (from.tls) {
+            redlock_tls_options_default(&tls);
+            assign(tls.ca_file, from.tls->ca_file);
+            assign(tls.ca_dir, from.tls->ca_dir);
+            assign(tls.cert_file, from.tls->cert_file);
+            assign(tls.key_file, from.tls->key_file);
+            assign(tls.server_name, from.tls->server_name);
+            tls.min_version = static_cast<redlock_tls_version>(from.tls->min_version);
+            tls.verify = from.tls->verify;
+            c.tls = &tls;
+        }
+        c.on_event = from.on_event.function();
+        c.event_data = from.on_event.data();
     }
+    c_manager_options(const c_manager_options &) = delete; /* c points into the others */
+    c_manager_options &operator=(const c_manager_options &) = delete;
 };
 
 inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
@@ -276,6 +317,7 @@ inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
     to.heal = from.heal;
     to.lock_delay_ms = from.lock_delay.count();
     to.order = static_cast<redlock_order>(from.order);
+    to.trace = from.trace;
     return to;
 }
 
