@@ -14,6 +14,16 @@ namespace {
 static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 15, "give redlock::errc the new code, too");
 #undef REDLOCK_X
 
+// The last member of each struct, as the header knows it: give it the new one, too.
+#define ENDS_WITH(type, member)                                                                                        \
+    static_assert(sizeof(type) - offsetof(type, member) <= sizeof(void *), #type " has grown")
+ENDS_WITH(redlock_manager_options, quorum);
+ENDS_WITH(redlock_acquire_options, trace);
+ENDS_WITH(redlock_election_options, trace);
+ENDS_WITH(redlock_tls_options, verify);
+ENDS_WITH(redlock_node_info, credentials_error);
+ENDS_WITH(redlock_vote, holder_text);
+
 template <class T>
 constexpr bool moves_only = std::is_nothrow_move_constructible_v<T> &&std::is_nothrow_move_assignable_v<T> &&
                             !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T>;
@@ -87,6 +97,7 @@ void the_options_have_the_defaults_of_c(void **) {
     assert_int_equal(how.fencing, election.fencing);
     assert_int_equal(how.heal, election.heal);
     assert_int_equal(how.lock_delay_ms, election.lock_delay_ms);
+    assert_null(how.trace);
 }
 
 void set_options_reach_c(void **) {

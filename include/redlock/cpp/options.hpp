@@ -186,6 +186,7 @@ struct election_options {
     bool fencing = false;       /**< Each leadership has a fencing token. */
     bool heal = true;           /**< Sets the key again on nodes that lost it. */
     milliseconds lock_delay{0}; /**< Keeps others out after a leader that was lost. */
+    void *trace = nullptr;      /**< For on_event, in the events of each term. */
 };
 
 /** redlock_leader: who leads. */
@@ -329,6 +330,7 @@ inline redlock_election_options to_c(const election_options &from) noexcept {
     to.fencing = from.fencing;
     to.heal = from.heal;
     to.lock_delay_ms = from.lock_delay.count();
+    to.trace = from.trace;
     return to;
 }
 
