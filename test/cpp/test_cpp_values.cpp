@@ -193,7 +193,7 @@ void an_expected_value(void **) {
     assert_int_equal(*seven.value(), 7);
     const std::unique_ptr<int> moved = std::move(seven).value();
     assert_int_equal(*moved, 7);
-    redlock::expected<int> none(redlock::error(redlock::errc::busy));
+    redlock::expected<int> none{redlock::error(redlock::errc::busy)};
     assert_false(none.has_value());
     assert_string_equal(none.message().c_str(), redlock_strerror(REDLOCK_ERR_BUSY));
     const redlock::error error = std::move(none).error();

@@ -6,16 +6,20 @@
 
 redlock_client.aio has the same for asyncio.
 """
-from ._base import (FOREVER, BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
-                    ForkedError, Histogram, InvalidError, Leader, LimitError, LogLevel, LostError, NodeInfo, NodeState,
-                    NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError, RestartGuard, Result,
-                    SystemCallError, Telemetry, TelemetryEvent, TelemetryKind,
-                    TooSlowError, Vote, VoteKind, token_holder, version)
+from ._base import (
+    BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
+    FOREVER, ForkedError, Histogram, InvalidError, Leader, LimitError, LogLevel, LostError,
+    NodeInfo, NodeState, NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError,
+    RestartGuard, Result, SystemCallError, Telemetry, TelemetryEvent, TelemetryKind, token_holder,
+    TooSlowError, version, Vote, VoteKind,
+)
 from ._client import Client, Election, Lease
 
-__all__ = ["FOREVER", "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
-           "Error", "Event", "EventKind", "ForkedError", "Histogram", "InvalidError", "Leader", "Lease", "LimitError",
-           "LogLevel", "LostError", "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError",
-           "Order", "RandomError", "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind",
-           "TooSlowError", "Vote", "VoteKind",
-           "token_holder", "version"]
+__all__ = [
+    "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
+    "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError",
+    "Leader", "Lease", "LimitError", "LogLevel", "LostError", "NodeInfo", "NodeState",
+    "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order", "RandomError", "RestartGuard",
+    "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind", "token_holder",
+    "TooSlowError", "version", "Vote", "VoteKind",
+]
