@@ -299,6 +299,9 @@ REDLOCK_API size_t redlock_manager_quorum(const redlock_manager *manager);
  * is closed: a node that is connected gets AUTH, in order with the requests. The next connection to
  * each node uses the new ones, too. docs/operations.md says how to change a password without a gap.
  *
+ * The URIs may be without user and password: then call this right after the manager was created. It
+ * needs no percent-encoding.
+ *
  * The call does not wait. A node has accepted them when `credentials_pending` of
  * redlock_manager_node() is false. If it refuses them, its connection goes on with the old ones, a
  * WARNING is logged, and `warning` and `credentials_error` say why; new connections then try the

@@ -82,6 +82,6 @@ static inline void redlock_telemetry_voted(struct redlock_group *group, unsigned
 void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool ready);
 
 /* See redlock_manager_telemetry(). */
-int redlock_group_telemetry(const struct redlock_group *group, redlock_telemetry *telemetry);
+int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *telemetry);
 
 #endif

@@ -125,6 +125,10 @@ void redlock_rotation_offer(struct redlock_node *node, struct redlock_credential
     set_refusal(node, NULL);
     if (redlock_node_is_up(node)) {
         ask(node);
+    } else if (node->phase == REDLOCK_PHASE_UNUSABLE) {
+        /* Perhaps for want of these: look again now. */
+        node->retry_ns = redlock_node_now_ns(node);
+        redlock_node_rearm(node, node->retry_ns);
     }
 }
 

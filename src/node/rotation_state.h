@@ -21,7 +21,8 @@
  * the address, after going back:
  *             AUTH refused                                  wiped; newer: the address
  *
- * A refusal is asked again only with new credentials, or by the next handshake.
+ * A refusal is asked again only with new credentials, or by the next handshake. A node that is
+ * UNUSABLE, perhaps for want of the right ones, begins that at once.
  *
  * The second connection cannot be asked: a subscriber may not say AUTH. A password matters only to
  * AUTH, so that connection stays if the user is the same. If the user changes, it begins anew.

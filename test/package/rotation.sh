@@ -88,6 +88,19 @@ status=0
 wait "$holder" || status=$?
 holder=''
 [[ $status == 7 ]] || fail "run ended with $status"
+# Users that are in redis.conf survive by CONFIG REWRITE.
+conf=$work/redis.conf
+printf 'port 0\nunixsocket %s/socket\nsave ""\n' "$work" >"$conf"
+redis-server "$conf" >"$work/log" 2>&1 &
+servers+=($!)
+disown
+for ((looks = 0; looks < 600; looks++)); do
+    [[ $(redis-cli -s "$work/socket" ping 2>&1) != PONG ]] || break
+    sleep 0.05
+done
+redis-cli -s "$work/socket" ACL SETUSER locker on '>new-secret' >/dev/null
+[[ $(redis-cli -s "$work/socket" CONFIG REWRITE) == OK ]] || fail "CONFIG REWRITE failed"
+grep -q '^user locker ' "$conf" || fail "CONFIG REWRITE has not saved the user"
 # The users survive a restart of the node.
 for n in 1 2 3; do
     grep -q '^user locker ' "$work/node$n/users.acl" || fail "ACL SAVE has not saved the user"

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "node/node_state.h"
 #include "subscriber.h"
 
 #define OLD     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n"
@@ -185,6 +186,19 @@ static void if_the_node_refuses_both_the_new_ones_stay(void **state) {
     assert_accepted();
 }
 
+/* Without the right ones it was UNUSABLE, and would look again in up to two seconds. */
+static void an_unusable_node_is_tried_at_once(void **state) {
+    (void)state;
+    hear_auth(OLD);
+    refuse_handshake();
+    peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
+    assert_true(peer.node->retry_ns > redlock_loop_now_ns(NULL));
+    offer("bob", "neu-1");
+    assert_true(peer.node->retry_ns <= redlock_loop_now_ns(NULL));
+    connect_with(NEW);
+    assert_accepted();
+}
+
 /* Another failure of the handshake says nothing about the credentials. */
 static void a_handshake_that_is_cut_off_tries_the_new_ones_again(void **state) {
     (void)state;
@@ -353,6 +367,7 @@ int main(void) {
         TEST(a_handshake_ends_with_the_old_ones_first),
         TEST(a_refused_handshake_goes_on_with_newer_ones),
         TEST(if_the_node_refuses_both_the_new_ones_stay),
+        TEST(an_unusable_node_is_tried_at_once),
         TEST(a_handshake_that_is_cut_off_tries_the_new_ones_again),
         TEST(the_end_of_the_connection_leaves_them_to_the_next),
         TEST(one_auth_at_a_time),
