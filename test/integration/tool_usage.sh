@@ -140,7 +140,7 @@ for number in 0 -1 32 x '' 3x; do
     bad "--quorum '$number': a quorum is a number of nodes" -n $some --quorum "$number" status
 done
 bad 'quorum is 2; it must be 1 ' -n $some --quorum 2 status
-bad 'quorum is 2; it must be 3 to 5 (more than half of the nodes), or 0' -n a:1,b:1,c:1,d:1,e:1 status --quorum 2
+bad 'quorum is 2; it must be 3 to 5 \(more than half of the nodes\), or 0' -n a:1,b:1,c:1,d:1,e:1 status --quorum 2
 bad 'release has no option --fence' -n $some release --fence r token
 bad 'extend has no option --fence' -n $some extend --fence -t 1s r token
 bad 'status has no option --lock-delay' -n $some status --lock-delay 1s
