@@ -33,7 +33,21 @@ static int work(redlock_lease *lease, void *data) {
     return 0;
 }
 
+/* The loop thread, which a cancel wakes, is the parent's; so is the memory of the object. */
+static void a_cancel_is_its_own(redlock_client *client, redlock_cancel *cancel) {
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *none = NULL;
+    options.lock.cancel = cancel;
+    redlock_cancel_set(cancel);
+    child_must(redlock_cancel_is_set(cancel));
+    child_must(redlock_client_acquire(client, "x", &options, &none, NULL) == REDLOCK_ERR_CANCELLED);
+    redlock_cancel_clear(cancel);
+    child_must(redlock_client_acquire(client, "x", &options, &none, NULL) == REDLOCK_ERR_FORKED);
+    redlock_cancel_free(cancel);
+}
+
 static void every_call_is_refused(redlock_client *client, redlock_lease *lease) {
+    redlock_node_info info = {.size = sizeof info};
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_statistics statistics = {.size = sizeof statistics};
     redlock_lease *none = NULL;
@@ -48,6 +62,9 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
     child_must(redlock_client_forget(client, lease) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_inspect(client, "x", NULL) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_statistics(client, &statistics) == REDLOCK_ERR_FORKED);
+    child_must(redlock_client_node(client, 0, &info) == REDLOCK_ERR_FORKED);
+    child_must(redlock_client_node_count(client) == 5);
+    child_must(redlock_client_set_credentials(client, 0, NULL, "p") == REDLOCK_ERR_FORKED);
     child_must(redlock_client_with(client, "x", NULL, work, NULL, NULL, NULL) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_close(client) == REDLOCK_OK);
 }
@@ -104,15 +121,20 @@ static void a_child_is_refused_and_opens_its_own(void **state) {
     redlock_statistics before = {.size = sizeof before}, after = {.size = sizeof after};
     (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
+    redlock_cancel *cancel = NULL;
+    assert_int_equal(redlock_cancel_new(client, &cancel), REDLOCK_OK);
     assert_int_equal(redlock_client_statistics(client, &before), REDLOCK_OK);
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
+        a_cancel_is_its_own(client, cancel);
         every_call_is_refused(client, lease);
         open_ones_own("r");
         _exit(0);
     }
     expect_child(child);
+    assert_false(redlock_cancel_is_set(cancel));
+    redlock_cancel_free(cancel);
     assert_int_equal(servers_with_key(&kit_servers, "r"), 5);
     assert_true(redlock_lease_validity_ms(lease) > 0);
     assert_int_equal(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_OK);
