@@ -271,6 +271,72 @@ static void a_callback_may_set_it(void **state) {
     redlock_cancel_free(cancel);
 }
 
+/* Where a guard is on, an acquire waits for the first greeting of each node before it asks any. */
+static void before_the_nodes_are_known_the_wait_ends(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_client *client = NULL;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    redlock_manager_options_default(&options);
+    options.nodes = kit_servers.uris;
+    options.node_count = kit_servers.count;
+    options.node_timeout_ms = 20000; /* it would wait so long */
+    options.connect_timeout_ms = 1;  /* so the open does not wait for the nodes */
+    options.clock_guard = true;
+    options.ttl_max_ms = 60000;
+    for (size_t i = 0; i < 5; i++) {
+        server_pause(&kit_servers.at[i]);
+    }
+    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    redlock_cancel *cancel = cancel_of(client);
+    struct waiter waiter = waiter_of(client, "r", cancel);
+    start(&waiter);
+    kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
+    redlock_cancel_set(cancel);
+    join_cancelled(&waiter);
+    for (size_t i = 0; i < 5; i++) {
+        server_resume(&kit_servers.at[i]);
+    }
+    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    redlock_cancel_free(cancel);
+    kit_expect_no_keys();
+}
+
+static void cancel_on_log(redlock_log_level level, const char *line, void *data) {
+    redlock_cancel *cancel = atomic_load((_Atomic(redlock_cancel *) *)data);
+    (void)level;
+    if (cancel && strstr(line, "log me")) {
+        redlock_cancel_set(cancel);
+    }
+}
+
+/* The line comes in the middle of what the loop thread does for the acquire itself. */
+static void a_line_of_the_log_may_set_it(void **state) {
+    (void)state;
+    redlock_manager_options options;
+    redlock_client *client = NULL;
+    _Atomic(redlock_cancel *) cancel = NULL;
+    redlock_manager_options_default(&options);
+    options.nodes = kit_servers.uris;
+    options.node_count = kit_servers.count;
+    options.node_timeout_ms = NODE_TIMEOUT_MS;
+    options.on_log = cancel_on_log;
+    options.log_data = &cancel;
+    options.log_level = REDLOCK_LOG_DEBUG;
+    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = kit_acquire(rival, "log me", 0);
+    redlock_cancel *made = cancel_of(client);
+    struct waiter waiter = waiter_of(client, "log me", made);
+    atomic_store(&cancel, made);
+    start(&waiter);
+    join_cancelled(&waiter);
+    kit_release(rival, lease);
+    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    redlock_cancel_free(made);
+    kit_expect_no_keys();
+}
+
 static int work(redlock_lease *lease, void *data) {
     struct waiter *waiter = data;
     waiter->worked++;
@@ -420,6 +486,8 @@ int main(void) {
         kit_test(a_wait_for_another_thread_of_the_owner_ends),
         kit_test(a_signal_handler_may_set_it),
         kit_test(a_callback_may_set_it),
+        kit_test(before_the_nodes_are_known_the_wait_ends),
+        kit_test(a_line_of_the_log_may_set_it),
         kit_test(work_that_waits_for_its_lock_does_not_begin),
         kit_test(an_object_of_another_client_is_refused),
         kit_test(a_close_and_a_cancel_at_once),
