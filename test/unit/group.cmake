@@ -13,6 +13,7 @@ foreach(name group group_life group_list group_fence group_guards group_queue gr
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
 endforeach()
 target_link_options(test_group_left PRIVATE -Wl,--wrap=malloc)
+target_link_options(test_group_list PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
 target_link_options(test_group_observer PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
 foreach(name group_queue_end line)
   target_link_options(test_${name} PRIVATE -Wl,--wrap=realloc)

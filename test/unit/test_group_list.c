@@ -17,6 +17,19 @@ struct listed {
 
 static unsigned drained;
 
+static unsigned failing; /* so many calls give no memory */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+
+void *__wrap_malloc(size_t size) {
+    return failing > 0 && failing-- > 0 ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return failing > 0 && failing-- > 0 ? NULL : __real_calloc(count, size);
+}
+
 static bool each(const redlock_listed *lock, void *data) {
     struct listed *listed = data;
     const size_t used = strlen(listed->text);
@@ -187,6 +200,25 @@ static void a_callback_may_close(void **state) {
     assert_int_equal(drained, 1);
 }
 
+static void without_memory_it_says_so(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    failing = 1;
+    assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_NO_MEMORY);
+    assert_int_equal(statistics().requests_pending, 0);
+    list(NULL, &listed);
+    failing = 1;
+    page(0, "7 32 5 0 locks:a" TOKEN, 3, 0);
+    for (unsigned i = 1; i < 5; i++) {
+        page(i, "", 0, 0);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.code, REDLOCK_OK);
+    assert_int_equal(listed.seen.votes[0], REDLOCK_VOTE_FAILED);
+    assert_string_equal(listed.seen.errors[0], "no memory for its answer");
+    assert_int_equal(listed.count, 0);
+}
+
 static void arguments_are_checked(void **state) {
     (void)state;
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
@@ -228,6 +260,7 @@ int main(void) {
         TEST(a_callback_stops_it),
         TEST(a_close_ends_it),
         TEST(a_callback_may_close),
+        TEST(without_memory_it_says_so),
         TEST(arguments_are_checked),
         group_test(the_prefix_means_itself, starred),
     };

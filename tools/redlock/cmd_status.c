@@ -125,7 +125,8 @@ int tool_status(struct tool_session *session) {
     int status;
     tool_session_connect(session, true);
     if (repeats && session->stop_signal == 0 && tool_screen_is_there() && !session->options->json) {
-        fputs("\033[2J", stdout); /* clears the terminal */
+        (void)setvbuf(stdout, NULL, _IOFBF, 65536); /* a picture at once, not line by line */
+        fputs("\033[2J", stdout);                   /* clears the terminal */
     }
     do {
         status = look(session, &failed);
