@@ -133,9 +133,23 @@ watch() {
     env --default-signal=INT "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 "$@" >"$out" 2>"$err" &
     watcher=$!
 }
+# The node has bytes that it does not read: a request waits there.
+stuck() {
+    awk -v port="$(printf ':%04X' "${ports[1]}")" '
+        substr($2, 9) == port && substr($5, 10) > "000003E8" { found = 1 } END { exit !found }' /proc/net/tcp
+}
 blocks() {
     grep -c "$1" "$out"
 }
+# A signal while a node owes its page: the listing ends with the close.
+watch status --all --watch=100ms
+eventually gives_above 1 blocks '^redlock status'
+hang_node 1
+eventually stuck
+kill -TERM $watcher
+wake_node 1
+wait $watcher
+is 'the exit status' $? 143
 watch status --watch=100ms backup
 eventually gives_above 2 blocks '^redlock status, every 100ms: 2[0-9-]*T[0-9:]*Z$'
 redis 0 del backup >/dev/null

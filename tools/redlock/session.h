@@ -12,6 +12,8 @@
 #include "options.h"
 #include "signals.h"
 
+struct tool_keys;
+
 enum { TOOL_STOP_SIGNALS = 4 };
 
 struct tool_session {
@@ -30,6 +32,7 @@ struct tool_session {
     int64_t waited_ms;        /* from the request for the lock to its result */
     int64_t acquired_ms;      /* that moment, by CLOCK_BOOTTIME */
     ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
+    struct tool_keys *keys;   /* status --all: where the locks go; NULL: nobody waits for them */
     uint32_t warned_unusable; /* a bit for each unusable node that was reported */
     uint32_t warned_settings; /* likewise for each node with risky settings */
     int64_t held_for_ms;      /* with held_by: how long its keys live; -1: for ever */

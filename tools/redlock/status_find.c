@@ -153,29 +153,39 @@ static int gather(struct tool_session *session, struct tool_findings *findings) 
     return 0;
 }
 
-struct listing {
-    struct tool_session *session;
-    struct tool_keys *keys;
-};
-
+/* A listing may take minutes. After a signal nobody waits for its end, which comes with the close. */
 static bool take(const redlock_listed *lock, void *data) {
-    const struct listing *listing = data;
-    return listing->session->stop_signal == 0 && tool_keys_take(lock, listing->keys);
+    struct tool_session *session = data;
+    return session->keys != NULL && tool_keys_take(lock, session->keys);
 }
 
 static void listed_all(const redlock_result *result, void *data) {
-    tool_session_completed(result, ((struct listing *)data)->session);
+    struct tool_session *session = data;
+    if (session->keys != NULL) {
+        tool_session_completed(result, session);
+    }
+}
+
+/* Returns its code, or that of a listing which a signal has ended. */
+static int run_listing(struct tool_session *session, const redlock_list_options *list, struct tool_keys *keys) {
+    tool_session_prepare(session);
+    session->keys = keys;
+    session->code = redlock_list(session->manager, list, take, listed_all, session);
+    while (session->code == REDLOCK_OK && !session->done && session->stop_signal == 0) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    session->keys = NULL;
+    return session->stop_signal == 0 ? session->code : REDLOCK_ERR_CANCELLED;
 }
 
 static int list_all(struct tool_session *session, struct tool_findings *findings) {
     const struct tool_options *options = session->options;
-    struct listing listing = {.session = session, .keys = &findings->keys};
     redlock_list_options list;
     char message[256];
     redlock_list_options_default(&list);
     list.match = options->match;
     list.others = options->match != NULL;
-    int code = tool_session_finish(session, redlock_list(session->manager, &list, take, listed_all, &listing));
+    int code = run_listing(session, &list, &findings->keys);
     if (session->stop_signal != 0) {
         return 0;
     }
