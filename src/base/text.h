@@ -29,7 +29,8 @@ enum redlock_cause {
     REDLOCK_CAUSE_LOADING,
     REDLOCK_CAUSE_BUSY, /* ends without help */
     REDLOCK_CAUSE_CLUSTER,
-    REDLOCK_CAUSE_SERVER /* none of these */
+    REDLOCK_CAUSE_SERVER, /* none of these */
+    REDLOCK_CAUSE_NO_LUA  /* the server runs no scripts */
 };
 
 /* NULL means that there is no text, or that there was no memory for it. */

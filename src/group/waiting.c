@@ -203,6 +203,7 @@ bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const
         (void)begin_to_poll(lease->group, node, text);
         break;
     case REDLOCK_CAUSE_CLUSTER:
+    case REDLOCK_CAUSE_NO_LUA:
     case REDLOCK_CAUSE_SERVER: /* no such command, or a key of the queue holds something else */
         break;
     default:

@@ -26,6 +26,7 @@
  *          stranger's); result ignored
  * NAME     always                  refused → a warning
  * LOAD     for each script         refused → a warning; requests then send the source
+ *                                  no Lua in the server → UNUSABLE
  */
 enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
 
@@ -287,6 +288,12 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         }
         break;
     case STEP_LOAD:
+        if (cause == REDLOCK_CAUSE_NO_LUA) {
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause,
+                          "the server runs no Lua scripts (%s), and a node must: load its Lua module, which Valkey has "
+                          "from 9.1 on",
+                          error);
+        }
         if (failed && !handshake->scripts_refused) {
             warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
         }
