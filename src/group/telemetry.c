@@ -64,7 +64,8 @@ redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlo
                                      [REDLOCK_CAUSE_LOADING] = REDLOCK_VOTED_LOADING,
                                      [REDLOCK_CAUSE_BUSY] = REDLOCK_VOTED_BUSY,
                                      [REDLOCK_CAUSE_CLUSTER] = REDLOCK_VOTED_CLUSTER,
-                                     [REDLOCK_CAUSE_SERVER] = REDLOCK_VOTED_SERVER};
+                                     [REDLOCK_CAUSE_SERVER] = REDLOCK_VOTED_SERVER,
+                                     [REDLOCK_CAUSE_NO_LUA] = REDLOCK_VOTED_SERVER};
     const size_t cause = redlock_text_cause(text);
     if (vote == REDLOCK_VOTE_DENIED) {
         return REDLOCK_VOTED_DENIED;

@@ -198,7 +198,8 @@ static const char *advice(const redlock_result *result) {
         {REDLOCK_CAUSE_QUARANTINE,
          "Wait until enough nodes may vote again: redlock status with the same guards shows when. Restart nodes "
          "one at a time."},
-        {REDLOCK_CAUSE_NO_LUA, "A node must run Lua scripts (EVAL): Valkey 9.1 and later need their Lua module loaded."},
+        {REDLOCK_CAUSE_NO_LUA,
+         "A node must run Lua scripts (EVAL): Valkey 9.1 and later need their Lua module loaded."},
         {REDLOCK_CAUSE_OOM, "The nodes' memory is full: see maxmemory."},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

@@ -57,7 +57,8 @@ static void votes_are_counted_by_node_and_cause(void **state) {
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_LOADING, REDLOCK_VOTED_LOADING},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_BUSY, REDLOCK_VOTED_BUSY},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_CLUSTER, REDLOCK_VOTED_CLUSTER},
-                 {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_SERVER, REDLOCK_VOTED_SERVER}};
+                 {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_SERVER, REDLOCK_VOTED_SERVER},
+                 {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_NO_LUA, REDLOCK_VOTED_SERVER}};
     (void)state;
     for (size_t i = 0; i < sizeof votes / sizeof *votes; i++) {
         const struct redlock_text text = {.string = "why", .cause = votes[i].cause};

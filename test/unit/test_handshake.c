@@ -184,6 +184,17 @@ static void nodes_that_may_not_vote(void **state) {
                    "SELECT 99 failed");
 }
 
+static void a_server_without_lua_is_no_node(void **state) {
+    (void)state;
+    start();
+    assert_int_equal(reply_info("valkey_version:9.1.0"), WAITING);
+    assert_int_equal(reply(A_TIME), WAITING);
+    assert_int_equal(reply(":7\r\n"), WAITING);
+    assert_int_equal(reply("+OK\r\n"), WAITING);
+    assert_refused("-ERR Could not find scripting engine 'lua'\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
+                   "the server runs no Lua scripts (ERR Could not find scripting engine 'lua')");
+}
+
 /* What an ACL refuses is a warning where it is safe to go on. */
 static void refused_optional_commands_are_warnings(void **state) {
     (void)state;
@@ -252,6 +263,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(user_password_and_database_come_first, setup, teardown),
         cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server_only, setup, teardown),
         cmocka_unit_test_setup_teardown(nodes_that_may_not_vote, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_without_lua_is_no_node, setup, teardown),
         cmocka_unit_test_setup_teardown(refused_optional_commands_are_warnings, setup, teardown),
         cmocka_unit_test_setup_teardown(a_guarded_node_without_a_time_is_warned_of, setup, teardown),
     };
