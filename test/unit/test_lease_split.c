@@ -159,6 +159,38 @@ static void with_none_before_it_it_stays_and_looks_again(void **state) {
     life_expect(&life, QUEUED, WAITS(31, 3, LOOKED));
 }
 
+/* The answers to a look: two others have two nodes each, for so long, and need no more. */
+static void answer_look(struct life *life, redlock_nodes granted, int64_t ttl_ms) {
+    for (unsigned node = 0; node < 5; node++) {
+        if ((granted >> node & 1) != 0) {
+            life_vote(life, node, G);
+        }
+    }
+    life_answer_queued(life, 6 & ~granted, LIFE_VIEW(DIRECT, 8, ttl_ms, 0));
+    life_answer_queued(life, 24 & ~granted, LIFE_VIEW(DIRECT, 7, ttl_ms, 0));
+    life_expect(life, QUEUED, NOTHING);
+}
+
+static void looks_that_change_nothing_come_less_and_less_often(void **state) {
+    (void)state;
+    static const int64_t delays_ms[] = {4, 4, 4, 4, 8, 16, 32, 64};
+    struct life life;
+    uint32_t asked = 2;
+    look(&life);
+    for (unsigned i = 0; i < sizeof delays_ms / sizeof *delays_ms; i++) {
+        answer_look(&life, 1, 60000);
+        life_expect_next(&life, delays_ms[i], delays_ms[i]);
+        life_timer(&life);
+        life_expect(&life, QUEUED, WAITS(31, ++asked, LOOKED));
+    }
+    answer_look(&life, 1, 40); /* their keys end before the next look would come */
+    life_expect_next(&life, 42, 42);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, ++asked, LOOKED));
+    answer_look(&life, 3, 60000); /* one grant more */
+    life_expect_next(&life, 4, 4);
+}
+
 static void a_look_does_not_wait_for_a_node_that_is_slower_than_all_others(void **state) {
     (void)state;
     struct life life;
@@ -204,6 +236,7 @@ int main(void) {
         cmocka_unit_test(who_hears_too_few_nodes_gives_its_grants_up),
         cmocka_unit_test(a_split_lock_is_handed_over_only_twice),
         cmocka_unit_test(with_none_before_it_it_stays_and_looks_again),
+        cmocka_unit_test(looks_that_change_nothing_come_less_and_less_often),
         cmocka_unit_test(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others),
         cmocka_unit_test(a_late_timer_asks_once),
     };
