@@ -13,8 +13,7 @@ foreach(loop libev libuv libevent glib poll own)
     continue()
   endif()
   # The loop stands before libev, which has functions of libevent's names.
-  redlock_integration_test(test_loop_${loop} LABELS valgrind_ok
-    SOURCES loops/test_loops.c loops/kit.c loops/${loop}.c
+  redlock_integration_test(test_loop_${loop} SOURCES loops/test_loops.c loops/kit.c loops/${loop}.c
     LIBRARIES $<TARGET_NAME_IF_EXISTS:PkgConfig::${LOOP}>)
   target_include_directories(test_loop_${loop} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/loops)
   target_link_options(test_loop_${loop} PRIVATE ${wrapped})

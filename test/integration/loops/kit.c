@@ -102,13 +102,19 @@ redlock_manager *kit_try_manager(redlock_manager_options *options) {
 redlock_manager *kit_connected(redlock_manager_options *options) {
     redlock_manager *manager = kit_try_manager(options);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_manager_connect(manager, PATIENT_MS, outcome_collect, outcome), REDLOCK_OK);
+    assert_int_equal(redlock_manager_connect(manager, DRIVE_TIMEOUT_MS, outcome_collect, outcome), REDLOCK_OK);
     UNTIL(outcome->runs == 1);
     return manager;
 }
 
-redlock_manager *kit_new_manager(void) {
+redlock_manager_options kit_options(void) {
     redlock_manager_options options = world_options();
+    options.connect_timeout_ms = DRIVE_TIMEOUT_MS;
+    return options;
+}
+
+redlock_manager *kit_new_manager(void) {
+    redlock_manager_options options = kit_options();
     return kit_connected(&options);
 }
 

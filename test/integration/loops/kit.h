@@ -47,6 +47,8 @@ void kit_on_tick(void *data);
 void kit_start_own(void);
 void kit_stop_own(void);
 
+/* All servers, and time enough to connect under load. */
+redlock_manager_options kit_options(void);
 /* A manager; one whose first connections are made; one with all servers. */
 redlock_manager *kit_try_manager(redlock_manager_options *options);
 redlock_manager *kit_connected(redlock_manager_options *options);

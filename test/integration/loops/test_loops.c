@@ -7,8 +7,7 @@
 
 #include "kit.h"
 
-#define TTL_MS   1500
-#define RENEW_MS 600
+#define TTL_MS 2400 /* long enough for a machine under load */
 
 /* One manager acquires and renews; another one on the same loop waits in the queue, and gets the
  * lock by the release; its servers die, and it is told in time. Meanwhile the loop's own timer and
@@ -16,7 +15,7 @@
 static void a_lock_lives_beside_the_loops_own_work(void **state) {
     (void)state;
     redlock_manager *first = kit_new_manager(), *second = kit_new_manager();
-    redlock_acquire_options options = world_acquire_options(RENEW_MS, 0);
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     options.auto_extend = true;
     redlock_lease *lease = kit_acquire(first, "job", &options);
 
@@ -28,7 +27,7 @@ static void a_lock_lives_beside_the_loops_own_work(void **state) {
     patient.lost_data = loss;
     assert_int_equal(redlock_acquire(second, "job", &patient, NULL, outcome_collect, waiter), REDLOCK_OK);
     const int ticks = own.ticks, echoes = own.echoes;
-    UNTIL(world_statistics(first).extends >= 5);
+    UNTIL(world_statistics(first).extends >= 3);
     assert_int_equal(waiter->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
     assert_true(own.ticks > ticks + 5 && own.echoes > echoes + 5);
@@ -41,7 +40,7 @@ static void a_lock_lives_beside_the_loops_own_work(void **state) {
     server_kill(&world_servers.at[2]);
     const int64_t killed_ms = support_now_ms();
     UNTIL(loss->runs == 1);
-    assert_true(support_now_ms() - killed_ms <= TTL_MS + BRISK_MS);
+    assert_true(support_now_ms() - killed_ms <= TTL_MS + PATIENT_MS);
     assert_int_equal(loss->validity_ms, 0);
     assert_int_not_equal(kit_release(waiter->lease), REDLOCK_OK);
     kit_close_manager(first);
@@ -51,7 +50,7 @@ static void a_lock_lives_beside_the_loops_own_work(void **state) {
 /* A refused connection is an error event on some loops. */
 static void a_dead_node_is_told_as_such(void **state) {
     (void)state;
-    redlock_manager_options options = world_options();
+    redlock_manager_options options = kit_options();
     options.nodes = (const char *[]){world_servers.uris[0], world_closed_uri(), world_servers.uris[1]};
     redlock_manager *manager = kit_connected(&options);
     struct outcome *outcome = world_outcome();
@@ -96,7 +95,7 @@ static int wake_ups_in(int ms) {
 /* Nothing else wakes the loop than the timer of the test: an idle manager has none. */
 static void an_idle_manager_wakes_nobody(void **state) {
     (void)state;
-    redlock_manager_options options = world_options();
+    redlock_manager_options options = kit_options();
     redlock_manager *first = kit_connected(&options), *second = kit_connected(&options);
     redlock_acquire_options lasting = world_acquire_options(600000, 0);
     redlock_lease *lease = kit_acquire(first, "idle", &lasting);
@@ -111,7 +110,7 @@ static void an_idle_manager_wakes_nobody(void **state) {
 /* The control of the test above: a manager with a timer of its own, the clock guard's second. */
 static void a_timer_of_a_manager_wakes_the_loop(void **state) {
     (void)state;
-    redlock_manager_options options = world_options();
+    redlock_manager_options options = kit_options();
     options.clock_guard = true;
     options.ttl_max_ms = 10000;
     redlock_manager *manager = kit_connected(&options);
@@ -255,7 +254,7 @@ static void chain_acquired(const redlock_result *result, void *data) {
 
 /* Inside a callback, all but for the first time. */
 static void begin_chain(void) {
-    redlock_manager_options options = world_options();
+    redlock_manager_options options = kit_options();
     chain.generation++;
     chain.manager = kit_try_manager(&options);
     if (redlock_acquire(chain.manager, "chain", NULL, NULL, chain_acquired, NULL) != REDLOCK_OK) {
@@ -276,7 +275,7 @@ static void managers_begin_and_end_inside_callbacks(void **state) {
 
 static void a_manager_that_cannot_be_made_leaves_nothing(void **state) {
     (void)state;
-    redlock_manager_options options = world_options();
+    redlock_manager_options options = kit_options();
     redlock_manager *manager = NULL;
     char error[256] = "";
     options.nodes = (const char *[]){world_servers.uris[0], world_servers.uris[1], world_servers.uris[0]};
@@ -313,7 +312,7 @@ static void child(redlock_manager *first, redlock_manager *second, bool goes_on)
 static void a_fork_leaves_the_parents_locks_alone(void **state) {
     (void)state;
     redlock_manager *first = kit_new_manager(), *second = kit_new_manager();
-    redlock_acquire_options options = world_acquire_options(RENEW_MS, 0);
+    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     struct loss *loss = world_loss();
     options.auto_extend = true;
     options.on_lost = loss_collect;
@@ -330,7 +329,7 @@ static void a_fork_leaves_the_parents_locks_alone(void **state) {
         UNTIL(waitpid(pid, &status, WNOHANG) == pid);
         assert_true(WIFEXITED(status));
         assert_int_equal(WEXITSTATUS(status), 0);
-        UNTIL(world_statistics(first).extends >= extends + 4);
+        UNTIL(world_statistics(first).extends >= extends + 2);
     }
     assert_int_equal(kit_release(lease), REDLOCK_OK);
     assert_int_equal(loss->runs, 0);
