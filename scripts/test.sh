@@ -168,7 +168,8 @@ part_instructions() {
 }
 
 part_clang() {
-    build clang --preset release -DREDLOCK_CHAOS=ON -DCMAKE_C_COMPILER=clang && run_tests clang clang -L unit
+    build clang --preset release -DREDLOCK_CHAOS=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
+        run_tests clang clang -L unit
 }
 
 part_asan() {

@@ -182,7 +182,7 @@ names() {
     [[ -z $wrong ]] || { echo "$wrong"; exit 1; }
     temp=$(mktemp -d)
     trap 'rm -rf "$temp"' EXIT
-    cp -r README.md CONTRIBUTING.md docs src include tools test bench scripts "$temp"
+    cp -r README.md CONTRIBUTING.md docs src include tools test bench scripts bindings packaging "$temp"
     local missing=no_function # in two parts, so that this file does not name it
     missing=${missing}_here'()'
     # shellcheck disable=SC2016 # Markdown
