@@ -14,6 +14,7 @@ from cffi import FFI
 
 SOURCE = """
 #include <redlock/blocking.h>
+#include <redlock/list.h>
 #include <redlock/adapters/poll.h>
 """
 
@@ -25,6 +26,8 @@ extern "Python" {
     void redlock_py_closed(void *data);
     void redlock_py_event(const redlock_election_event *event, void *data);
     void redlock_py_step(const redlock_telemetry_event *event, void *data);
+    bool redlock_py_listed(const redlock_listed *lock, void *data);
+    void redlock_py_list_done(const redlock_result *result, void *data);
     void redlock_py_leader(const redlock_leader *leader, void *data);
 }
 """

@@ -189,6 +189,33 @@ void refused_requests_free_their_callables(void **) {
     close(manager);
 }
 
+void all_locks_are_listed(void **) {
+    redlock::manager manager = create();
+    async_lease first = acquire(manager, "job:1"), second = acquire(manager, "other");
+    const auto owned = std::make_shared<int>(0);
+    std::size_t seen = 0;
+    errc code = errc::invalid;
+    redlock::list_options options;
+    options.match = "job:*";
+    const auto each = [&first, &seen, owned](const redlock::listed &lock) {
+        assert_true(lock.resource == "job:1" && lock.token == first.token() && lock.ttl && lock.waiters == 0);
+        seen++;
+        return true;
+    };
+    assert_true(manager.list(options, each, [&code](result_view result) { code = result.code(); }) == errc::ok);
+    run_until([&] { return code != errc::invalid; });
+    assert_true(code == errc::ok && seen >= 2);
+    const auto none = [&code](result_view result) { code = result.code(); };
+    assert_true(manager.list(
+                    {}, [](const redlock::listed &) { return false; }, none) == errc::ok);
+    run_until([&] { return code != errc::ok; });
+    assert_true(code == errc::cancelled);
+    options.match.assign(5000, 'x');
+    assert_true(manager.list(options, each, none) == errc::invalid);
+    assert_int_equal(owned.use_count(), 2); // here and in `each`
+    close(manager);
+}
+
 void a_forgotten_lease_is_adopted(void **) {
     redlock::manager manager = create();
     async_lease lease = acquire(manager, "r");
@@ -374,6 +401,7 @@ int main() {
         on_loop(the_close_ends_leases_and_requests),
         on_loop(an_acquire_is_cancelled),
         on_loop(refused_requests_free_their_callables),
+        on_loop(all_locks_are_listed),
         on_loop(a_forgotten_lease_is_adopted),
         on_loop(a_loss_is_told),
         on_loop(leaders_are_elected_and_observed),

@@ -8,8 +8,8 @@ redlock_client.aio has the same for asyncio.
 """
 from ._base import (
     BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
-    FOREVER, ForkedError, Histogram, InvalidError, Leader, LimitError, LogLevel, LostError,
-    NodeInfo, NodeState, NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError,
+    FOREVER, ForkedError, Histogram, InvalidError, Leader, LimitError, Listed, LogLevel,
+    LostError, NodeInfo, NodeState, NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError,
     RestartGuard, Result, SystemCallError, Telemetry, TelemetryEvent, TelemetryKind, token_holder,
     TooSlowError, version, Vote, VoteKind,
 )
@@ -18,7 +18,7 @@ from ._client import Client, Election, Lease
 __all__ = [
     "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
     "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError",
-    "Leader", "Lease", "LimitError", "LogLevel", "LostError", "NodeInfo", "NodeState",
+    "Leader", "Lease", "LimitError", "Listed", "LogLevel", "LostError", "NodeInfo", "NodeState",
     "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order", "RandomError", "RestartGuard",
     "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind", "token_holder",
     "TooSlowError", "version", "Vote", "VoteKind",

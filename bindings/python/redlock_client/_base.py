@@ -466,6 +466,22 @@ class TelemetryEvent:
                               event.elapsed_us, event.validity_ms, event.fence, bool(event.automatic))
 
 
+@dataclass(frozen=True)
+class Listed:
+    """One lock at one node, as redlock_listed says it."""
+
+    node: int
+    resource: str
+    token: str
+    ttl_ms: Optional[int]
+    waiters: Optional[int]
+
+    @staticmethod
+    def of(lock: CData) -> Listed:
+        return Listed(lock.node, text(lock.resource), text(lock.token), None if lock.ttl_ms < 0 else lock.ttl_ms,
+                      None if lock.waiters < 0 else lock.waiters)
+
+
 class Histogram:
     """How long something took, and how often."""
 
@@ -609,6 +625,17 @@ def redlock_py_lost(lease: CData, reason: CData, data: CData) -> None:
 @ffi.def_extern(onerror=report)
 def redlock_py_result(result: CData, data: CData) -> None:
     target_of(data)(result)
+
+
+@ffi.def_extern(onerror=report, error=False)
+def redlock_py_listed(lock: CData, data: CData) -> bool:
+    target_of(data)[0].append(Listed.of(lock))
+    return True
+
+
+@ffi.def_extern(onerror=report)
+def redlock_py_list_done(result: CData, data: CData) -> None:
+    target_of(data)[1](result)
 
 
 @ffi.def_extern(onerror=report)

@@ -7,7 +7,7 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
 
-from ._base import (Event, EventKind, Handle, Leader, NodeInfo, Options, Result, Telemetry, check, copy_of, error_of,
+from ._base import (Event, EventKind, Handle, Leader, Listed, NodeInfo, Options, Result, Telemetry, check, copy_of, error_of,
                     manager_options, result_of, statistics_of, text, to_bytes)
 from ._redlock import ffi, lib
 
@@ -143,6 +143,15 @@ class Manager:
         name = to_bytes("resource", resource)
         return await self._request(lambda cb, data: lib.redlock_inspect(self._open(), name, cb, data))
 
+    async def locks(self, match: str = "", others: bool = False) -> tuple[list[Listed], Result]:
+        """All locks of all nodes whose resource matches the pattern: one that is held at three nodes comes
+        three times. The result says which nodes named all of theirs."""
+        made = Options("redlock_list_options", lib.redlock_list_options_default)
+        made.set({"others": others, **({"match": match} if match else {})}.items())
+        found: list[Listed] = []
+        return found, await self._request(
+            lambda cb, data: lib.redlock_list(self._open(), made.c, lib.redlock_py_listed, cb, data), found)
+
     def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
         """Becomes a candidate. The options are those of redlock_election_options, by the same names."""
         made = Options("redlock_election_options", lib.redlock_election_options_default)
@@ -206,7 +215,8 @@ class Manager:
             lib.redlock_release(lease, ffi.NULL, ffi.NULL)
         self._kept.discard(lost)
 
-    async def _request(self, begin: Callable[[CData, CData], int]) -> Result:
+    async def _request(self, begin: Callable[[CData, CData], int],
+                       found: Optional[list[Listed]] = None) -> Result:
         future: asyncio.Future[Result] = self._loop.create_future()
 
         def answered(result: CData) -> None:
@@ -220,9 +230,9 @@ class Manager:
             else:
                 future.set_exception(error_of(code or lib.REDLOCK_ERR_NO_MEMORY, copy))
 
-        handle = self._keep(answered)
+        handle = self._keep(answered if found is None else (found, answered))
         try:
-            code = begin(lib.redlock_py_result, handle.c)
+            code = begin(lib.redlock_py_result if found is None else lib.redlock_py_list_done, handle.c)
         except BaseException:
             self._kept.discard(handle)
             raise

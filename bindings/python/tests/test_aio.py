@@ -148,6 +148,17 @@ class Locks(Base):
             await self.manager.acquire("r", reentrant=True)
         self.assertEqual(self.manager._kept, set())
 
+    async def test_all_locks_are_listed(self):
+        async with self.manager.lock("job:1") as lease, self.manager.lock("other"):
+            found, result = await self.manager.locks("job:*")
+            self.assertEqual(result.code, Code.OK)
+            self.assertGreaterEqual(len(found), 2)
+            self.assertEqual({(lock.resource, lock.token, lock.waiters) for lock in found},
+                             {("job:1", lease.token, 0)})
+            self.assertEqual({lock.resource for lock in (await self.manager.locks())[0]}, {"job:1", "other"})
+        with self.assertRaises(ValueError):
+            await self.manager.locks(5000 * "x")
+
     async def test_the_close_ends_everything(self):
         held = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
         waiting = asyncio.create_task(self.manager.acquire("r", wait_timeout_ms=redlock_client.FOREVER))

@@ -157,6 +157,30 @@ class manager {
             return redlock_inspect(handle, resource.c_str(), cb, data);
         });
     }
+    /**
+     * redlock_list(). This costs an allocation.
+     * @param each  `bool(const listed &)`: whether to go on
+     * @param done  `void(result_view)`
+     */
+    template <class Each, class Done> errc list(const list_options &options, Each &&each, Done &&done) {
+        using state = listing<std::decay_t<Each>, std::decay_t<Done>>;
+        if (!get()) {
+            return errc::closed;
+        }
+        std::unique_ptr<state> made(new (std::nothrow) state{std::forward<Each>(each), std::forward<Done>(done)});
+        if (!made) {
+            return errc::no_memory;
+        }
+        redlock_list_options to;
+        redlock_list_options_default(&to);
+        detail::assign(to.match, options.match);
+        to.others = options.others;
+        const int code = redlock_list(get(), &to, state::on_lock, state::on_result, made.get());
+        if (code == REDLOCK_OK) {
+            (void)made.release();
+        }
+        return static_cast<errc>(code);
+    }
     /** redlock_observe() */
     expected<observer> observe(text resource, leader_callback on_leader) {
         redlock_observer *handle = nullptr;
@@ -248,6 +272,19 @@ class manager {
                 self->request->handle_ = nullptr;
             }
             self->callable(result_view(result), async_lease(redlock_result_lease(result), self->owner));
+        }
+    };
+
+    template <class Each, class Done> struct listing {
+        Each each;
+        Done done;
+
+        static bool on_lock(const redlock_listed *lock, void *data) noexcept {
+            return static_cast<listing *>(data)->each(listed(lock));
+        }
+        static void on_result(const redlock_result *result, void *data) noexcept {
+            const std::unique_ptr<listing> self(static_cast<listing *>(data));
+            self->done(result_view(result));
         }
     };
 

@@ -8,6 +8,7 @@
 #include <redlock/blocking.h>
 #include <redlock/cpp/lease.hpp>
 #include <redlock/cpp/telemetry.hpp>
+#include <redlock/list.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -187,6 +188,32 @@ struct election_options {
     bool heal = true;           /**< Sets the key again on nodes that lost it. */
     milliseconds lock_delay{0}; /**< Keeps others out after a leader that was lost. */
     void *trace = nullptr;      /**< For on_event, in the events of each term. */
+};
+
+/** redlock_list_options. An empty text is the default. */
+struct list_options {
+    std::string match;   /**< A pattern for the names of resources. */
+    bool others = false; /**< Lists also the locks of other libraries. */
+};
+
+/** redlock_listed: one lock at one node. The texts are valid only during the callback. */
+struct listed {
+    std::size_t node = 0;                /**< The index of the node. */
+    std::string_view resource;           /**< The resource. */
+    std::string_view token;              /**< The key's value. */
+    std::optional<milliseconds> ttl;     /**< How long the key will live; none if it has no ttl. */
+    std::optional<std::int64_t> waiters; /**< How many wait in its queue at this node, if known. */
+
+    /** From C. */
+    explicit listed(const redlock_listed *from) noexcept
+        : node(from->node), resource(detail::view(from->resource)), token(detail::view(from->token)) {
+        if (from->ttl_ms >= 0) {
+            ttl = milliseconds(from->ttl_ms);
+        }
+        if (from->waiters >= 0) {
+            waiters = from->waiters;
+        }
+    }
 };
 
 /** redlock_leader: who leads. */
