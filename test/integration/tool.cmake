@@ -3,9 +3,9 @@
 add_executable(tool_parts tool_parts.c)
 target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig::CMOCKA Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
-target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR})
+target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
-  ${TOOL_SOURCE_DIR}/words.c)
+  ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/locks.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
 

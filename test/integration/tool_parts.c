@@ -13,6 +13,7 @@
 
 #include "duration.h"
 #include "json.h"
+#include "locks.h"
 #include "text.h"
 #include "words.h"
 
@@ -285,6 +286,39 @@ static void words_wait_in_a_bounded_queue(void **state) {
     free(end);
 }
 
+static bool take(struct tool_keys *keys, size_t node, const char *resource, int64_t ttl_ms) {
+    const redlock_listed lock = {
+        .size = sizeof lock, .node = node, .resource = resource, .token = "t", .ttl_ms = ttl_ms, .waiters = -1};
+    return tool_keys_take(&lock, keys);
+}
+
+/* SCAN may name a key twice. */
+static void keys_are_sorted_and_named_once(void **state) {
+    (void)state;
+    struct tool_keys keys = {0};
+    for (int round = 0; round < 2; round++) {
+        for (int i = 99; i >= 0; i--) {
+            char name[8];
+            snprintf(name, sizeof name, "r%02d", i);
+            assert_true(take(&keys, 2, name, i));
+            assert_true(take(&keys, 0, name, i));
+        }
+    }
+    assert_int_equal(keys.count, 400);
+    tool_keys_sort(&keys);
+    assert_int_equal(keys.count, 200);
+    for (size_t i = 0; i < keys.count; i += 2) {
+        assert_int_equal(tool_keys_same(&keys, i), 2);
+        assert_int_equal(keys.keys[i].node, 0);
+        assert_int_equal(keys.keys[i + 1].node, 2);
+        assert_int_equal(keys.keys[i].ttl_ms, i / 2);
+        assert_string_equal(keys.keys[i].token, "t");
+    }
+    tool_keys_free(&keys);
+    tool_keys_sort(&keys);
+    assert_int_equal(keys.count, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),
@@ -295,6 +329,7 @@ int main(void) {
         cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
         cmocka_unit_test(words_wait_in_a_bounded_queue),
+        cmocka_unit_test(keys_are_sorted_and_named_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
