@@ -222,7 +222,11 @@ static void what_was_not_encrypted_never_arrives(void **state) {
                                               .key_file = pki_file("node.key"),
                                               .small_window = true};
     struct tls_front *front = kit_front_with(&options);
-    redlock_manager *manager = kit_brisk_manager(tls_front_uri(front), NULL);
+    const char *uri = tls_front_uri(front);
+    const redlock_tls_options tls = kit_tls();
+    redlock_manager_options brisk = kit_options(&uri, 1, &tls);
+    brisk.node_timeout_ms = BRISK_MS;
+    redlock_manager *manager = world_manager_with(&brisk);
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
     struct tally tally = {0};
     assert_string_equal(server_ask(&world_servers.at[0], "CONFIG", "RESETSTAT"), "OK");

@@ -53,19 +53,19 @@ redlock_manager_options kit_options(const char *const *uris, size_t count, const
     return options;
 }
 
-static redlock_manager *manager_with_timeout(const char *uri, const redlock_tls_options *tls, int64_t timeout_ms) {
+static redlock_manager *manager_of(const char *uri, const redlock_tls_options *tls, int64_t connect_timeout_ms) {
     const redlock_tls_options usual = kit_tls();
     redlock_manager_options options = kit_options(&uri, 1, tls ? tls : &usual);
-    options.node_timeout_ms = options.connect_timeout_ms = timeout_ms;
+    options.connect_timeout_ms = connect_timeout_ms;
     return world_manager_with(&options);
 }
 
 redlock_manager *kit_manager(const char *uri, const redlock_tls_options *tls) {
-    return manager_with_timeout(uri, tls, PATIENT_MS);
+    return manager_of(uri, tls, PATIENT_MS);
 }
 
 redlock_manager *kit_brisk_manager(const char *uri, const redlock_tls_options *tls) {
-    return manager_with_timeout(uri, tls, BRISK_MS);
+    return manager_of(uri, tls, BRISK_MS);
 }
 
 void kit_expect(redlock_manager *manager, redlock_node_state state, const char *words) {

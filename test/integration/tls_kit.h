@@ -23,8 +23,8 @@ struct tls_front *kit_front_with(const struct tls_front_options *options);
 
 /* The options of a manager of these nodes. */
 redlock_manager_options kit_options(const char *const *uris, size_t count, const redlock_tls_options *tls);
-/* A manager of one node, after the first try of its connection. NULL: kit_tls(). The second one has
- * timeouts of BRISK_MS. */
+/* A manager of one node, after the first try of its connection. NULL: kit_tls(). The second one
+ * gives up a connection after BRISK_MS. */
 redlock_manager *kit_manager(const char *uri, const redlock_tls_options *tls);
 redlock_manager *kit_brisk_manager(const char *uri, const redlock_tls_options *tls);
 
