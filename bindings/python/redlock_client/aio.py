@@ -7,8 +7,10 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
 
-from ._base import (Event, EventKind, Handle, Leader, Listed, NodeInfo, Options, Result, Telemetry, check, copy_of, error_of,
-                    manager_options, result_of, statistics_of, text, to_bytes)
+from ._base import (
+    check, copy_of, error_of, Event, EventKind, Handle, Leader, Listed, manager_options, NodeInfo,
+    Options, Result, result_of, statistics_of, Telemetry, text, to_bytes,
+)
 from ._redlock import ffi, lib
 
 if TYPE_CHECKING:
