@@ -5,11 +5,16 @@ include(CheckPIESupported)
 # No path of the build machine in the debug information, and names that do not depend on it.
 target_compile_options(redlock_flags INTERFACE -ffile-prefix-map=${PROJECT_BINARY_DIR}=build
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # the assembler has a path of its own, where gcc makes link-time code
+  target_compile_options(redlock_flags INTERFACE -Wa,--debug-prefix-map=${PROJECT_BINARY_DIR}=build)
+endif()
 
 if(NOT REDLOCK_HARDENING)
   return()
 endif()
-check_pie_supported()
+if(PROJECT_IS_TOP_LEVEL)
+  check_pie_supported() # leaves its findings in the cache
+endif()
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 check_c_compiler_flag("-Werror -fstack-protector" REDLOCK_HAS_STACK_PROTECTOR)
 if(REDLOCK_HAS_STACK_PROTECTOR)
