@@ -5,7 +5,8 @@ include(CheckPIESupported)
 # No path of the build machine in the debug information, and names that do not depend on it.
 target_compile_options(redlock_flags INTERFACE -ffile-prefix-map=${PROJECT_BINARY_DIR}=build
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
-if(CMAKE_C_COMPILER_ID STREQUAL "GNU") # the assembler has a path of its own, where gcc makes link-time code
+# Where gcc makes link-time code, the assembler has a path of its own.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   target_compile_options(redlock_flags INTERFACE -Wa,--debug-prefix-map=${PROJECT_BINARY_DIR}=build)
 endif()
 

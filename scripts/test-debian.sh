@@ -107,6 +107,7 @@ unshare --mount --pid --fork --propagation private sh -c '
     for node in null zero full random urandom tty; do
         : >"$dev/$node" && mount --bind "/dev/$node" "$dev/$node" || exit
     done
-    exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true DEBIAN_FRONTEND=noninteractive \
+    exec env -i PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 CI=true \
+        DEBIAN_FRONTEND=noninteractive \
         chroot "$root" bash -c "cd /libredlock && $command \"\$@\"" bash "$@"' \
     sh "$root" "$command" "${parts[@]}" </dev/null

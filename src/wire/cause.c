@@ -15,7 +15,7 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
         enum redlock_cause cause;
     } codes[] = {
         {"NOSCRIPT", REDLOCK_CAUSE_NOSCRIPT},
-        {"ERR Could not find scripting engine", REDLOCK_CAUSE_NO_LUA}, /* Valkey without its module */
+        {"ERR Could not find scripting engine", REDLOCK_CAUSE_NO_LUA}, /* no module for it */
         {"OOM", REDLOCK_CAUSE_OOM},
         {"READONLY", REDLOCK_CAUSE_REPLICA},
         {"MASTERDOWN", REDLOCK_CAUSE_REPLICA},

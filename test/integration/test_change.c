@@ -1,5 +1,5 @@
 /* A quorum of one's own, and clients with different nodes and quorums beside each other: which of
- * them exclude each other while the nodes are changed (docs/operations.md, "Changing the nodes"). */
+ * them exclude each other while nodes are changed (docs/operations.md, "Changing the nodes"). */
 #include <redlock/election.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,7 +197,8 @@ static void fencing_tokens_rise_if_the_middle_step_has_taken_one(void **state) {
     for (int middle = 0; middle < 2; middle++) {
         const uint64_t first = fence_of(&three_2, "step");
         snprintf(counter, sizeof counter, "%020llu", (unsigned long long)(first + ahead));
-        for (size_t i = 0; i < world_servers.count; i++) { /* the last token of step 1 is on 1 and 2 only */
+        /* The last token of step 1 is on 1 and 2 only. */
+        for (size_t i = 0; i < world_servers.count; i++) {
             assert_string_equal(i < 2 ? server_ask(&world_servers.at[i], "SET", "step:fence", counter) : "OK", "OK");
         }
         if (middle) {

@@ -60,8 +60,8 @@ for wrong in "" house "lock --nodes 0" "lock --nodes x" "lock --nodes" "lock --a
     "lock --ttl 3" \
     "fence --bug heal-counts" "fence --ttl 1" "queue --bug own-clock" "queue --restarts 1" "queue --ttl 4" \
     "order --ttl 1" "order --waiters 4" "lock --clients 123/2" "lock --clients 12/3,12/2" "lock --clients 13/2,13/2" \
-    "lock --clients 123/2,124" "lock --clients 123/2,123/2,123/2" "fence --clients 123/2" "fence --clients 123/0,123/2" \
-    "fence --clients 1237/2,123/2" "queue --clients 123/2,123/2"; do
+    "lock --clients 123/2,124" "lock --clients 123/2,123/2,123/2" "fence --clients 123/2" \
+    "fence --clients 123/0,123/2" "fence --clients 1237/2,123/2" "queue --clients 123/2,123/2"; do
     # shellcheck disable=SC2086 # words
     expect 64 $wrong
 done

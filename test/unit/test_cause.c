@@ -16,7 +16,7 @@ static void an_error_has_its_cause(void **state) {
         enum redlock_cause cause;
     } rows[] = {
         {"NOSCRIPT No matching script.", REDLOCK_CAUSE_NOSCRIPT},
-        {"ERR Could not find scripting engine 'lua'", REDLOCK_CAUSE_NO_LUA}, /* Valkey 9.1 without its module */
+        {"ERR Could not find scripting engine 'lua'", REDLOCK_CAUSE_NO_LUA}, /* no module */
         {"ERR Could not find", REDLOCK_CAUSE_SERVER},
         {"OOM command not allowed when used memory > 'maxmemory'.", REDLOCK_CAUSE_OOM},
         {"OOM", REDLOCK_CAUSE_OOM},

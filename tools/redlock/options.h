@@ -99,7 +99,7 @@ struct tool_options {
     redlock_tls_options tls_options; /* after parsing, made of these */
     bool tls_given;                  /* one of these is given */
     bool tls_asked;                  /* one but --tls, on the command line */
-    int64_t quorum;                  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: the least */
+    int64_t quorum;                  /* TOOL_NOT_GIVEN: the environment; then 0: the least */
     const char *holder;              /* NULL: from the environment, else host and process */
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;

@@ -153,7 +153,7 @@ static int gather(struct tool_session *session, struct tool_findings *findings) 
     return 0;
 }
 
-/* A listing may take minutes. After a signal nobody waits for its end, which comes with the close. */
+/* A listing may take minutes. After a signal nobody waits for its end: it comes with the close. */
 static bool take(const redlock_listed *lock, void *data) {
     struct tool_session *session = data;
     return session->keys != NULL && tool_keys_take(lock, session->keys);

@@ -50,7 +50,8 @@ static redlock_manager *new_manager(void) {
     options.tls = &tls;
     options.nodes = &uri;
     options.node_count = 1;
-    options.node_timeout_ms = 2 * DRIVE_TIMEOUT_MS; /* a reply that nobody reads does not end by it */
+    /* A reply that nobody reads does not end by it. */
+    options.node_timeout_ms = 2 * DRIVE_TIMEOUT_MS;
     if (loop_kind.create(loop, &options, &manager, error, sizeof error) != REDLOCK_OK) {
         fail_msg("creating a manager: %s", error);
     }

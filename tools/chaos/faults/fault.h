@@ -163,9 +163,9 @@ bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind);
 /*
  * "at=2s for=3s fault=pause nodes=1,2,3", in any order. nodes= and clients= take numbers from 1,
  * ranges (2-4), or "all" (their default where the target needs them); times are 500ms, 10s, 2m, and
- * may be negative in amount=-3s; amount= is 20ms, 50000ppm, 2000B/s or 4. at= may be missing (0). for=
- * and amount= must be there where the kind has one, and must not where it has none. False with a
- * sentence in error that says what is wrong and what is expected.
+ * may be negative in amount=-3s; amount= is 20ms, 50000ppm, 2000B/s or 4. at= may be missing (0).
+ * for= and amount= must be there where the kind has one, and must not where it has none. False with
+ * a sentence in error that says what is wrong and what is expected.
  */
 bool chaos_fault_parse(const char *line, size_t node_count, size_t client_count, struct chaos_fault *fault,
                        struct chaos_error *error);
