@@ -1,0 +1,171 @@
+/* Connects the group of a manager to its loop and its nodes, in both directions. */
+#include "manager/bridge.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "wire/wire.h"
+
+static int64_t env_now(void *context) {
+    return redlock_loop_now_ns(((redlock_manager *)context)->loop);
+}
+
+static int env_random(void *context, void *buffer, size_t size) {
+    return redlock_loop_random(((redlock_manager *)context)->loop, buffer, size);
+}
+
+static int64_t env_wall(void *context) {
+    return redlock_loop_wall_us(((redlock_manager *)context)->loop);
+}
+
+static void env_wake_at(void *context, int64_t when_ns) {
+    redlock_loop_wake_at(((redlock_manager *)context)->loop, when_ns);
+}
+
+/* Each write takes time, so slow and hung nodes come last: they delay no others. The order is kept
+ * otherwise, so that those that answer first stay awake. */
+static redlock_nodes behind(redlock_manager *manager, redlock_nodes nodes, int64_t now_ns) {
+    redlock_nodes behind = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        if (redlock_node_is_behind(manager->nodes[redlock_nodes_first(nodes)], now_ns)) {
+            behind |= nodes & -nodes;
+        }
+    }
+    return behind;
+}
+
+static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, const char *bytes, size_t size,
+                             unsigned reply_kind, const struct redlock_message *message) {
+    redlock_nodes taken = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        if (redlock_node_send(manager->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->owner,
+                              message->round, message->now_ns)) {
+            taken |= nodes & -nodes;
+        }
+    }
+    return taken;
+}
+
+static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
+    redlock_manager *manager = context;
+    char bytes[REDLOCK_WIRE_SIZE_MAX];
+    if (redlock_loop_forked(manager->loop)) {
+        return 0; /* the connections belong to the parent */
+    }
+    enum redlock_reply_kind kind;
+    const size_t size = redlock_wire_format(message, bytes, &kind);
+    const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
+    const redlock_nodes last = behind(manager, nodes, message->now_ns);
+    const redlock_nodes taken = send_to(manager, nodes & ~last, bytes, size, reply_kind, message);
+    return last == 0 ? taken : taken | send_to(manager, last, bytes, size, reply_kind, message);
+}
+
+static void env_listen(void *context, const char *channel) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_listen(manager->nodes[i], channel);
+    }
+}
+
+static void env_hear(void *context, const struct redlock_channels *channels) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_hear(manager->nodes[i], channels);
+    }
+}
+
+static void env_leave(void *context, const struct redlock_channel *channel) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        redlock_node_leave(manager->nodes[i], channel);
+    }
+}
+
+static struct redlock_text *env_refusal(void *context, unsigned node) {
+    static const struct redlock_text forked = {
+        .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
+    redlock_manager *manager = context;
+    return redlock_loop_forked(manager->loop) ? redlock_text_constant(&forked)
+                                              : redlock_node_refusal(manager->nodes[node]);
+}
+
+static void env_log(void *context, redlock_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void env_log(void *context, redlock_log_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    redlock_loop_vlog(((redlock_manager *)context)->loop, level, format, arguments);
+    va_end(arguments);
+}
+
+/* What the loop and the nodes report. */
+
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+    redlock_group_answer(((redlock_manager *)context)->group, owner, round, index, answer);
+}
+
+static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
+    redlock_group_node_greeted(((redlock_manager *)context)->group, index, greeting);
+}
+
+static void on_ready_changed(void *context, unsigned index, bool ready) {
+    redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
+}
+
+static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
+    redlock_group_pushed(((redlock_manager *)context)->group, index, push);
+}
+
+static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
+    redlock_group_listens(((redlock_manager *)context)->group, index, listening, why);
+}
+
+static void on_announced(void *context, unsigned index, const struct redlock_announcement *announcement) {
+    redlock_group_announced(((redlock_manager *)context)->group, index, announcement);
+}
+
+static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
+    redlock_group_hears(((redlock_manager *)context)->group, index, channel);
+}
+
+static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < manager->count; i++) {
+        if (i == index || strcmp(redlock_node_run_id(manager->nodes[i]), run_id) != 0) {
+            continue;
+        }
+        *yields = i > index;
+        if (*yields) {
+            redlock_node_yield(manager->nodes[i], redlock_node_name(manager->nodes[index]));
+        }
+        return redlock_node_name(manager->nodes[i]);
+    }
+    return NULL;
+}
+
+struct redlock_env redlock_bridge_env(redlock_manager *manager) {
+    return (struct redlock_env){.ctx = manager,
+                                .now_ns = env_now,
+                                .wall_us = env_wall,
+                                .random = env_random,
+                                .wake_at = env_wake_at,
+                                .send = env_send,
+                                .listen = env_listen,
+                                .hear = env_hear,
+                                .leave = env_leave,
+                                .refusal = env_refusal,
+                                .log = env_log};
+}
+
+struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
+    return (struct redlock_node_listener){.ctx = manager,
+                                          .answer = on_answer,
+                                          .greeted = on_greeted,
+                                          .ready_changed = on_ready_changed,
+                                          .pushed = on_pushed,
+                                          .listens = on_listens,
+                                          .announced = on_announced,
+                                          .hears = on_hears,
+                                          .same_server = on_same_server};
+}

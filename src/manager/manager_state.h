@@ -1,0 +1,27 @@
+/* The state of a manager. */
+#ifndef REDLOCK_MANAGER_MANAGER_STATE_H
+#define REDLOCK_MANAGER_MANAGER_STATE_H
+
+#include <redlock/redlock.h>
+
+#include "election/campaign.h"
+#include "group/group.h"
+#include "loop/loop.h"
+#include "node/node.h"
+
+struct redlock_manager {
+    struct redlock_group *group;
+    struct redlock_elections elections;
+    struct redlock_loop *loop;
+    struct redlock_node *nodes[REDLOCK_NODES_MAX];
+    const char *names[REDLOCK_NODES_MAX];
+    unsigned count;
+    char *client_name;
+    struct redlock_tls_context *tls; /* NULL for none */
+    bool uses_tls;                   /* a node has it */
+    bool closing;
+    redlock_closed_callback closed;
+    void *closed_data;
+};
+
+#endif
