@@ -89,9 +89,9 @@ void redlock_loop_log(void *context, redlock_log_level level, const char *format
     va_end(arguments);
 }
 
-static void arm(struct redlock_loop *loop, int64_t when_ns) {
+__attribute__((noinline)) static void arm_earlier(struct redlock_loop *loop, int64_t when_ns) {
     /* In a child process the descriptor is still the parent's timer. */
-    if (when_ns >= loop->armed_ns || redlock_loop_forked(loop)) {
+    if (redlock_loop_forked(loop)) {
         return;
     }
     if (when_ns <= 0) {
@@ -102,6 +102,13 @@ static void arm(struct redlock_loop *loop, int64_t when_ns) {
     int failed = timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
     assert(failed == 0);
     loop->armed_ns = when_ns;
+}
+
+/* It is seldom earlier. */
+static inline void arm(struct redlock_loop *loop, int64_t when_ns) {
+    if (when_ns < loop->armed_ns) {
+        arm_earlier(loop, when_ns);
+    }
 }
 
 void redlock_loop_wake_at(void *context, int64_t when_ns) {
