@@ -76,30 +76,9 @@ void redlock_connection_reset(struct redlock_connection *connection) {
     redlock_outbox_clear(&connection->hello);
 }
 
-/* Encrypts no more than a record, and only while the wire is empty: what is encrypted counts as
- * written (R4). */
-__attribute__((noinline, cold)) static int write_records(struct redlock_connection *connection,
-                                                         struct redlock_outbox *box) {
-    struct redlock_outbox *wire = redlock_tls_wire(connection->tls);
-    for (;;) {
-        int error = redlock_connection_write(connection, wire);
-        size_t size = redlock_outbox_size(box);
-        if (error != 0 || connection->blocked || size == 0) {
-            return error;
-        }
-        size = size < REDLOCK_TLS_RECORD_MAX ? size : REDLOCK_TLS_RECORD_MAX;
-        error = redlock_tls_write(connection->tls, box->bytes + box->head, size);
-        if (error != 0) {
-            return error;
-        }
-        redlock_outbox_wrote(box, size);
-    }
-}
-
-int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
-    if (connection->tls != NULL && box != redlock_tls_wire(connection->tls)) {
-        return write_records(connection, box);
-    }
+/* Writes to the socket. */
+__attribute__((always_inline)) static inline int write_to_socket(struct redlock_connection *connection,
+                                                                 struct redlock_outbox *box) {
     size_t size = redlock_outbox_size(box);
     if (connection->fd < 0 || connection->blocked || size == 0) {
         return 0;
@@ -116,6 +95,30 @@ int redlock_connection_write(struct redlock_connection *connection, struct redlo
         watch_open(connection);
     }
     return 0;
+}
+
+/* Encrypts no more than a record, and only while the wire is empty: what is encrypted counts as
+ * written (R4). */
+__attribute__((noinline, cold)) static int write_with_tls(struct redlock_connection *connection,
+                                                          struct redlock_outbox *box) {
+    struct redlock_outbox *wire = redlock_tls_wire(connection->tls);
+    for (;;) {
+        int error = write_to_socket(connection, wire);
+        size_t size = redlock_outbox_size(box);
+        if (error != 0 || connection->blocked || size == 0 || box == wire) {
+            return error;
+        }
+        size = size < REDLOCK_TLS_RECORD_MAX ? size : REDLOCK_TLS_RECORD_MAX;
+        error = redlock_tls_write(connection->tls, box->bytes + box->head, size);
+        if (error != 0) {
+            return error;
+        }
+        redlock_outbox_wrote(box, size);
+    }
+}
+
+int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box) {
+    return connection->tls == NULL ? write_to_socket(connection, box) : write_with_tls(connection, box);
 }
 
 void redlock_connection_unblock(struct redlock_connection *connection) {
@@ -167,14 +170,16 @@ static enum redlock_received take_all(struct redlock_connection *connection, red
     return REDLOCK_RECEIVED;
 }
 
-/* After a turn of reads, which its limit may have ended. */
-__attribute__((noinline, cold)) static void end_turn(struct redlock_connection *connection, bool by_limit) {
+/* After a turn of reads with TLS, which its limit may have ended. */
+__attribute__((noinline, cold)) static enum redlock_received end_turn(struct redlock_connection *connection,
+                                                                      bool by_limit) {
     connection->unread = by_limit && redlock_tls_has_unread(connection->tls);
     redlock_tls_look_again(connection->tls);
     if (redlock_outbox_size(redlock_tls_wire(connection->tls)) > 0) {
         /* Such as the refusal of a renegotiation. */
         connection->reactor->flush_soon(connection->reactor->ctx, &connection->watch);
     }
+    return connection->unread ? REDLOCK_RECEIVED_UNREAD : REDLOCK_RECEIVED;
 }
 
 enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
@@ -198,10 +203,7 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
             return received;
         }
     }
-    if (connection->tls != NULL) {
-        end_turn(connection, reads == READS_A_TURN);
-    }
-    return REDLOCK_RECEIVED;
+    return connection->tls == NULL ? REDLOCK_RECEIVED : end_turn(connection, reads == READS_A_TURN);
 }
 
 void redlock_connection_withdraw(struct redlock_connection *connection, size_t index, size_t count) {

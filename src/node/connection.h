@@ -76,6 +76,7 @@ typedef void (*redlock_connection_take)(struct redlock_connection *connection, c
 
 enum redlock_received {
     REDLOCK_RECEIVED,         /* what has come for now, or until `take` ended the connection */
+    REDLOCK_RECEIVED_UNREAD,  /* some of it: see `unread` */
     REDLOCK_RECEIVED_END,     /* of the connection: see *error */
     REDLOCK_RECEIVED_PROTOCOL /* what is no reply: redlock_reader_error() says why */
 };

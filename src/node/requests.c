@@ -56,10 +56,6 @@ static void load_scripts(struct redlock_node *node, int64_t now_ns) {
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    if (entry->own) {
-        return reply->value.type == REDLOCK_REPLY_STATUS || reply->value.type == REDLOCK_REPLY_STRING ||
-               reply->value.type == REDLOCK_REPLY_ERROR;
-    }
     redlock_wire_answer((enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT), reply,
                         node->address.password, &told);
     told.read_ns = now_ns;

@@ -57,22 +57,6 @@ int redlock_stream_connected(int fd) {
     return error == 0 && is_its_own_peer(fd) ? ECONNREFUSED : error;
 }
 
-ssize_t redlock_stream_write(int fd, const char *bytes, size_t size) {
-    ssize_t sent;
-    do {
-        sent = send(fd, bytes, size, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    return sent;
-}
-
-ssize_t redlock_stream_read(int fd, char *buffer, size_t size) {
-    ssize_t got;
-    do {
-        got = recv(fd, buffer, size, 0);
-    } while (got < 0 && errno == EINTR);
-    return got;
-}
-
 void redlock_stream_reset(int fd) {
     struct linger at_once = {.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -2,6 +2,7 @@
 #ifndef REDLOCK_NODE_STREAM_H
 #define REDLOCK_NODE_STREAM_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -13,8 +14,21 @@ int redlock_stream_open(const struct sockaddr *address, socklen_t size);
 int redlock_stream_connected(int fd);
 
 /* Like send() and recv(), without SIGPIPE (R19) and EINTR. */
-ssize_t redlock_stream_write(int fd, const char *bytes, size_t size);
-ssize_t redlock_stream_read(int fd, char *buffer, size_t size);
+static inline ssize_t redlock_stream_write(int fd, const char *bytes, size_t size) {
+    ssize_t sent;
+    do {
+        sent = send(fd, bytes, size, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent;
+}
+
+static inline ssize_t redlock_stream_read(int fd, char *buffer, size_t size) {
+    ssize_t got;
+    do {
+        got = recv(fd, buffer, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
 
 /* Closes with RST: the node drops what it has not read yet (R9). */
 void redlock_stream_reset(int fd);

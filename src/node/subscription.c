@@ -323,9 +323,9 @@ static void read_replies(struct redlock_subscription *subscription) {
     int error;
     switch (redlock_connection_receive(&subscription->connection, take, &error)) {
     case REDLOCK_RECEIVED:
-        if (subscription->connection.unread) {
-            set_timer(subscription);
-        }
+        break;
+    case REDLOCK_RECEIVED_UNREAD:
+        set_timer(subscription);
         break;
     case REDLOCK_RECEIVED_END:
         lost(subscription, redlock_node_read_text(&subscription->connection, error));

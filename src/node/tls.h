@@ -39,7 +39,7 @@ int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size);
 
 /* Like redlock_stream_read(). It may have something to say then: see the wire. EPROTO means
  * redlock_tls_failure(). */
-ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size);
+ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) __attribute__((noinline, cold));
 
 /* After a read that found the socket empty, no other one looks until this. */
 void redlock_tls_look_again(struct redlock_tls *tls);

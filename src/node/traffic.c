@@ -15,20 +15,23 @@
 
 static const char ping[] = "*1\r\n$4\r\nPING\r\n";
 
+__attribute__((noinline, cold)) static void end_write(struct redlock_node *node, int error) {
+    /* The node may have answered and closed before this write failed. Its answers still count. */
+    redlock_traffic_io(node, REDLOCK_READABLE);
+    if (node->connection.fd >= 0) {
+        redlock_node_ended(node, redlock_node_read_text(&node->connection, error));
+    }
+}
+
 void redlock_traffic_flush(struct redlock_node *node) {
     struct redlock_connection *connection = &node->connection;
     if (node->phase < REDLOCK_PHASE_GREETING) {
         return; /* the last connection asked */
     }
-    int error = redlock_connection_write(connection, node->phase == REDLOCK_PHASE_GREETING ? &connection->hello
-                                                                                           : &connection->outbox);
-    if (error == 0) {
-        return;
-    }
-    /* The node may have answered and closed before this write failed. Its answers still count. */
-    redlock_traffic_io(node, REDLOCK_READABLE);
-    if (connection->fd >= 0) {
-        redlock_node_ended(node, redlock_node_read_text(connection, error));
+    const int error = redlock_connection_write(connection, node->phase == REDLOCK_PHASE_GREETING ? &connection->hello
+                                                                                                 : &connection->outbox);
+    if (error != 0) {
+        end_write(node, error);
     }
 }
 
@@ -48,6 +51,16 @@ static void drain(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
+/* Returns false for a reply that PING, SCRIPT LOAD or AUTH cannot have. */
+__attribute__((noinline, cold)) static bool take_own_reply(struct redlock_node *node,
+                                                           const struct redlock_inflight_entry *entry,
+                                                           const struct redlock_reply *reply) {
+    const enum redlock_reply_type type = reply->value.type;
+    return entry->owner == &node->rotation
+               ? redlock_rotation_reply(node, reply)
+               : type == REDLOCK_REPLY_STATUS || type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_ERROR;
+}
+
 static void take_reply(struct redlock_node *node, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_inflight_entry entry;
     if (!redlock_connection_owes_reply(&node->connection)) {
@@ -62,8 +75,8 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
-    if (entry.owner == &node->rotation ? !redlock_rotation_reply(node, reply)
-                                       : !redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
+    if (entry.own ? !take_own_reply(node, &entry, reply)
+                  : !redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
 }
@@ -94,13 +107,13 @@ static struct redlock_text *end_text(const struct redlock_node *node, int error)
     return asking;
 }
 
-static void read_replies(struct redlock_node *node) {
-    int error;
-    switch (redlock_connection_receive(&node->connection, take, &error)) {
+__attribute__((noinline, cold)) static void end_read(struct redlock_node *node, enum redlock_received received,
+                                                     int error) {
+    switch (received) {
     case REDLOCK_RECEIVED:
-        if (node->connection.unread) {
-            redlock_node_rearm(node, redlock_node_now_ns(node));
-        }
+        break;
+    case REDLOCK_RECEIVED_UNREAD:
+        redlock_node_rearm(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
         redlock_node_ended(node, end_text(node, error));
@@ -111,6 +124,14 @@ static void read_replies(struct redlock_node *node) {
                                                  redlock_reader_error(node->connection.reader),
                                                  may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
+    }
+}
+
+static void read_replies(struct redlock_node *node) {
+    int error;
+    const enum redlock_received received = redlock_connection_receive(&node->connection, take, &error);
+    if (received != REDLOCK_RECEIVED) {
+        end_read(node, received, error);
     }
 }
 
