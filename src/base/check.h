@@ -19,16 +19,17 @@ struct redlock_failure {
 
 /* Writes the sentence. Returns `code`. */
 int redlock_fail(struct redlock_failure *failure, int code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((cold, format(printf, 3, 4)));
 
 /* All checks return REDLOCK_OK or REDLOCK_ERR_INVALID. */
 
 /* For the checks of the same names. */
 int redlock_fail_range(struct redlock_failure *failure, const char *name, int64_t value, int64_t min, int64_t max,
-                       const char *note);
+                       const char *note) __attribute__((cold));
 int redlock_fail_size(struct redlock_failure *failure, const char *name, size_t size, size_t min, size_t max,
-                      const char *note);
-int redlock_fail_enum(struct redlock_failure *failure, const char *name, int value, const char *type);
+                      const char *note) __attribute__((cold));
+int redlock_fail_enum(struct redlock_failure *failure, const char *name, int value, const char *type)
+    __attribute__((cold));
 
 /* "ttl_ms is 0; it must be 1 to 2147483647". `note` follows: ", or 0 for none"; "" for nothing. A
  * max of INT64_MAX is no limit. */

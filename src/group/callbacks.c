@@ -87,7 +87,7 @@ static void call_extended(struct redlock_lease *lease) {
     }
 }
 
-static void call_lost(struct redlock_lease *lease) {
+__attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
     redlock_telemetry_lost(lease);
     if (lease->lost_cb && !lease->handle_ended) {

@@ -128,7 +128,7 @@ static void tell(const struct redlock_group *group, const redlock_telemetry_even
     probe(event);
 }
 
-static void tell_of(const struct redlock_lease *lease, redlock_telemetry_event event) {
+__attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *lease, redlock_telemetry_event event) {
     event.size = sizeof event;
     event.id = (uintptr_t)lease;
     event.trace = lease->trace;

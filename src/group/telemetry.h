@@ -29,7 +29,7 @@ REDLOCK_PROBE_MAP(REDLOCK_PROBE_DECLARE)
 /* Tells an event of a lease to on_event and to its probe. The caller has checked that somebody
  * wants it. */
 void redlock_telemetry_tell(const struct redlock_lease *lease, redlock_telemetry_kind kind, int code,
-                            int64_t elapsed_ns);
+                            int64_t elapsed_ns) __attribute__((cold));
 
 #define REDLOCK_TELL(lease, probe, kind, code, elapsed_ns)                                                             \
     do {                                                                                                               \
@@ -73,9 +73,11 @@ void redlock_telemetry_forgotten(struct redlock_lease *lease);
 redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlock_text *text);
 static inline void redlock_telemetry_voted(struct redlock_group *group, unsigned node, redlock_vote_kind vote,
                                            const struct redlock_text *text) {
-    const redlock_voted voted =
-        vote == REDLOCK_VOTE_GRANTED ? REDLOCK_VOTED_GRANTED : redlock_telemetry_cause(vote, text);
-    group->telemetry.votes[voted][node]++;
+    if (vote == REDLOCK_VOTE_GRANTED) {
+        group->telemetry.votes[REDLOCK_VOTED_GRANTED][node]++;
+    } else {
+        group->telemetry.votes[redlock_telemetry_cause(vote, text)][node]++;
+    }
 }
 
 /* A node became ready, or is not ready any more. */
