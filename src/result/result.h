@@ -40,17 +40,17 @@ struct redlock_result {
     enum redlock_result_of of;
     /* How the lease was lost before this request was decided; the votes are of its last round. */
     enum redlock_loss loss;
+    unsigned quorum;
     redlock_lease *lease;
     const char *resource;
-    uint64_t attempts;
     uint64_t passed_over;
     int64_t waiters, waited_ms; /* INSPECT; -1: not known */
     int64_t ttl_ms;             /* as requested */
     int64_t cap_ms;             /* auto_extend_max_ms */
-    unsigned quorum;
+    const char *reason;         /* ERR_INVALID: which argument, and why; else NULL */
     unsigned count;
+    uint64_t attempts;
     struct redlock_result_vote *votes; /* `count` votes */
-    const char *reason;                /* ERR_INVALID: which argument, and why; else NULL */
 };
 
 /* The result of a call that was refused before any node was asked: without votes. NULL if there is
