@@ -236,12 +236,12 @@ static int open_election(redlock_election *election, const redlock_election_opti
 
 static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
                            bool has_pointers, redlock_election_options *options) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     size_t key_size;
     redlock_election_options_default(options);
-    int code = redlock_check_given(&failure, "cb or election", has_pointers);
+    int code = redlock_check_given(failure, "cb or election", has_pointers);
     if (code == REDLOCK_OK) {
-        code = redlock_check_options(&failure, "redlock_election_options", options, sizeof *options, given);
+        code = redlock_check_options(failure, "redlock_election_options", options, sizeof *options, given);
     }
     code = redlock_group_refuse(group, code);
     return code == REDLOCK_OK ? redlock_group_check_resource(group, "name", name, &key_size) : code;
@@ -289,10 +289,10 @@ static int check_call(const redlock_election *election) {
         return REDLOCK_ERR_INVALID;
     }
     struct redlock_group *group = election->all->group;
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     const int code = redlock_group_check_open(group);
     return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate)
-               ? redlock_group_refuse(group, redlock_fail(&failure, REDLOCK_ERR_INVALID,
+               ? redlock_group_refuse(group, redlock_fail(failure, REDLOCK_ERR_INVALID,
                                                           "election: redlock_election_end() was called before"))
                : code;
 }

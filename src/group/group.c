@@ -61,6 +61,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     }
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
+    group->failure = (struct redlock_failure){group->invalid, sizeof group->invalid};
     group->node_count = config->node_count;
     group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
     group->key_prefix = strdup(prefix);
@@ -336,10 +337,10 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
 }
 
 int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
-    struct redlock_failure failure = redlock_group_failure(group);
-    int code = redlock_check_given(&failure, "statistics", statistics != NULL);
+    struct redlock_failure *failure = redlock_group_failure(group);
+    int code = redlock_check_given(failure, "statistics", statistics != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_struct(&failure, "statistics", statistics->size);
+        code = redlock_check_struct(failure, "statistics", statistics->size);
     }
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);

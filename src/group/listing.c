@@ -287,14 +287,14 @@ void redlock_listing_run_callbacks(struct redlock_listing *listing) {
 
 static int check(struct redlock_group *group, const redlock_list_options *given, bool has_callbacks,
                  redlock_list_options *known) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     redlock_list_options_default(known);
-    int code = redlock_check_given(&failure, "each or done", has_callbacks);
+    int code = redlock_check_given(failure, "each or done", has_callbacks);
     if (code == REDLOCK_OK) {
-        code = redlock_check_options(&failure, "redlock_list_options", known, sizeof *known, given);
+        code = redlock_check_options(failure, "redlock_list_options", known, sizeof *known, given);
     }
     if (code == REDLOCK_OK && known->match) {
-        code = redlock_check_size(&failure, "match", strnlen(known->match, REDLOCK_RESOURCE_SIZE_MAX + 1), 0,
+        code = redlock_check_size(failure, "match", strnlen(known->match, REDLOCK_RESOURCE_SIZE_MAX + 1), 0,
                                   REDLOCK_RESOURCE_SIZE_MAX, "");
     }
     code = redlock_group_refuse(group, code);

@@ -133,11 +133,11 @@ static void go_on(struct redlock_observer *observer) {
 
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **created) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     size_t key_size;
-    int code = redlock_check_given(&failure, "cb", cb != NULL);
+    int code = redlock_check_given(failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_given(&failure, "observer", created != NULL);
+        code = redlock_check_given(failure, "observer", created != NULL);
     }
     code = redlock_group_refuse(group, code);
     if (code == REDLOCK_OK) {

@@ -19,19 +19,6 @@ int redlock_group_check_open(struct redlock_group *group) {
     return group->env.random(group->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
 }
 
-int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
-                                 size_t *key_size) {
-    struct redlock_failure failure = redlock_group_failure(group);
-    int code = redlock_check_given(&failure, name, resource != NULL);
-    if (code == REDLOCK_OK) {
-        const size_t size = strlen(resource);
-        *key_size = size + group->key_prefix_size;
-        code = redlock_check_size(&failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
-                                  group->key_prefix_size > 0 ? " beside the key prefix" : "");
-    }
-    return redlock_group_refuse(group, code);
-}
-
 int redlock_group_tell_refused(struct redlock_group *group) {
     group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", group->invalid);
     return REDLOCK_ERR_INVALID;

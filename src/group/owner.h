@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <redlock/telemetry.h>
 
@@ -99,7 +100,8 @@ struct redlock_group {
     redlock_statistics statistics;
     /* What was wrong with the last argument that was refused; "" at first. */
     char invalid[REDLOCK_INVALID_SIZE];
-    redlock_telemetry telemetry; /* last: it is large */
+    struct redlock_failure failure; /* `invalid`, for the checks */
+    redlock_telemetry telemetry;    /* last: it is large */
 };
 
 int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */
@@ -120,11 +122,8 @@ bool redlock_group_has_callbacks(const struct redlock_group *group);
 bool redlock_group_close_is_due(const struct redlock_group *group);
 /* Asks for the next wake-up. Call it at the end of every public function. */
 void redlock_group_rearm(struct redlock_group *group);
-/* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
- * argument. */
-int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource, size_t *key_size);
 /* For redlock_group_refuse(). */
-int redlock_group_tell_refused(struct redlock_group *group);
+int redlock_group_tell_refused(struct redlock_group *group) __attribute__((cold));
 /* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. The
  * target was all zero. */
 void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
@@ -141,8 +140,23 @@ static inline int redlock_group_refuse(struct redlock_group *group, int code) {
 }
 
 /* Where checks write what is wrong. */
-static inline struct redlock_failure redlock_group_failure(struct redlock_group *group) {
-    return (struct redlock_failure){group->invalid, sizeof group->invalid};
+static inline struct redlock_failure *redlock_group_failure(struct redlock_group *group) {
+    return &group->failure;
+}
+
+/* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
+ * argument. */
+static inline int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
+                                               size_t *key_size) {
+    struct redlock_failure *failure = redlock_group_failure(group);
+    const size_t size = resource ? strlen(resource) : 0;
+    *key_size = size + group->key_prefix_size;
+    int code = redlock_check_given(failure, name, resource != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_size(failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
+                                  group->key_prefix_size > 0 ? " beside the key prefix" : "");
+    }
+    return redlock_group_refuse(group, code);
 }
 
 /* How many nodes must grant a lock. */

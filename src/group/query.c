@@ -109,9 +109,9 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     size_t key_size;
-    int code = redlock_group_refuse(group, redlock_check_given(&failure, "cb", cb != NULL));
+    int code = redlock_group_refuse(group, redlock_check_given(failure, "cb", cb != NULL));
     if (code == REDLOCK_OK) {
         code = redlock_group_check_resource(group, "resource", resource, &key_size);
     }
@@ -175,10 +175,10 @@ static void finish_connect(struct redlock_group *group, struct redlock_query *qu
 }
 
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data) {
-    struct redlock_failure failure = redlock_group_failure(group);
-    int code = redlock_check_given(&failure, "cb", cb != NULL);
+    struct redlock_failure *failure = redlock_group_failure(group);
+    int code = redlock_check_given(failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_range(&failure, "timeout_ms", timeout_ms, 0, REDLOCK_TIMEOUT_MS_MAX, "");
+        code = redlock_check_range(failure, "timeout_ms", timeout_ms, 0, REDLOCK_TIMEOUT_MS_MAX, "");
     }
     code = redlock_group_refuse(group, code);
     if (code == REDLOCK_OK) {

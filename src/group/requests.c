@@ -63,10 +63,9 @@ static int check_options(struct redlock_failure *failure, const redlock_acquire_
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
 static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
-    struct redlock_failure failure = redlock_group_failure(group);
-    return redlock_check_range(&failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms",
-                               ttl_ms + lock_delay_ms, 1, redlock_quarantine_ttl_max_ms(group),
-                               " (ttl_max_ms of the guards)");
+    struct redlock_failure *failure = redlock_group_failure(group);
+    return redlock_check_range(failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms", ttl_ms + lock_delay_ms,
+                               1, redlock_quarantine_ttl_max_ms(group), " (ttl_max_ms of the guards)");
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
@@ -84,11 +83,11 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
 
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     redlock_acquire_options_default(options);
-    int code = redlock_check_options(&failure, "redlock_acquire_options", options, sizeof *options, given);
+    int code = redlock_check_options(failure, "redlock_acquire_options", options, sizeof *options, given);
     if (code == REDLOCK_OK) {
-        code = check_options(&failure, options);
+        code = check_options(failure, options);
     }
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
@@ -134,10 +133,10 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = redlock_check_given(&failure, "cb", cb != NULL);
+    int code = redlock_check_given(failure, "cb", cb != NULL);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
@@ -222,16 +221,16 @@ void redlock_request_cancel(redlock_request *request) {
 
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *given, redlock_lease **adopted) {
-    struct redlock_failure failure = redlock_group_failure(group);
+    struct redlock_failure *failure = redlock_group_failure(group);
     const size_t token_size = token ? strlen(token) : 0;
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = redlock_check_given(&failure, "lease", adopted != NULL);
+    int code = redlock_check_given(failure, "lease", adopted != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_given(&failure, "token", token != NULL);
+        code = redlock_check_given(failure, "token", token != NULL);
     }
     if (code == REDLOCK_OK) {
-        code = redlock_check_size(&failure, "token", token_size, 1, REDLOCK_TOKEN_SIZE_MAX, "");
+        code = redlock_check_size(failure, "token", token_size, 1, REDLOCK_TOKEN_SIZE_MAX, "");
     }
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
@@ -256,18 +255,18 @@ static int check_lease(const struct redlock_lease *lease) {
     if (!lease) {
         return REDLOCK_ERR_INVALID;
     }
-    struct redlock_failure failure = redlock_group_failure(lease->group);
+    struct redlock_failure *failure = redlock_group_failure(lease->group);
     return lease->handle_ended
-               ? redlock_group_refuse(lease->group, redlock_fail(&failure, REDLOCK_ERR_INVALID,
-                                                                 "lease was released or forgotten before"))
+               ? redlock_group_refuse(
+                     lease->group, redlock_fail(failure, REDLOCK_ERR_INVALID, "lease was released or forgotten before"))
                : REDLOCK_OK;
 }
 
 static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
-    struct redlock_failure failure = redlock_group_failure(group);
-    int code = redlock_check_range(&failure, "ttl_ms", ttl_ms, 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
+    struct redlock_failure *failure = redlock_group_failure(group);
+    int code = redlock_check_range(failure, "ttl_ms", ttl_ms, 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
                                    lock_delay_ms > 0 ? " with this lock_delay_ms" : "");
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, ttl_ms, lock_delay_ms);

@@ -254,10 +254,10 @@ void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool rea
 }
 
 int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *telemetry) {
-    struct redlock_failure failure = redlock_group_failure(group);
-    int code = redlock_check_given(&failure, "telemetry", telemetry != NULL);
+    struct redlock_failure *failure = redlock_group_failure(group);
+    int code = redlock_check_given(failure, "telemetry", telemetry != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_struct(&failure, "telemetry", telemetry->size);
+        code = redlock_check_struct(failure, "telemetry", telemetry->size);
     }
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);

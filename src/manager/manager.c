@@ -295,13 +295,13 @@ static int check_index(struct redlock_failure *failure, const char *name, const 
 }
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
-    struct redlock_failure failure = redlock_group_failure(manager->group);
-    int code = redlock_check_given(&failure, "info", info != NULL);
+    struct redlock_failure *failure = redlock_group_failure(manager->group);
+    int code = redlock_check_given(failure, "info", info != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_struct(&failure, "info", info->size);
+        code = redlock_check_struct(failure, "info", info->size);
     }
     if (code == REDLOCK_OK) {
-        code = check_index(&failure, "index", manager, index);
+        code = check_index(failure, "index", manager, index);
     }
     if (code != REDLOCK_OK) {
         return code; /* not logged: some loops end like that */
@@ -314,16 +314,16 @@ int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_n
 }
 
 static int check_credentials(redlock_manager *manager, size_t node, const char *user, const char *password) {
-    struct redlock_failure failure = redlock_group_failure(manager->group);
-    int code = node == REDLOCK_ALL_NODES ? REDLOCK_OK : check_index(&failure, "node", manager, node);
+    struct redlock_failure *failure = redlock_group_failure(manager->group);
+    int code = node == REDLOCK_ALL_NODES ? REDLOCK_OK : check_index(failure, "node", manager, node);
     if (code == REDLOCK_OK && user != NULL) {
-        code = redlock_check_size(&failure, "user", strlen(user), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
+        code = redlock_check_size(failure, "user", strlen(user), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
     }
     if (code == REDLOCK_OK) {
-        code = redlock_check_given(&failure, "password", password != NULL);
+        code = redlock_check_given(failure, "password", password != NULL);
     }
     if (code == REDLOCK_OK) {
-        code = redlock_check_size(&failure, "password", strlen(password), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
+        code = redlock_check_size(failure, "password", strlen(password), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");
     }
     code = redlock_group_refuse(manager->group, code);
     return code == REDLOCK_OK ? redlock_group_check_open(manager->group) : code;
