@@ -19,9 +19,12 @@ static inline unsigned redlock_histogram_bucket(uint64_t us) {
 
 /* A time before 0 counts as 0. */
 static inline void redlock_histogram_add(redlock_histogram *histogram, int64_t ns) {
-    const uint64_t us = ns > 0 ? (uint64_t)ns / 1000 : 0;
+    uint64_t us = 0;
+    if (ns > 0) {
+        us = (uint64_t)ns / 1000;
+        histogram->sum_us += us;
+    }
     histogram->count++;
-    histogram->sum_us += us;
     histogram->buckets[redlock_histogram_bucket(us)]++;
 }
 

@@ -81,14 +81,24 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
+static int read_options(struct redlock_failure *failure, const redlock_acquire_options *given,
+                        redlock_acquire_options *options) {
+    if (given && given->size == sizeof *options) {
+        *options = *given; /* nothing of the defaults would be left */
+        return check_options(failure, options);
+    }
+    redlock_acquire_options_default(options);
+    if (!given) {
+        return REDLOCK_OK; /* the defaults need no check */
+    }
+    const int code = redlock_check_options(failure, "redlock_acquire_options", options, sizeof *options, given);
+    return code == REDLOCK_OK ? check_options(failure, options) : code;
+}
+
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
     struct redlock_failure *failure = redlock_group_failure(group);
-    redlock_acquire_options_default(options);
-    int code = redlock_check_options(failure, "redlock_acquire_options", options, sizeof *options, given);
-    if (code == REDLOCK_OK) {
-        code = check_options(failure, options);
-    }
+    int code = read_options(failure, given, options);
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
     }

@@ -29,29 +29,30 @@ static void append_holder(struct redlock_lease *lease) {
     token[lease->token_size] = '\0';
 }
 
+/* 128 bits and the end. */
+static void write_digits(char *restrict digits, const unsigned char *restrict bytes) {
+    const size_t size = REDLOCK_TOKEN_DIGITS / 2;
+    for (size_t i = 0; i < size; i++) {
+        digits[i] = digit(bytes[i] >> 4);
+        digits[i + size] = digit(bytes[i] & 15);
+    }
+    digits[REDLOCK_TOKEN_DIGITS] = '\0';
+}
+
 /*
  * R10: a fresh token for every attempt: 128 bits from the kernel, printable. Two copies of a
  * virtual machine have the same bytes in their pools, but hardly the same nanosecond. So half of
  * the token is mixed with the time, which keeps it as random as it was.
  */
 int redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
-    unsigned char bytes[REDLOCK_TOKEN_DIGITS / 2];
-    uint64_t half;
-    const int code = lease->group->env.random(lease->group->env.ctx, bytes, sizeof bytes);
+    uint64_t halves[2];
+    const int code = lease->group->env.random(lease->group->env.ctx, halves, sizeof halves);
     if (code != REDLOCK_OK) {
         return code;
     }
-    memcpy(&half, bytes + sizeof half, sizeof half);
-    half ^= (uint64_t)now_ns;
-    memcpy(bytes + sizeof half, &half, sizeof half);
-    char digits[REDLOCK_TOKEN_DIGITS + 1];
-    digits[REDLOCK_TOKEN_DIGITS] = '\0';
-    for (size_t i = 0; i < sizeof bytes; i++) {
-        digits[i] = digit(bytes[i] >> 4);
-        digits[i + sizeof bytes] = digit(bytes[i] & 15);
-    }
+    halves[1] ^= (uint64_t)now_ns;
     const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
-    memcpy(redlock_lease_own_token(lease) + ticket_size, digits, sizeof digits);
+    write_digits(redlock_lease_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
     if (lease->group->holder_size > 0) {
         append_holder(lease);
