@@ -165,7 +165,7 @@ static void on_timer(struct redlock_watch *timer, unsigned events) {
 }
 
 void redlock_loop_flush(redlock_loop *loop) {
-    if (!loop->flush_asked || redlock_loop_forked(loop)) {
+    if (loop->flush_first != NULL && redlock_loop_forked(loop)) {
         return;
     }
     while (loop->flush_first != NULL) {
@@ -273,11 +273,15 @@ static void flush_soon(void *context, struct redlock_watch *watch) {
     watch->next_flush = NULL;
     *loop->flush_last = watch;
     loop->flush_last = &watch->next_flush;
+}
+
+/* For a loop that must be asked. */
+static void ask_flush_soon(void *context, struct redlock_watch *watch) {
+    struct redlock_loop *loop = context;
+    flush_soon(loop, watch);
     if (!loop->flush_asked) {
         loop->flush_asked = true;
-        if (loop->ops.flush_soon != NULL) {
-            loop->ops.flush_soon(loop->adapter);
-        }
+        loop->ops.flush_soon(loop->adapter);
     }
 }
 
@@ -290,7 +294,7 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
         .detach = detach,
         .watch = watch_fd,
         .timer_at = timer_at,
-        .flush_soon = flush_soon,
+        .flush_soon = loop->ops.flush_soon == NULL ? flush_soon : ask_flush_soon,
         .log = redlock_loop_log,
     };
 }
