@@ -270,7 +270,7 @@ static void receive(enum redlock_received expected, int expected_error) {
 static void what_a_turn_leaves_is_announced(void **state) {
     (void)state;
     say_replies(REPLIES);
-    receive(REDLOCK_RECEIVED, 0);
+    receive(REDLOCK_RECEIVED_UNREAD, 0);
     assert_int_equal(replies, 16);
     assert_true(connection.unread);
     receive(REDLOCK_RECEIVED, 0);
