@@ -40,8 +40,12 @@ redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" git dpkg-dev debhelper lintian li
 version=$(dpkg-parsechangelog -l "$REDLOCK_ROOT/packaging/debian/changelog" -S Version)
 source=$work/redlock-${version%-*}
 mkdir "$source"
-(cd "$REDLOCK_ROOT" && git ls-files -z --cached --others --exclude-standard |
-    tar --null --ignore-failed-read -T - -cf -) | tar -xf - -C "$source"
+# The files that git knows or would add; in a release tarball, all but builds.
+(cd "$REDLOCK_ROOT" && if git rev-parse --git-dir >/dev/null 2>&1; then
+    git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -T - -cf -
+else
+    tar --exclude=./build -cf - .
+fi) | tar -xf - -C "$source"
 tar -C "$work" --sort=name --exclude=packaging -czf "$work/redlock_${version%-*}.orig.tar.gz" "${source##*/}"
 cp -r "$source/packaging/debian" "$source/debian"
 rm -r "$source/packaging"
