@@ -107,7 +107,7 @@ width() {
     local files wrong
     # Not data, and not what a program writes.
     mapfile -t files < <(sources '*.c' '*.h' '*.cpp' '*.hpp' '*.lua' '*.sh' '*.py' '*.cmake' '*.in' '*.txt' '*.md' \
-        '*.go' '*.rs' '*.java' '*.mjs' '*.yml' '*Dockerfile' '.ci/run' |
+        '*.go' '*.rs' '*.java' '*.mjs' '*.yml' '*.yaml' '*Dockerfile' '.ci/run' |
         grep -vE 'docs/performance/results\.md|test/fuzz/corpus/' | sort -u)
     ((${#files[@]} > 100)) || { echo "only ${#files[@]} files were found"; exit 1; }
     wrong=$(too_wide "${files[@]}" || true)
