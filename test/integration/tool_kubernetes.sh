@@ -16,7 +16,8 @@ read_manifests() {
 }
 # Controls: it finds what does not fit.
 for fault in 's/matchLabels: {app: scheduler}/matchLabels: {app: other}/' \
-    's/defaultMode: 0440/defaultMode: 0444/' 's/defaultMode: 0440/defaultMode: 0400/' 's/, fsGroup: 65534//' 's/secretName: redlock-nodes/secretName: none/' \
+    's/defaultMode: 0440/defaultMode: 0444/' 's/defaultMode: 0440/defaultMode: 0400/' 's/, fsGroup: 65534//' \
+    's/secretName: redlock-nodes/secretName: none/' \
     's/name: nodes, mountPath/name: none, mountPath/' 's|/etc/redlock/nodes|/etc/redlock/none|' \
     's/timeoutSeconds: 5/timeoutSeconds: 1/' 's/, "0",/, 0,/' 's/- name: nodes$/  name: nodes/'; do
     rm -rf "$work/control" && cp -r "$manifests" "$work/control"
