@@ -1,6 +1,8 @@
-/* A program that works only while it leads. Start it on several machines:
+/* A daemon that works only while it leads. Start it on several machines:
  *
  *     leader scheduler 10.0.0.1:6379 10.0.0.2:6379 10.0.0.3:6379
+ *
+ * SIGTERM ends it: it resigns first. SIGHUP lets another one lead.
  *
  * cc leader.c $(pkg-config --cflags --libs redlock) -o leader */
 #define _POSIX_C_SOURCE 200809L /* gethostname() */
@@ -14,11 +16,14 @@
 #define STEP_MS   200 /* the time between two steps */
 #define MARGIN_MS 500 /* a step may take that long */
 
-static volatile sig_atomic_t stopped;
+static volatile sig_atomic_t stopped, stands_back;
 
-static void stop(int number) {
-    (void)number;
-    stopped = 1;
+static void signalled(int number) {
+    if (number == SIGHUP) {
+        stands_back = 1;
+    } else {
+        stopped = 1;
+    }
 }
 
 /* One step of the work. Its store refuses a fence below the highest that it has seen. */
@@ -47,6 +52,8 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
         printf("trouble: %s\n", redlock_strerror(event->code));
         return term;
     case REDLOCK_ELECTION_RESIGNED:
+        printf("resigned: %s\n", redlock_strerror(event->code));
+        return 0;
     case REDLOCK_ELECTION_ENDED:
         return 0;
     case REDLOCK_ELECTION_NOTHING:
@@ -55,12 +62,19 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
     return term;
 }
 
+/* Between two steps, so nobody works any more when the next one begins to lead. */
+static int stand_back(redlock_client_election *election) {
+    stands_back = 0;
+    (void)redlock_client_election_resign(election, NULL); /* RESIGNED tells what came of it */
+    return redlock_client_election_campaign(election);    /* at the end of the line */
+}
+
 /* Works while it leads, until a signal or an error. */
 static int work(redlock_client_election *election) {
     uint64_t term = 0, fence = 0;
     while (!stopped) {
         redlock_election_event event = {.size = sizeof event};
-        const int code = redlock_client_election_next(election, STEP_MS, &event);
+        int code = redlock_client_election_next(election, STEP_MS, &event);
         if (code != REDLOCK_OK) {
             return code;
         }
@@ -71,6 +85,9 @@ static int work(redlock_client_election *election) {
         if (term != 0 && redlock_client_election_validity_ms(election, term) > MARGIN_MS) {
             step(fence);
         }
+        if (stands_back && (code = stand_back(election)) != REDLOCK_OK) {
+            return code;
+        }
     }
     return REDLOCK_OK;
 }
@@ -80,8 +97,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: leader NAME NODE…\n");
         return 64;
     }
-    signal(SIGINT, stop);
-    signal(SIGTERM, stop);
+    signal(SIGINT, signalled);
+    signal(SIGTERM, signalled);
+    signal(SIGHUP, signalled);
     redlock_manager_options options;
     redlock_manager_options_default(&options);
     options.nodes = (const char *const *)argv + 2;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The example docs/examples/leader.c compiles, and does what docs/election.md says: one process
-# works, and another one goes on after its end or its death.
+# works, and another one goes on after its end, its death, its loss, or when it stands back.
 set -euo pipefail
 
 command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
@@ -54,11 +54,20 @@ last_fence() {
     sed -n 's/^step with fence //p' "$1" | tail -n 1
 }
 
+# works_above FILE FENCE : it makes a step with a larger fence, within 30 s.
+works_above() {
+    local deadline=$((SECONDS + 30)) fence
+    until fence=$(last_fence "$1") && ((${fence:-0} > $2)); do
+        ((SECONDS <= deadline)) || { echo "$1 makes no step above $2"; cat "$1"; exit 1; }
+        sleep 0.02
+    done
+}
+
 starts "$work/1" && first=$process
 eventually "$work/1" 'step with fence'
 starts "$work/2" && second=$process
 eventually "$work/2" "the leader is $(hostname | cut -c 1-40):$first\$"
-starts "$work/3"
+starts "$work/3" && third=$process
 eventually "$work/3" "the leader is $(hostname | cut -c 1-40):$first\$"
 kill -TERM "$first"
 wait "$first" || { echo "the first one ended with $?"; exit 1; }
@@ -66,6 +75,37 @@ eventually "$work/2" 'step with fence'
 eventually "$work/2" 'the leader is this program'
 kill -KILL "$second"
 eventually "$work/3" 'step with fence'
-one=$(last_fence "$work/1") two=$(last_fence "$work/2") three=$(last_fence "$work/3")
-((one < two && two < three)) || { echo "the fences do not rise: $one, $two, $three"; exit 1; }
-echo "three leaders, with the fences $one, $two, $three"
+first_fence=$(last_fence "$work/1") second_fence=$(last_fence "$work/2")
+
+# The third one stands back, and the fourth one leads.
+starts "$work/4" && fourth=$process
+eventually "$work/4" "the leader is $(hostname | cut -c 1-40):$third\$"
+kill -HUP "$third"
+eventually "$work/3" 'resigned: done'
+third_fence=$(last_fence "$work/3")
+works_above "$work/4" "$third_fence"
+eventually "$work/3" "the leader is $(hostname | cut -c 1-40):$fourth\$"
+# The fourth one loses its lease while it is stopped. It is told so, and campaigns again.
+kill -STOP "$fourth"
+fourth_fence=$(last_fence "$work/4")
+works_above "$work/3" "$fourth_fence"
+kill -CONT "$fourth"
+eventually "$work/4" 'lost: '
+kill -TERM "$third"
+wait "$third" || { echo "the third one ended with $?"; exit 1; }
+works_above "$work/4" "$(last_fence "$work/3")"
+kill -TERM "$fourth"
+wait "$fourth" || { echo "the fourth one ended with $?"; exit 1; }
+
+fences=("$first_fence" "$second_fence" "$third_fence" "$fourth_fence" "$(last_fence "$work/3")"
+    "$(last_fence "$work/4")")
+for ((i = 1; i < ${#fences[@]}; i++)); do
+    ((fences[i - 1] < fences[i])) || { echo "the fences do not rise: ${fences[*]}"; exit 1; }
+done
+# Nobody works without leading.
+idle='/^leading/ { leads = 1 } /^(lost|resigned)/ { leads = 0 } /^step/ && !leads { exit 1 }'
+for file in "$work"/[1-4]; do
+    awk "$idle" "$file" || { echo "a step without leading:"; cat "$file"; exit 1; }
+done
+! printf 'leading, term 1\nlost: x\nstep with fence 1\n' | awk "$idle" || { echo "control failed"; exit 1; }
+echo "six leaderships of four processes, with the fences ${fences[*]}"
