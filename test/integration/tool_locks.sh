@@ -232,6 +232,21 @@ expect 0 tool --json status leftover
 json '.resources[0] | .verdict == "free" and .held_on == 1 and .free_on == 4'
 expect 0 tool acquire leftover
 
+# What docs/migrating.md says of Redisson, whose locks are hashes: its script fails at our lock, and
+# its lock is held for us.
+redisson="if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+    redis.call('hincrby', KEYS[1], ARGV[2], 1) redis.call('pexpire', KEYS[1], ARGV[1]) return nil
+end return redis.call('pttl', KEYS[1])"
+expect 0 tool acquire -t 1m ours
+redis 0 eval "$redisson" 1 ours 60000 client:1 >"$out" 2>&1
+says "$out" WRONGTYPE
+for i in 0 1 2; do
+    redis $i eval "$redisson" 1 theirs 60000 client:1 >/dev/null
+done
+expect 75 tool acquire theirs
+expect 75 tool acquire -w 200ms theirs
+is 'the hash' "$(redis 0 hget theirs client:1)" 1
+
 # Standard output is full or closed, so nobody can read the token: the lock is released.
 expect 74 bash -c '"$0" "$@" >/dev/full' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 acquire unread
 says "$err" '^redlock: cannot write to standard output: No space left'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The units of docs/examples/systemd: systemd accepts them, and the command lines in them and in
-# docs/jobs.md are what the tool takes.
+# docs/jobs.md, also those for cron, are what the tool takes.
 # shellcheck disable=SC2016 # programs, and the marks of code
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -42,6 +42,27 @@ done < <(sed -nE '/^```sh$/,/^```$/p' "$docs/jobs.md" | grep '^redlock run' |
 is 'the lock with a date' "$(redis 0 exists "backup-$(date -u +%F)")" 1
 checks=$((checks + 1))
 (($(redis 0 pttl hourly-report) > 2900000)) || fail 'hourly-report is not kept'
+
+# Its crontab: variables, then five fields, a user and a command without a %. Two machines run it.
+crontab=$(sed -nE '/^```cron$/,/^```$/p' "$docs/jobs.md" | sed '1d;$d')
+is 'the lines of the crontab' "$(wc -l <<<"$crontab")" 5
+grep -E '^[A-Z_]+=' <<<"$crontab" >"$work/cron.env"
+is 'its variables' "$(wc -l <"$work/cron.env")" 4
+job='^[0-9*]+ [0-9*]+ [0-9*]+ [0-9*]+ [0-9*]+  backup  (redlock run [^%]*)$'
+[[ $(tail -n 1 <<<"$crontab") =~ $job ]] || fail 'no job in the crontab'
+printf '#!/bin/sh\necho did >>%q\n' "$work/did" >"$work/backup"
+chmod +x "$work/backup"
+ln -s "$REDLOCK_TOOL" "$work/redlock"
+mapfile -t variables < <(sed "s|/etc/redlock|$work|; s|^PATH=|PATH=$work:|" "$work/cron.env")
+for i in 0 1 2; do
+    redis $i del backup >/dev/null # the unit's
+done
+for machine in 1 2; do
+    expect 0 env -i "${variables[@]}" sh -c "${BASH_REMATCH[1]/\/usr\/local\/bin/$work}"
+    says_nothing "$err"
+    says_nothing "$out"
+    is "how often the job ran after machine $machine" "$(wc -l <"$work/did")" 1
+done
 
 command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; ((failures == 0)) && exit 77; finish; }
 # A unit at a time: the timers name their services.
