@@ -156,7 +156,7 @@ static void acquired(struct redlock_lease *lease) {
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_ACQUIRED,
                                                  .elapsed_us = lease->span_ns / 1000,
                                                  .validity_ms = validity_ms(lease, lease->core.begun_ns),
-                                                 .fence = redlock_lease_fence(lease)});
+                                                 .fence = lease->core.fence.token});
     }
     lease->span_ns = 0; /* it may be lost already */
 }
