@@ -298,7 +298,7 @@ static void keys_are_sorted_and_named_once(void **state) {
     struct tool_keys keys = {0};
     for (int round = 0; round < 2; round++) {
         for (int i = 99; i >= 0; i--) {
-            char name[8];
+            char name[16];
             snprintf(name, sizeof name, "r%02d", i);
             assert_true(take(&keys, 2, name, i));
             assert_true(take(&keys, 0, name, i));
