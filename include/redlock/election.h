@@ -117,7 +117,8 @@ typedef enum redlock_election_event_kind {
 
 /** An event. What it points to is valid only during the callback. Members it does not use are 0. */
 typedef struct redlock_election_event {
-    size_t size;                      /**< sizeof this struct, set by the library. */
+    size_t size;                      /**< sizeof this struct. The library sets it, but the caller
+                                           of redlock_client_election_next() does. */
     redlock_election_event_kind kind; /**< What happened. */
     redlock_election *election;       /**< The election that tells it; NULL in the blocking API. */
     /**

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,6 +13,9 @@
 #include "core/validity.h"
 #include "election/campaign.h"
 #include "loop/loop.h"
+
+/* A smaller size was never set: what the caller's memory held would pass for an event. */
+#define SIZE_MIN offsetof(redlock_election_event, election)
 
 /* A call that waits for RESIGNED or ENDED. */
 struct leave_call {
@@ -291,7 +295,7 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
 
 int redlock_client_election_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
     int cancel_state;
-    if (!election || !event || event->size == 0 || timeout_ms < REDLOCK_WAIT_FOREVER) {
+    if (!election || !event || event->size < SIZE_MIN || timeout_ms < REDLOCK_WAIT_FOREVER) {
         return REDLOCK_ERR_INVALID;
     }
     int code = redlock_client_enter(election->client, &cancel_state);

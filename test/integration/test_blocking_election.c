@@ -306,6 +306,8 @@ static void after_the_end_there_is_nothing_to_read(void **state) {
     assert_int_equal(redlock_client_election_next(election, -2, &event), REDLOCK_ERR_INVALID);
     event.size = 0;
     assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
+    event.size = offsetof(redlock_election_event, election) - 1; /* no room for the kind */
+    assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
     event.size = offsetof(redlock_election_event, election); /* of a program that knows less */
     assert_int_equal(redlock_client_election_next(election, WAIT_MS, &event), REDLOCK_OK);
     assert_int_equal(event.kind, REDLOCK_ELECTION_LEADER);
