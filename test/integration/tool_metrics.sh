@@ -117,5 +117,9 @@ expect 74 tool status --metrics --output "$work/none/redlock.prom"
 says "$err" "^redlock: cannot write $work/none/redlock.prom: No such file or directory$"
 expect 64 tool status --output "$file"
 says "$err" '^redlock: --output is for --metrics'
+expect 64 tool status --metrics --output ''
+says "$err" '^redlock: --output is empty'
+expect 64 tool status --match ''
+says "$err" '^redlock: --match is empty'
 expect 64 tool --json status --metrics
 finish

@@ -282,11 +282,17 @@ static int check_status(struct tool_options *options) {
     if (options->match != NULL && strlen(options->match) > REDLOCK_RESOURCE_SIZE_MAX) {
         return tool_usage(options, "--match has more than %d bytes", REDLOCK_RESOURCE_SIZE_MAX);
     }
+    if (options->match != NULL && *options->match == '\0') {
+        return tool_usage(options, "--match is empty: no lock has that name; --all lists all locks");
+    }
     if (options->metrics && options->json) {
         return tool_usage(options, "--metrics and --json are two formats: give one of them");
     }
     if (options->output != NULL && !options->metrics) {
         return tool_usage(options, "--output is for --metrics; for anything else use the shell's '>'");
+    }
+    if (options->output != NULL && *options->output == '\0') {
+        return tool_usage(options, "--output is empty: give the name of the file");
     }
     return 0;
 }
