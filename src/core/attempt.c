@@ -25,7 +25,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
     const struct redlock_plan *plan = &lease->plan;
     const int64_t now_ns = event->now_ns;
     redlock_lease_clean_up(lease, actions);
-    lease->last_code = code;
+    lease->last_code = (int8_t)code;
     if (plan->wait_timeout_ms == 0 || now_ns >= lease->wait_until_ns) {
         redlock_attempt_end(lease, code, actions);
         return;

@@ -210,16 +210,16 @@ struct redlock_actions {
 
 /* The fields that each vote reads come first, close together in memory. */
 struct redlock_lease_core {
-    enum redlock_lease_state state;
-    enum redlock_operation operation; /* of the current round */
-    uint32_t round;                   /* rises by one with each round */
-    struct redlock_round votes;       /* of the current round */
-    struct redlock_keys keys;         /* of the current token */
-    int64_t start_ns;                 /* of the current round */
-    int64_t deadline_ns;              /* of the lease; while ACQUIRING, what it will be */
+    enum redlock_lease_state state : 8;
+    enum redlock_operation operation : 8; /* of the current round */
+    uint32_t round;                       /* rises by one with each round */
+    struct redlock_round votes;           /* of the current round */
+    struct redlock_keys keys;             /* of the current token */
+    uint32_t attempts;
+    int64_t start_ns;    /* of the current round */
+    int64_t deadline_ns; /* of the lease; while ACQUIRING, what it will be */
     int64_t wait_until_ns;
     struct redlock_plan plan;
-    uint32_t attempts;
     uint32_t jitter;
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round answers a caller's request */
@@ -227,7 +227,7 @@ struct redlock_lease_core {
     bool is_adopted;
     bool backing_grows;     /* the current round made the lease, so late grants also back it */
     bool fence_written;     /* the fencing token needed a second round trip */
-    int last_code;          /* why the last attempt was lost */
+    int8_t last_code;       /* why the last attempt was lost */
     int32_t round_ttl_ms;   /* the ttl that the current round sent */
     int64_t begun_ns;       /* HELD since then; auto_extend_max_ms counts from here */
     int64_t next_try_ns;    /* time of the next attempt or renewal */

@@ -330,7 +330,7 @@ static void judge(struct redlock_lease_core *lease, const struct redlock_event *
     struct redlock_queue *queue = lease->queue;
     queue->behind = most_alike(lease) >= lease->votes.quorum;
     queue->yields = queue->behind ? 0 : queue->yields;
-    lease->last_code = redlock_waiter_reason(lease);
+    lease->last_code = (int8_t)redlock_waiter_reason(lease);
     if (queue->granted == 0) {
         judge_wait(lease, event, actions);
     } else if (queue->looks) {

@@ -15,22 +15,29 @@
 #include "result/result.h"
 
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size, bool may_queue) {
+                                        size_t token_size, bool may_queue, void *trace) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
     const size_t details_size = group->node_count * sizeof(struct redlock_detail);
+    const size_t trace_size = trace ? sizeof trace : 0;
     const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_queue) +
                                                 group->node_count * sizeof(struct redlock_queue_node)
                                           : 0;
-    struct redlock_lease *lease = malloc(sizeof *lease + details_size + waiting_size + key_size + 1 + token_size + 1);
+    struct redlock_lease *lease =
+        malloc(sizeof *lease + details_size + trace_size + waiting_size + key_size + 1 + token_size + 1);
     if (!lease) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(lease, 0, sizeof *lease + details_size + waiting_size);
+    memset(lease, 0, sizeof *lease + details_size + trace_size + waiting_size);
     lease->group = group;
     char *room = (char *)(lease->details + group->node_count);
+    if (trace) {
+        lease->is_traced = true;
+        *(void **)(void *)room = trace;
+        room += trace_size;
+    }
     if (may_queue) {
         lease->waiting = (struct redlock_waiting *)(void *)room;
     }

@@ -63,6 +63,7 @@ struct redlock_lease {
     bool release_pending : 1;      /* the callback of a release has not run */
     bool waited : 1;               /* its first try failed, or it queued */
     bool has_span : 1;             /* ACQUIRED or ADOPTED was told, and its end was not */
+    bool is_traced : 1;            /* has a trace */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;
@@ -75,12 +76,16 @@ struct redlock_lease {
     int32_t ttl_sent_max_ms;
     redlock_lost_callback lost_cb;
     void *lost_data;
-    void *trace; /* of the caller, for events */
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
     struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
-    struct redlock_detail details[]; /* one for each node; then the key and the token */
+    struct redlock_detail details[]; /* one for each node; then the trace, the key and the token */
 };
+
+/* The caller's pointer for events. Few give one. */
+static inline void *redlock_lease_trace(const struct redlock_lease *lease) {
+    return lease->is_traced ? *(void *const *)(const void *)(lease->details + lease->group->node_count) : NULL;
+}
 
 /* The token stands behind the key. Both are terminated. */
 static inline char *redlock_lease_own_token(const struct redlock_lease *lease) {

@@ -127,13 +127,12 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
-    *lease = redlock_lease_new(group, resource, key_size, token_size, queues);
+    *lease = redlock_lease_new(group, resource, key_size, token_size, queues, options->trace);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     (*lease)->lost_cb = options->on_lost;
     (*lease)->lost_data = options->lost_data;
-    (*lease)->trace = options->trace;
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);

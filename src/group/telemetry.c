@@ -131,7 +131,7 @@ static void tell(const struct redlock_group *group, const redlock_telemetry_even
 __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *lease, redlock_telemetry_event event) {
     event.size = sizeof event;
     event.id = (uintptr_t)lease;
-    event.trace = lease->trace;
+    event.trace = redlock_lease_trace(lease);
     event.resource = redlock_lease_resource(lease);
     event.node = "";
     event.reason = event.reason ? event.reason : "";
