@@ -35,7 +35,7 @@ output=${1:-$work}
 mkdir -p "$output"
 output=$(cd "$output" && pwd)
 
-redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" dpkg-dev debhelper lintian libjansson-dev libssl-dev openssl \
+redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" build-essential debhelper lintian libjansson-dev libssl-dev openssl \
     libcmocka-dev redis-server systemtap-sdt-dev
 version=$(dpkg-parsechangelog -l "$REDLOCK_ROOT/packaging/debian/changelog" -S Version)
 source=$work/redlock-${version%-*}
