@@ -1,9 +1,10 @@
-#!/bin/bash -eu
+#!/usr/bin/env bash
 # Builds the fuzzers of test/fuzz for OSS-Fuzz: $CC and $CFLAGS bring the sanitizer, $OUT gets the
 # programs and their corpora.
+set -euo pipefail
 build=${WORK:-$PWD/build}/fuzz
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DREDLOCK_TESTS=ON -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=OFF \
-    -DREDLOCK_TOOL=OFF -DREDLOCK_FUZZ=ON -DREDLOCK_FUZZ_ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}"
+    -DREDLOCK_FUZZ=ON -DREDLOCK_FUZZ_ENGINE="${LIB_FUZZING_ENGINE:--fsanitize=fuzzer}"
 for source in test/fuzz/fuzz_*.c; do
     name=$(basename "$source" .c)
     cmake --build "$build" --target "$name"

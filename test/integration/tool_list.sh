@@ -108,6 +108,11 @@ json '.resources[] | select(.resource == "backup") | .held_on == 2 and .unknown_
 redis 0 acl setuser locker -scan >/dev/null
 expect 69 tool --json status --all
 json '.error == "NO_QUORUM" and .ready == 3'
+expect 69 tool status --match 'nothing*'
+says "$out" '^no locks at 1 of 3 nodes; the others could not list theirs$'
+redis 2 acl setuser locker -scan >/dev/null
+expect 69 tool status --all
+says "$out" '^the locks are not known: no node could list them$'
 nodes=$all
 
 # A node that is down, and one that hangs.

@@ -49,6 +49,9 @@ bad 'is empty' -n "$some,,$some" acquire r
 bad 'is empty' -n "$some," acquire r
 bad 'is empty' -n "$some, ,$some" acquire r
 bad 'is empty' -n ' ' acquire r
+for option in --cacert --cacertdir --cert --key --sni; do
+    bad "$option is empty; leave it out" -n "$some" --tls $option '' acquire r
+done
 # Only a comma separates nodes: a list that is cut short would give the lock to two clients at once.
 for separator in ' ' $'\t' $'\n' $'\r\n' '  '; do
     bad 'node 1 of the list has white space inside: separate nodes with commas' \

@@ -7,10 +7,25 @@
 
 #include "usage.h"
 
-/* Empty is as not set. */
-static void complete_text(const char **text, const char *variable) {
-    const char *value = *text == NULL ? getenv(variable) : NULL;
-    *text = value != NULL && value[0] != '\0' ? value : *text;
+/* An empty variable is as not set. */
+static int complete_texts(struct tool_options *options) {
+    const struct {
+        const char **text;
+        const char *option, *variable;
+    } texts[] = {{&options->cacert, "--cacert", "REDLOCK_CACERT"},
+                 {&options->cacertdir, "--cacertdir", "REDLOCK_CACERTDIR"},
+                 {&options->cert, "--cert", "REDLOCK_CERT"},
+                 {&options->key, "--key", "REDLOCK_KEY"},
+                 {&options->sni, "--sni", "REDLOCK_SNI"}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *value = *texts[i].text == NULL ? getenv(texts[i].variable) : NULL;
+        if (value != NULL && value[0] != '\0') {
+            *texts[i].text = value;
+        } else if (*texts[i].text != NULL && (*texts[i].text)[0] == '\0') {
+            return tool_usage(options, "%s is empty; leave it out for none", texts[i].option);
+        }
+    }
+    return 0;
 }
 
 static int complete_flag(const struct tool_options *options, bool *flag, const char *variable) {
@@ -38,11 +53,9 @@ int tool_tls_complete(struct tool_options *options) {
     if (status == 0) {
         status = complete_flag(options, &options->insecure, "REDLOCK_INSECURE");
     }
-    complete_text(&options->cacert, "REDLOCK_CACERT");
-    complete_text(&options->cacertdir, "REDLOCK_CACERTDIR");
-    complete_text(&options->cert, "REDLOCK_CERT");
-    complete_text(&options->key, "REDLOCK_KEY");
-    complete_text(&options->sni, "REDLOCK_SNI");
+    if (status == 0) {
+        status = complete_texts(options);
+    }
     if (status == 0 && (options->cert == NULL) != (options->key == NULL)) {
         status = options->cert != NULL
                      ? tool_usage(options, "--cert needs --key FILE, too: the private key of the certificate")

@@ -216,6 +216,21 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
     *row = (struct tool_row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
 }
 
+/* Whoever reads "no locks" must know who has said so. */
+static void print_none(FILE *out, const struct tool_findings *findings) {
+    size_t listed = 0;
+    for (size_t i = 0; i < findings->nodes; i++) {
+        listed += tool_status_has_listed(findings, i);
+    }
+    if (listed == 0) {
+        fputs("the locks are not known: no node could list them\n", out);
+    } else if (listed < findings->nodes) {
+        fprintf(out, "no locks at %zu of %zu nodes; the others could not list theirs\n", listed, findings->nodes);
+    } else {
+        fputs("no locks\n", out);
+    }
+}
+
 static void print_all(FILE *out, const struct tool_findings *findings) {
     const size_t count = findings->lock_count;
     struct tool_row *rows = calloc(count + 1, sizeof *rows);
@@ -224,7 +239,7 @@ static void print_all(FILE *out, const struct tool_findings *findings) {
     if (rows == NULL || cells == NULL) {
         fprintf(out, "%zu locks; no memory is left to print them\n", count);
     } else if (count == 0) {
-        fputs("no locks\n", out);
+        print_none(out, findings);
     } else {
         rows[0] = (struct tool_row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
         for (size_t i = 0; i < count; i++) {
