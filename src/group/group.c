@@ -271,6 +271,8 @@ void redlock_group_wake(struct redlock_group *group) {
 }
 
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    /* A clock that jumped since we last read it may have ended the key of another holder there. */
+    redlock_guards_pushed(group, node, push->server_us);
     redlock_handover_pushed(group, node, push);
     run_callbacks(group);
 }

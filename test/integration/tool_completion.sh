@@ -42,7 +42,8 @@ zsh_offers() {
         send "compadd_seen() { local -a got; builtin compadd -A got \"\$@\"; print -rl -- GOT:\${^got} }"
         send "probe() { compadd() { compadd_seen \"\$@\"; builtin compadd \"\$@\" }; _main_complete; print END:; exit }"
         send "zle -C probe complete-word probe; bindkey \"^X\" probe"
-        send "unsetopt always_last_prompt; print READY:"
+        # In two pieces: the terminal may echo this line before it is told not to.
+        send "unsetopt always_last_prompt; print READ\"\"Y:"
         while zpty -r shell line "*READY:*"; do break; done
         zpty -w -n shell "$2"$(print -n "\x18")
         while zpty -r shell line; do print -r -- "$line"; [[ $line == *END:* ]] && break; done
