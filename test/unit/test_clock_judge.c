@@ -74,11 +74,12 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
 static void a_push_can_show_a_step_forward_only(void **state) {
     (void)state;
     struct redlock_clock clock = {0};
-    const struct redlock_clock_sample early = {.sent_ns = 11 * S, .read_ns = 11 * S, .server_us = EPOCH_US + 13000000};
+    struct redlock_clock_sample early = {.sent_ns = 11 * S, .read_ns = 11 * S};
+    early.server_us = EPOCH_US + 13000000;
     assert_false(redlock_clock_shows_step(&clock, &early));
     judge(&clock, 10 * S, 0, NULL);
     const struct redlock_clock before = clock;
-    const int64_t bound_us = (ERROR_NS + 11 * MS) / US; /* and the error of a reading without a trip */
+    const int64_t bound_us = (ERROR_NS + 11 * MS) / US; /* plus the error of TIME itself */
     const int64_t ahead_us[] = {-3000000, 0, bound_us, bound_us + 3, 700000};
     for (size_t i = 0; i < sizeof ahead_us / sizeof *ahead_us; i++) {
         const struct redlock_clock_sample pushed = {
