@@ -46,9 +46,8 @@ mkdir "$source"
 else
     tar --exclude=./build -cf - .
 fi) | tar -xf - -C "$source"
-tar -C "$work" --sort=name --exclude=packaging -czf "$work/redlock_${version%-*}.orig.tar.gz" "${source##*/}"
+tar -C "$work" --sort=name -czf "$work/redlock_${version%-*}.orig.tar.gz" "${source##*/}"
 cp -r "$source/packaging/debian" "$source/debian"
-rm -r "$source/packaging"
 
 (cd "$source" && dpkg-buildpackage -us -uc) >"$work/build.log" 2>&1 || {
     cat "$work/build.log" >&2
