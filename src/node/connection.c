@@ -197,10 +197,12 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
             return REDLOCK_RECEIVED_END;
         }
         const enum redlock_received received = take_all(connection, take, error);
-        /* A socket that gave less has no more; a record may be followed by others. */
-        if (received != REDLOCK_RECEIVED || connection->fd < 0 ||
-            ((size_t)got < sizeof buffer && connection->tls == NULL)) {
+        if (received != REDLOCK_RECEIVED || connection->fd < 0) {
             return received;
+        }
+        /* A socket that gave less has no more; a record may be followed by others. */
+        if (connection->tls != NULL ? !redlock_tls_has_more(connection->tls) : (size_t)got < sizeof buffer) {
+            break;
         }
     }
     return connection->tls == NULL ? REDLOCK_RECEIVED : end_turn(connection, reads == READS_A_TURN);

@@ -195,6 +195,10 @@ void redlock_tls_look_again(struct redlock_tls *tls) {
     tls->drained = false;
 }
 
+bool redlock_tls_has_more(const struct redlock_tls *tls) {
+    return !tls->drained || redlock_tls_has_unread(tls);
+}
+
 bool redlock_tls_has_unread(const struct redlock_tls *tls) {
     return SSL_has_pending(tls->ssl) == 1;
 }

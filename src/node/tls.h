@@ -44,6 +44,9 @@ ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) __a
 /* After a read that found the socket empty, no other one looks until this. */
 void redlock_tls_look_again(struct redlock_tls *tls);
 
+/* Returns whether another read may find bytes, here or in the socket. */
+bool redlock_tls_has_more(const struct redlock_tls *tls);
+
 /* Returns whether bytes were read from the socket and not yet from here: no event tells of them. */
 bool redlock_tls_has_unread(const struct redlock_tls *tls);
 

@@ -59,6 +59,11 @@ void redlock_tls_look_again(struct redlock_tls *tls) {
     (void)tls;
 }
 
+bool redlock_tls_has_more(const struct redlock_tls *tls) {
+    (void)tls;
+    return false;
+}
+
 bool redlock_tls_has_unread(const struct redlock_tls *tls) {
     (void)tls;
     return false;
