@@ -20,9 +20,9 @@ struct search {
     unsigned key_words;
     uint64_t *keys;
     uint32_t *parents;
-    uint64_t count, room, limit;
+    size_t count, room, limit;
     uint64_t *table; /* entry_of() each state; 0 is empty */
-    uint64_t slots;  /* a power of two, at least twice the states */
+    size_t slots;    /* a power of two, at least twice the states */
     uint32_t from;   /* the state whose steps are taken */
     uint32_t violating;
     const char *violation;
@@ -248,13 +248,13 @@ static bool is_faithful(const struct search *search, const void *state) {
 }
 
 void search_run(const struct model *model, const void *config, uint64_t states_max, struct search_result *result) {
-    struct search search = {
-        .model = model, .config = config, .key_words = model->key_words(config), .limit = states_max, .from = NO_STATE};
+    struct search search = {.model = model,
+                            .config = config,
+                            .key_words = model->key_words(config),
+                            .limit = (size_t)(states_max < NO_STATE ? states_max : NO_STATE - 1),
+                            .from = NO_STATE};
     assert(search.key_words <= MODEL_KEY_WORDS_MAX && model->state_bytes <= MODEL_STATE_BYTES_MAX);
     const double began = now_seconds();
-    if (search.limit >= NO_STATE) {
-        search.limit = NO_STATE - 1;
-    }
     _Alignas(max_align_t) unsigned char state[MODEL_STATE_BYTES_MAX] = {0};
     make_room(&search, 1);
     model->initial(config, state);

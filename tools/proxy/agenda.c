@@ -62,7 +62,8 @@ int proxy_agenda_timeout_ms(struct proxy_agenda *agenda) {
         return 0;
     }
     if (ring_us < agenda->armed_us) {
-        struct itimerspec at = {.it_value = {.tv_sec = ring_us / 1000000, .tv_nsec = ring_us % 1000000 * 1000}};
+        struct itimerspec at = {
+            .it_value = {.tv_sec = (time_t)(ring_us / 1000000), .tv_nsec = (long)(ring_us % 1000000) * 1000}};
         if (timerfd_settime(agenda->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) != 0) {
             return 0; /* never happens; polling still works */
         }

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds libredlock for another architecture with Debian's cross compiler, and runs the unit tests.
+set -euo pipefail
+
+# shellcheck source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+    cat <<'END'
+usage: scripts/test-architecture.sh i386|s390x
+
+Adds the architecture to this machine's packages, installs its compiler and libraries, builds in
+build/ARCHITECTURE with warnings as errors, and runs the unit tests. s390x has big endian numbers;
+its programs run in qemu. The last line is the count of ctest. Use a fresh Debian, which is left as
+it was:
+
+  scripts/test-debian.sh --run 'scripts/test-architecture.sh s390x' 12
+END
+}
+
+(($# == 1)) || { usage >&2 && exit 64; }
+# The compiler's name, that of the folder with the libraries, and what runs the programs.
+case $1 in
+--help | -h) usage && exit 0 ;;
+i386) compiler=i686-linux-gnu folder=i386-linux-gnu emulator='' packages=() ;;
+s390x) compiler=s390x-linux-gnu folder=$compiler emulator=qemu-s390x-static packages=(qemu-user-static) ;;
+*) usage >&2 && exit 64 ;;
+esac
+architecture=$1
+
+((EUID == 0)) || redlock_die "to add an architecture needs root: run this script as root"
+dpkg --add-architecture "$architecture"
+for library in libc6 libc6-dev libhiredis-dev libev-dev libssl-dev libcmocka-dev; do
+    packages+=("$library:$architecture")
+done
+redlock_install cmake ninja-build pkg-config "gcc-$compiler" "${packages[@]}"
+
+export PKG_CONFIG_LIBDIR=/usr/lib/$folder/pkgconfig:/usr/share/pkgconfig
+build=$REDLOCK_ROOT/build/$architecture
+redlock_build "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_WERROR=ON -DREDLOCK_TESTS=ON -DREDLOCK_CHAOS=OFF \
+    -DREDLOCK_BENCH=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$architecture" \
+    -DCMAKE_C_COMPILER="$compiler-gcc" -DCMAKE_LIBRARY_ARCHITECTURE="$folder" -DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"
+cd "$build"
+exec ctest --no-tests=error -j "$(nproc)" --output-on-failure -L unit
