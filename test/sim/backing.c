@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/quorum.h"
-#include "world.h"
+#include "parts.h"
 
 /* Its index, or -1. */
 static int find(const struct sim_world *world, unsigned client, const char *token) {

@@ -1,7 +1,7 @@
 /* The callbacks of the users: what they note, and what they do inside the callback. */
 #include <assert.h>
 
-#include "world.h"
+#include "parts.h"
 
 static void answered(struct sim_call *call, const redlock_result *result) {
     struct sim_world *world = call->client->world;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/quorum.h"
-#include "world.h"
+#include "parts.h"
 
 /* Timers come up to 2 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
 #define SLACK_NS (5 * SIM_MS)

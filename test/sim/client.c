@@ -6,8 +6,8 @@
 
 #include "faults.h"
 #include "group/journal.h"
+#include "parts.h"
 #include "wire/wire.h"
-#include "world.h"
 
 /* The process is descheduled for a moment, anywhere: its clock goes on, its program does not. */
 static void maybe_leap(struct sim_client *client, const char *where) {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "world.h"
+#include "parts.h"
 
 #define CONNECT_TIMEOUT_NS (1000 * SIM_MS)
 

@@ -8,7 +8,7 @@
 
 #include "core/fence.h"
 #include "fake_store.h"
-#include "world.h"
+#include "parts.h"
 
 /* On the scale of a node timeout or of a ttl. */
 static int64_t draw_duration(struct sim_world *world) {

@@ -2,7 +2,7 @@
  * be taken again. */
 #include <string.h>
 
-#include "world.h"
+#include "parts.h"
 
 /* The longest time that a healthy client needs for its owed releases: a stalled or lost connection,
  * its backoff of 2 s, and a release that was just delayed by 2 s. */

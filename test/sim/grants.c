@@ -2,7 +2,7 @@
  * a lock delay is kept. */
 #include <string.h>
 
-#include "world.h"
+#include "parts.h"
 
 struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     for (unsigned i = world->grant_count; i-- > 0;) {

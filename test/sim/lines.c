@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "world.h"
+#include "parts.h"
 
 /* Tokens are counted by env_random(): digits 2 to 7 of their name. NULL: it is not ours. */
 static struct sim_line *slot_of(struct sim_world *world, const char *token) {

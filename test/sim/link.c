@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "parts.h"
 #include "wire/wire.h"
-#include "world.h"
 
 #define STALL_TIMEOUTS 3
 

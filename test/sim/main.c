@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "core/planted.h"
-#include "world.h"
+#include "parts.h"
 
 struct options {
     uint64_t seed, schedules;

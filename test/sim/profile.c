@@ -1,6 +1,6 @@
 /* What a schedule may do: sizes, speeds and faults, drawn from its seed. */
 #include "faults.h"
-#include "world.h"
+#include "parts.h"
 
 static unsigned draw_nodes(struct sim_random *random) {
     static const unsigned char sizes[] = {1, 2, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5, 5, 5, 5, 5, 6, 7, 7, 3};

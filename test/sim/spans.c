@@ -1,5 +1,5 @@
 /* The checker of events: each acquire and each lease tells its steps in order, and its end once. */
-#include "world.h"
+#include "parts.h"
 
 enum { ASKED, HELD, LOST }; /* struct sim_span.state */
 

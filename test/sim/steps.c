@@ -1,5 +1,5 @@
 /* Steps of nodes' clocks, and which of them guards must notice. */
-#include "world.h"
+#include "parts.h"
 
 /* Moves a node's clock: keys end sooner, or later. */
 static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/planted.h"
+#include "parts.h"
 #include "wire/push.h"
-#include "world.h"
 
 /* A push under way. */
 struct sim_pushed {

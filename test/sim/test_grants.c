@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "world.h"
+#include "parts.h"
 
 static const char OLD[SIM_TOKEN_SIZE + 1] = "c0000001aaaaaaaaaaaaaaaaaaaaaaaa";
 static const char NEW[SIM_TOKEN_SIZE + 1] = "00000000000000f1c1000001bbbbbbbbbbbbbbbbbbbbbbbb";

@@ -1,5 +1,5 @@
 /* What a user does next, by chance. */
-#include "world.h"
+#include "parts.h"
 
 static unsigned pick_resource(struct sim_world *world) {
     return sim_random_below(&world->random, world->profile.resources);

@@ -1,5 +1,5 @@
 /* The trace: what happened when, in words, on standard output or only as a hash. */
-#include "world.h"
+#include "parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

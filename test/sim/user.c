@@ -2,7 +2,7 @@
  * changes its mind. */
 #include <string.h>
 
-#include "world.h"
+#include "parts.h"
 
 const char *sim_resource_name(unsigned resource) {
     static const char *const names[SIM_RESOURCES_MAX] = {"r1", "r2"};

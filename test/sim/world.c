@@ -1,5 +1,5 @@
 /* The world's event queue, its loop, and how a schedule begins. */
-#include "world.h"
+#include "parts.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,0 +1,171 @@
+/* What the files of the simulation offer each other. */
+#ifndef SIM_PARTS_H
+#define SIM_PARTS_H
+
+#include "world.h"
+
+/* --- world.c: the queue and the loop --- */
+struct sim_world *sim_world_new(void);
+void sim_world_delete(struct sim_world *world);
+/* Runs one schedule; returns true if no checker complained (else: world->checker,
+ * world->violation). */
+bool sim_world_run(struct sim_world *world, uint64_t seed);
+void sim_push(struct sim_world *world, int64_t at, struct sim_event event);
+/* The same event later, but still before events that were pushed after it. */
+void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at);
+void *sim_arena(struct sim_world *world, size_t size);
+/* The key of this token may stay until its ttl. */
+void sim_forget_token(struct sim_world *world, const char *token);
+/* How long bytes travel, this time. */
+int64_t sim_delay_ns(struct sim_world *world);
+
+/* --- link.c --- */
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t reply_kind,
+                   void *owner, uint32_t round);
+void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
+bool sim_key_is_counter(const struct fake_key *key);
+/* The key of this resource with this suffix, if the node has it now. */
+struct fake_key *sim_key_at(struct sim_world *world, unsigned node, unsigned resource, const char *suffix);
+/* The node looks at its clock. */
+void sim_node_clock(const struct sim_world *world, struct sim_node *node);
+/* When the key will be gone, in true time. */
+int64_t sim_key_gone_ns(const struct sim_node *node, const struct fake_key *key);
+void sim_link_arrive(struct sim_world *world, const struct sim_event *event);
+void sim_link_reply(struct sim_world *world, const struct sim_event *event);
+void sim_link_timeout(struct sim_world *world, const struct sim_event *event);
+void sim_link_unblock(struct sim_world *world, const struct sim_event *event);
+
+/* --- connection.c: how connections end and come back --- */
+/* The connection dies; its client notices at once. */
+void sim_link_break(struct sim_world *world, unsigned client, unsigned node);
+/* Its client will notice then. */
+void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, int64_t at);
+void sim_link_broken(struct sim_world *world, const struct sim_event *event);
+void sim_link_reconnect(struct sim_world *world, const struct sim_event *event);
+void sim_link_handshake(struct sim_world *world, const struct sim_event *event);
+void sim_link_ready(struct sim_world *world, const struct sim_event *event);
+/* The first connection is tried at from_ns, or soon after. */
+void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns);
+bool sim_is_guarded(const struct sim_world *world);
+
+/* --- client.c: the env of one group --- */
+bool sim_client_open(struct sim_world *world, unsigned index);
+/* Adds up what the group counted, before its end. */
+void sim_client_count(struct sim_client *client);
+void sim_client_close(struct sim_client *client); /* frees what is left, without callbacks */
+/* A step: everything that the library and its user do in one turn of the loop. */
+void sim_client_enter(struct sim_client *client);
+void sim_client_leave(struct sim_client *client);
+void sim_client_pause(struct sim_client *client, int64_t for_ns);
+/* For how long the client has not run until now, which is `at`. */
+int64_t sim_client_paused(const struct sim_client *client, int64_t at);
+void sim_client_wake(struct sim_world *world, const struct sim_event *event);
+int64_t sim_client_now(const struct sim_client *client); /* its own clock, without a leap */
+int64_t sim_lease_validity_ms(struct sim_world *world, const struct sim_lease *lease);
+/* Between a call into the library and its return no callback may run. */
+void sim_api_enter(struct sim_client *client);
+void sim_api_leave(struct sim_client *client);
+
+/* --- think.c: what users do next --- */
+void sim_user_event(struct sim_world *world, const struct sim_event *event);
+void sim_user_act(struct sim_client *client, unsigned slot);
+void sim_user_finish(struct sim_client *client);
+
+/* --- user.c: their calls --- */
+bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resource, bool probe);
+void sim_user_extend(struct sim_lease *lease);
+void sim_user_release(struct sim_lease *lease);
+void sim_user_forget(struct sim_lease *lease);
+void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned slot);
+void sim_user_cancel(struct sim_call *call);
+void sim_user_connect(struct sim_client *client);
+void sim_user_inspect(struct sim_client *client, unsigned resource);
+void sim_user_close(struct sim_client *client);
+struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind);
+struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, redlock_lease *handle);
+/* The slot that holds this lease, or -1. */
+int sim_slot_of(const struct sim_lease *lease);
+const char *sim_resource_name(unsigned resource);
+
+/* --- callbacks.c: their callbacks --- */
+void sim_on_acquired(const redlock_result *result, void *data);
+void sim_on_extended(const redlock_result *result, void *data);
+void sim_on_released(const redlock_result *result, void *data);
+void sim_on_inspected(const redlock_result *result, void *data);
+void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
+
+/* --- spans.c: the events that the library tells --- */
+void sim_on_event(const redlock_telemetry_event *event, void *data);
+/* Each acquire and each lease of this client has told its end. */
+void sim_check_spans(const struct sim_client *client);
+
+/* --- faults.c --- */
+/* ways: 1 towards the node, 2 towards the client, 3 both */
+void sim_link_cut(struct sim_world *world, unsigned client, unsigned node, unsigned ways, int64_t for_ns);
+/* Prepares what must not fool the clock guard of a client that meets the nodes at at_ns. */
+void sim_ambush(struct sim_world *world, int64_t at_ns);
+void sim_ambush_event(struct sim_world *world);
+/* A push of this node to this client is held up. */
+void sim_overtake(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns);
+void sim_fault_event(struct sim_world *world);
+void sim_restart_event(struct sim_world *world, const struct sim_event *event);
+void sim_mode_event(struct sim_world *world, const struct sim_event *event);
+/* Heals all faults. Returns when everything works again. */
+int64_t sim_faults_heal(struct sim_world *world);
+
+/* A key that the node loses now, though its ttl is not over. */
+void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key);
+
+/* --- steps.c: nodes' clocks, as far as guards must notice their steps --- */
+/* This node's clock, or another one that is wrong already. */
+void sim_step(struct sim_world *world, unsigned node);
+/* Another one than this goes forward. */
+void sim_step_another(struct sim_world *world, unsigned node);
+/* The server starts. */
+void sim_step_at_boot(struct sim_world *world, unsigned node);
+
+/* --- grants.c: what a lease means for those that come after it --- */
+struct sim_grant *sim_grant_of(struct sim_world *world, const char *token);
+/* An acquire returned OK: checks its fencing token and the lock delay. */
+void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease);
+/* An extend of the caller returned OK: nobody else may have been granted the lock meanwhile. */
+void sim_grant_extended(const struct sim_call *call);
+/* Valid for so long on its client's clock, and the lock delay beyond that. */
+void sim_grant_promise(struct sim_world *world, const struct sim_lease *lease, int64_t validity_ms);
+/* A client with this token has released it. */
+void sim_grant_ended(struct sim_world *world, const char *token);
+/* The node set the key under this token now. */
+void sim_grant_set(struct sim_world *world, unsigned node, const char *token);
+
+/* --- backing.c: votes that a node's clock makes void --- */
+/* The client has read the node's clock. */
+void sim_backing_clock(struct sim_client *client, unsigned node, const struct sim_stepped *stepped);
+void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps);
+/* The nodes whose votes for this lease are not void, as far as its client can know. */
+uint32_t sim_backing_nodes(const struct sim_world *world, const struct sim_lease *lease);
+
+/* --- finish.c: the quiet end of each schedule --- */
+void sim_heal_event(struct sim_world *world);
+void sim_leftover_event(struct sim_world *world);
+void sim_probe_event(struct sim_world *world);
+
+/* --- checks.c --- */
+void sim_violation(struct sim_world *world, const char *checker, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* After every step. */
+void sim_check(struct sim_world *world);
+void sim_check_call_done(struct sim_call *call, const redlock_result *result);
+void sim_check_lost(const struct sim_lease *lease);
+void sim_check_idle(struct sim_client *client);
+void sim_check_closed(const struct sim_client *client);
+void sim_check_end(struct sim_world *world);
+
+/* --- trace.c --- */
+void sim_trace_write(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define SIM_TRACE(world, ...)                                                                                          \
+    do {                                                                                                               \
+        if ((world)->tracing)                                                                                          \
+            sim_trace_write((world), __VA_ARGS__);                                                                     \
+    } while (0)
+
+#endif
