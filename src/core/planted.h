@@ -37,6 +37,7 @@ enum redlock_planted_bug {
     /* A push of another run_id counts, and WAITs go to nodes that may not vote. In the simulator
      * each of these rules covers for the other (docs/protocols.md, "Waiting in a queue"). */
     REDLOCK_BUG_QUEUE_ANY_SERVER,
+    REDLOCK_BUG_QUEUE_PUSH_CLOCK,    /* nobody looks at the time in a push */
     REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */

@@ -2,6 +2,7 @@
  * them there. */
 #include "core/planted.h"
 #include "core/validity.h"
+#include "group/guards.h"
 #include "group/token.h"
 
 int __real_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
@@ -10,6 +11,9 @@ redlock_nodes __real_redlock_group_send(struct redlock_group *group, struct redl
                                         struct redlock_message *message);
 redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message);
+
+void __real_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
+void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
 
 void __real_redlock_telemetry_released(struct redlock_lease *lease);
 void __wrap_redlock_telemetry_released(struct redlock_lease *lease);
@@ -29,6 +33,12 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
         core->deadline_ns = redlock_deadline_ns(core->start_ns, core->round_ttl_ms);
     }
     return taken;
+}
+
+void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us) {
+    if (!REDLOCK_PLANTED(QUEUE_PUSH_CLOCK)) {
+        __real_redlock_guards_pushed(group, node, server_us);
+    }
 }
 
 void __wrap_redlock_telemetry_released(struct redlock_lease *lease) {

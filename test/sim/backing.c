@@ -44,6 +44,9 @@ void sim_backing_granted(struct sim_client *client, unsigned node, const char *t
         memcpy(world->backings[at].token, token, SIM_TOKEN_SIZE);
     }
     struct sim_backing *backing = &world->backings[at];
+    if ((backing->granted & REDLOCK_NODE(node)) != 0 && steps < backing->steps[node]) {
+        return; /* a push that comes late: the later vote stands */
+    }
     backing->granted |= REDLOCK_NODE(node);
     if (steps < client->links[node].steps) { /* a push that comes late */
         backing->voided |= REDLOCK_NODE(node);

@@ -52,7 +52,7 @@ static void react(struct sim_client *client, unsigned slot) {
         if (lease != NULL && !client->closing) {
             sim_user_release(lease);
         }
-    } else if (world->profile.crowd && lease != NULL && dice < 80) {
+    } else if (world->profile.crowd && !world->profile.holds_long && lease != NULL && dice < 80) {
         come_back_soon(lease, slot);
     } else if (dice < 15) {
         sim_user_act(client, slot);

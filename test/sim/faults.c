@@ -344,7 +344,11 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
         slow(world, client, node);
         break;
     case SIM_FAULT_STEP:
-        sim_step(world, node);
+        if (world->control == SIM_CONTROL_STEPPING) {
+            sim_step_all(world);
+        } else {
+            sim_step(world, node);
+        }
         break;
     case SIM_FAULT_WALL:
         set_wall(world, client);

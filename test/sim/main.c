@@ -58,6 +58,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_YIELD_KEEPS] = "queue-yield-keeps",
     [REDLOCK_BUG_QUEUE_OWN_CLOCK] = "queue-own-clock",
     [REDLOCK_BUG_QUEUE_ANY_SERVER] = "queue-any-server",
+    [REDLOCK_BUG_QUEUE_PUSH_CLOCK] = "queue-push-clock",
     [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = "queue-release-stays",
     [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
@@ -74,6 +75,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_RIGHTED] = "righted",
     [SIM_CONTROL_WRONG_AND_LOST] = "wrong-and-lost",
     [SIM_CONTROL_STARVED] = "starved",
+    [SIM_CONTROL_STEPPING] = "stepping",
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
 };

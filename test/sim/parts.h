@@ -119,6 +119,8 @@ void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key)
 /* --- steps.c: nodes' clocks, as far as guards must notice their steps --- */
 /* This node's clock, or another one that is wrong already. */
 void sim_step(struct sim_world *world, unsigned node);
+/* Each of them, if it may. */
+void sim_step_all(struct sim_world *world);
 /* Another one than this goes forward. */
 void sim_step_another(struct sim_world *world, unsigned node);
 /* The server starts. */

@@ -80,6 +80,18 @@ static void draw_replaced(struct sim_profile *profile, struct sim_random *random
     profile->ttl_max_ms = 3000;
 }
 
+/* Clocks end keys that their holders count on, and those who wait are served. */
+static void draw_stepping(struct sim_profile *profile, struct sim_random *random) {
+    profile->calm = false;
+    profile->crowd = profile->holds_long = true;
+    profile->nodes = sim_random_percent(random, 50) ? 3 : 5;
+    profile->clients = 4 + sim_random_below(random, SIM_CLIENTS_MAX - 3);
+    profile->resources = profile->slots = 1;
+    profile->old_clients = 0;
+    profile->ttl_min_ms = 300;
+    profile->ttl_max_ms = 2000;
+}
+
 /* 3/2 beside 5/4, or 5/4 beside 5/3; or, what is forbidden, 3/2 beside 5/3. */
 static void mix(struct sim_world *world) {
     const bool parted = world->control == SIM_CONTROL_PARTED, grows = parted || world->seed % 2 == 0;
@@ -112,6 +124,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_NO_RESTART_GUARD:
     case SIM_CONTROL_NO_CLOCK_GUARD:
     case SIM_CONTROL_RIGHTED:
+    case SIM_CONTROL_STEPPING:
         profile->trust = SIM_GUARDED;
         break;
     case SIM_CONTROL_WRONG_AND_LOST:
@@ -136,7 +149,7 @@ static void draw_fencing(struct sim_world *world) {
 
 /* Which guards are on, and what a client may know of a node before it has seen a restart or a step
  * of the clock. */
-static void draw_guards(struct sim_profile *profile, struct sim_random *random) {
+static void draw_guards(struct sim_profile *profile, struct sim_random *random, bool stepping) {
     static const struct {
         redlock_restart_guard restart;
         bool clock, first_boot, early;
@@ -151,7 +164,8 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random) 
         {REDLOCK_RESTART_GUARD_OFF, true, false, false, 86400},
         {REDLOCK_RESTART_GUARD_OFF, true, false, true, 86400},
     };
-    unsigned kind = sim_random_below(random, sizeof kinds / sizeof *kinds);
+    const unsigned count = sizeof kinds / sizeof *kinds;
+    const unsigned kind = stepping ? count - 1 : sim_random_below(random, count);
     profile->restart_guard = kinds[kind].restart;
     profile->clock_guard = kinds[kind].clock;
     profile->first_boot = kinds[kind].first_boot;
@@ -237,6 +251,10 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_WRONG_AND_LOST:
         profile->faults |= 1u << SIM_FAULT_WALL;
         break;
+    case SIM_CONTROL_STEPPING:
+        profile->faults &= 1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK;
+        profile->faults |= 1U << SIM_FAULT_STEP;
+        break;
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_GUARDED:
@@ -258,10 +276,13 @@ void sim_profile_draw(struct sim_world *world) {
                                     .calm = sim_random_percent(random, 15),
                                     .may_kill = sim_random_percent(random, 80),
                                     .auto_extend = sim_random_percent(random, 50)};
+    const bool stepping = world->control == SIM_CONTROL_STEPPING;
     draw_queue(profile, random);
     draw_ttl(profile, random);
     draw_speed(profile, random);
-    if (profile->crowd && sim_random_percent(random, 30)) {
+    if (stepping) {
+        draw_stepping(profile, random);
+    } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_replaced(profile, random);
@@ -282,7 +303,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 30);
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
     if (profile->trust == SIM_GUARDED) {
-        draw_guards(profile, random);
+        draw_guards(profile, random, stepping);
         /* Quarantines end during the schedule. */
         profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);
@@ -305,7 +326,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->spike_permille = sim_random_percent(random, 40) ? sim_random_below(random, 120) : 0;
     profile->forgets_at_once = profile->forgets_at_once || profile->trust == SIM_RECKLESS;
     profile->prompt = profile->trust == SIM_GUARDED && profile->clock_guard && profile->early && !profile->stalls &&
-                      sim_random_percent(random, 50);
+                      (sim_random_percent(random, 50) || stepping);
     if (profile->prompt) {
         profile->leaps = false;
         profile->leap_permille = profile->spike_permille = 0;

@@ -39,7 +39,8 @@ struct sim_profile {
     /* All clients draw the same low digits for them. No harm where no counter is lost. */
     bool same_digits;
     bool heal;               /* as they should be */
-    bool crowd;              /* many wait for one resource, and who has it releases it soon */
+    bool crowd;              /* many wait for one resource, and who has it releases it soon, */
+    bool holds_long;         /* or keeps it */
     bool stalls;             /* pushes come later than keys end, often */
     bool overtakes;          /* later grants are known before them; then a clock steps */
     bool replaced;           /* so are nodes, often */
@@ -79,6 +80,8 @@ enum sim_control {
     SIM_CONTROL_NO_CLOCK_GUARD,
     /* A clock is set right just before a client reads it for the first time. */
     SIM_CONTROL_RIGHTED,
+    /* Nothing is broken: the clocks of many nodes step at once, often, while many wait. */
+    SIM_CONTROL_STEPPING,
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */
     SIM_CONTROL_STARVED,        /* at the end, nodes do not serve one of the clients */
     /* Nothing is broken: clients have different nodes and quorums, which may run beside each

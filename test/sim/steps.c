@@ -85,13 +85,8 @@ static bool may_step(const struct sim_world *world, unsigned index, bool forward
     return forward ? all_have_read(world, index) : world->now_ns > over_ns;
 }
 
-void sim_step(struct sim_world *world, unsigned index) {
+static void step(struct sim_world *world, unsigned index) {
     const struct sim_profile *profile = &world->profile;
-    for (unsigned i = 0; i < profile->nodes; i++) {
-        if (world->nodes[i].stepped.off_ns != 0 && sim_random_percent(&world->random, 50)) {
-            index = i;
-        }
-    }
     const struct sim_node *node = &world->nodes[index];
     int64_t by_ns = sim_random_between(&world->random, profile->step_min_ns, profile->step_max_ns);
     by_ns = sim_random_percent(&world->random, 60) ? by_ns : -by_ns;
@@ -100,6 +95,21 @@ void sim_step(struct sim_world *world, unsigned index) {
     }
     if (may_step(world, index, by_ns > 0)) {
         step_clock(world, index, by_ns);
+    }
+}
+
+void sim_step(struct sim_world *world, unsigned index) {
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        if (world->nodes[i].stepped.off_ns != 0 && sim_random_percent(&world->random, 50)) {
+            index = i;
+        }
+    }
+    step(world, index);
+}
+
+void sim_step_all(struct sim_world *world) {
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        step(world, i);
     }
 }
 

@@ -29,6 +29,10 @@ static void act_idle(struct sim_client *client, unsigned slot) {
     }
 }
 
+static bool releases_soon(const struct sim_profile *profile) {
+    return profile->crowd && !profile->overtakes && !profile->replaced && !profile->holds_long;
+}
+
 static void act_held(struct sim_client *client, struct sim_lease *lease) {
     struct sim_world *world = client->world;
     unsigned dice = sim_random_below(&world->random, 100);
@@ -42,7 +46,7 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
         }
         return;
     }
-    if (dice < (world->profile.crowd && !world->profile.overtakes && !world->profile.replaced ? 75u : 35u)) {
+    if (dice < (releases_soon(&world->profile) ? 75u : 35u)) {
         sim_user_release(lease);
     } else if (dice < 70) {
         sim_user_extend(lease);
