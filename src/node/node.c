@@ -185,7 +185,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
 /* Returns whether the request sets a missing key. Such a grant may not count while the identity of
  * a guarded node is unknown. */
 static bool is_grant(enum redlock_operation operation) {
-    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_HEAL;
+    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_HEAL;
 }
 
 /* Returns whether the request may wait for the end of the first handshake. */

@@ -27,8 +27,10 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
         link->tail - link->head >= SIM_INFLIGHT_MAX - 1) {
         return false;
     }
-    /* Before its greeting a node has no vote where guards are on. */
-    if (link->state == SIM_LINK_FRESH && bytes->operation == REDLOCK_OP_ACQUIRE && sim_is_guarded(world)) {
+    /* Before its greeting a guarded node gets nothing that sets a key. */
+    const bool sets = bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_WAIT ||
+                      bytes->operation == REDLOCK_OP_HEAL;
+    if (link->state == SIM_LINK_FRESH && sets && sim_is_guarded(world)) {
         return false;
     }
     uint32_t number = link->tail;

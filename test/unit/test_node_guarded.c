@@ -105,12 +105,13 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
 }
 
 /* Whether it is in quarantine is known once it has greeted. Until then nothing may set a key there:
- * no acquire, and no heal. A release may wait for it. */
+ * no acquire, no WAIT, and no heal. A release may wait for it. */
 static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     (void)state;
     assert_false(peer_send(&peer, "a", 1));
     assert_false(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
+    assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 8));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
     assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
@@ -118,6 +119,7 @@ static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     assert_false(peer_send(&peer, "d", 4));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 7));
+    assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 9));
     peer_close(&peer);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
