@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/random.h"
 #include "blocking/client.h"
@@ -357,9 +359,12 @@ static void destroy_loop(redlock_client *client) {
 
 static int create_loop(redlock_client *client, char *error, size_t error_size) {
     errno = 0;
-    client->loop = ev_loop_new(EVFLAG_AUTO);
+    /* ev_async_start() ends the program if there is no descriptor for it, so keep one. */
+    const int reserve = eventfd(0, EFD_CLOEXEC);
+    client->loop = reserve < 0 ? NULL : ev_loop_new(EVFLAG_AUTO);
     if (!client->loop) {
         describe(error, error_size, "cannot create an event loop", errno);
+        (void)close(reserve);
         return REDLOCK_ERR_SYSTEM;
     }
     ev_async_init(&client->wake, on_wake);
@@ -368,6 +373,7 @@ static int create_loop(redlock_client *client, char *error, size_t error_size) {
     client->drain.data = client;
     ev_set_userdata(client->loop, client);
     ev_set_loop_release_cb(client->loop, before_poll, after_poll);
+    (void)close(reserve);
     ev_async_start(client->loop, &client->wake);
     ev_prepare_start(client->loop, &client->drain);
     return REDLOCK_OK;
