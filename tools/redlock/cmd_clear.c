@@ -182,7 +182,7 @@ static int ask(struct clear *clear) {
 
 /* redlock_inspect() writes "(a list)" for a key that holds no string. */
 static bool is_token(const char *text) {
-    return text[0] != '(' && strlen(text) <= REDLOCK_TOKEN_SIZE_MAX;
+    return text[0] != '\0' && text[0] != '(' && strlen(text) <= REDLOCK_TOKEN_SIZE_MAX;
 }
 
 /* Returns 0, or an exit status after printing why. */
