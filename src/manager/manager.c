@@ -55,7 +55,7 @@ static int parse_address(redlock_manager *manager, const char *uri, struct redlo
                          struct redlock_failure *failure) {
     char text[200];
     struct redlock_failure sentence = {text, sizeof text};
-    int code = redlock_address_parse(uri, address, text, sizeof text);
+    int code = redlock_address_parse(uri, address, &sentence);
     if (code == REDLOCK_OK && address->tls) {
         manager->uses_tls = true;
         code = add_tls(manager, NULL, &sentence);

@@ -1,7 +1,6 @@
 /* Parses node URIs. */
 #include "node/address.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +17,6 @@ struct span {
     const char *bytes;
     size_t size;
 };
-
-struct failure {
-    char *text;
-    size_t size;
-};
-
-__attribute__((format(printf, 2, 3))) static int invalid(struct failure *failure, const char *format, ...) {
-    if (failure->size > 0) {
-        va_list arguments;
-        va_start(arguments, format);
-        (void)vsnprintf(failure->text, failure->size, format, arguments);
-        va_end(arguments);
-    }
-    return REDLOCK_ERR_INVALID;
-}
 
 static bool take_prefix(struct span *rest, const char *prefix) {
     size_t size = strlen(prefix);
@@ -74,7 +58,7 @@ static int hex_digit(char c) {
 }
 
 /* Errors name the parts of a URI that may be secret. They never quote them. */
-static int percent_decode(struct span span, const char *part, char **decoded, struct failure *failure) {
+static int percent_decode(struct span span, const char *part, char **decoded, struct redlock_failure *failure) {
     char *text = copy(span);
     if (text == NULL) {
         return REDLOCK_ERR_NO_MEMORY;
@@ -89,8 +73,8 @@ static int percent_decode(struct span span, const char *part, char **decoded, st
         int high = i + 2 < span.size ? hex_digit(span.bytes[i + 1]) : -1;
         int low = i + 2 < span.size ? hex_digit(span.bytes[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
-            return invalid(failure, "the %s of a node URI has a '%%' that no byte's two hexadecimal digits follow",
-                           part);
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "the %s of a node URI has a '%%' that no byte's two hexadecimal digits follow", part);
         }
         text[length++] = (char)(high * 16 + low);
         i += 2;
@@ -115,25 +99,27 @@ static bool number(struct span span, uint32_t max, uint32_t *value) {
     return sum <= max;
 }
 
-static int parse_db(struct span span, struct redlock_address *address, struct failure *failure) {
+static int parse_db(struct span span, struct redlock_address *address, struct redlock_failure *failure) {
     if (!number(span, DB_MAX, &address->db)) {
-        return invalid(failure, "the database of node '%s' is not a number from 0 to %d", address->host, DB_MAX);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the database of node '%s' is not a number from 0 to %d",
+                            address->host, DB_MAX);
     }
     return REDLOCK_OK;
 }
 
-static int parse_user_info(struct span user_info, struct redlock_address *address, struct failure *failure) {
+static int parse_user_info(struct span user_info, struct redlock_address *address, struct redlock_failure *failure) {
     struct span user = until(&user_info, ":");
     int code = REDLOCK_OK;
     bool password = take_prefix(&user_info, ":") && user_info.size > 0;
     if (user.size == 0 && !password) {
-        return invalid(failure, "a node URI has '@' without user or password: write :PASSWORD@ or USER:PASSWORD@");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "a node URI has '@' without user or password: write :PASSWORD@ or USER:PASSWORD@");
     }
     if (user.size > 0) {
-        code = percent_decode(user, "user", &address->user, failure);
+        code = percent_decode(user, "user", &address->credentials.user, failure);
     }
     if (code == REDLOCK_OK && password) {
-        code = percent_decode(user_info, "password", &address->password, failure);
+        code = percent_decode(user_info, "password", &address->credentials.password, failure);
     }
     return code;
 }
@@ -146,32 +132,37 @@ static bool host_byte(char c, bool literal) {
     return literal && (c == ':' || c == '%');
 }
 
-static int parse_host(struct span *rest, struct redlock_address *address, bool *literal, struct failure *failure) {
+static int parse_host(struct span *rest, struct redlock_address *address, bool *literal,
+                      struct redlock_failure *failure) {
     *literal = take_prefix(rest, "[");
     struct span host = until(rest, *literal ? "]/?#" : ":/?#");
     int shown = (int)(host.size < 64 ? host.size : 64);
     if (*literal && !take_prefix(rest, "]")) {
-        return invalid(failure, "the address '[%.*s' of a node URI has no closing ']'", shown, host.bytes);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the address '[%.*s' of a node URI has no closing ']'", shown,
+                            host.bytes);
     }
     if (host.size == 0) {
-        return invalid(failure, "the host of a node URI is empty");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is empty");
     }
     if (host.size > HOST_SIZE_MAX) {
-        return invalid(failure, "the host of a node URI is longer than %d bytes", HOST_SIZE_MAX);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is longer than %d bytes",
+                            HOST_SIZE_MAX);
     }
     for (size_t i = 0; i < host.size; i++) {
         if (!host_byte(host.bytes[i], *literal)) {
-            return invalid(failure, "the host of a node URI has a byte at position %zu that no host name has", i + 1);
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "the host of a node URI has a byte at position %zu that no host name has", i + 1);
         }
     }
     if (*literal && memchr(host.bytes, ':', host.size) == NULL) {
-        return invalid(failure, "'[%.*s]' in a node URI is not an IPv6 address", shown, host.bytes);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "'[%.*s]' in a node URI is not an IPv6 address", shown,
+                            host.bytes);
     }
     address->host = copy(host);
     return address->host == NULL ? REDLOCK_ERR_NO_MEMORY : REDLOCK_OK;
 }
 
-static int parse_port(struct span *rest, struct redlock_address *address, struct failure *failure) {
+static int parse_port(struct span *rest, struct redlock_address *address, struct redlock_failure *failure) {
     address->port = PORT_DEFAULT;
     if (!take_prefix(rest, ":")) {
         return REDLOCK_OK;
@@ -180,15 +171,16 @@ static int parse_port(struct span *rest, struct redlock_address *address, struct
     uint32_t value = 0;
     if (!number(port, UINT16_MAX, &value) || value == 0) {
         /* Do not quote it: it may be a password without its '@HOST'. */
-        return invalid(failure, "the port of node '%s' is not a number from 1 to 65535%s", address->host,
-                       memchr(port.bytes, ':', port.size) != NULL ? "; an IPv6 address needs brackets" : "");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the port of node '%s' is not a number from 1 to 65535%s",
+                            address->host,
+                            memchr(port.bytes, ':', port.size) != NULL ? "; an IPv6 address needs brackets" : "");
     }
     address->port = (uint16_t)value;
     return REDLOCK_OK;
 }
 
 /* [user[:password]@]host[:port][/db] */
-static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct failure *failure) {
+static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct redlock_failure *failure) {
     const char *at = memrchr(rest.bytes, '@', rest.size);
     int code = REDLOCK_OK;
     bool literal = false;
@@ -198,7 +190,8 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
         rest.size -= user_info.size + 1;
         rest.bytes = at + 1;
         if (bare) {
-            return invalid(failure, "a node with user or password needs a scheme: redis://USER:PASSWORD@HOST:PORT");
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "a node with user or password needs a scheme: redis://USER:PASSWORD@HOST:PORT");
         }
         code = parse_user_info(user_info, address, failure);
     }
@@ -218,7 +211,8 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
         }
     }
     if (rest.size > 0) {
-        return invalid(failure, "node '%s': only :PORT and /DB may follow the host", address->host);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "node '%s': only :PORT and /DB may follow the host",
+                            address->host);
     }
     size_t size = strlen(address->host) + 10;
     address->name = malloc(size);
@@ -230,13 +224,13 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
 }
 
 /* /path[?db=n] */
-static int parse_unix(struct span rest, struct redlock_address *address, struct failure *failure) {
+static int parse_unix(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
     struct sockaddr_un room;
     int code = REDLOCK_OK;
     address->kind = REDLOCK_ADDRESS_UNIX;
     struct span path = until(&rest, "?");
     if (path.size == 0 || path.bytes[0] != '/') {
-        return invalid(failure, "a socket needs an absolute path: unix:///path");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "a socket needs an absolute path: unix:///path");
     }
     code = percent_decode(path, "path", &address->host, failure);
     if (code != REDLOCK_OK) {
@@ -244,16 +238,17 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     }
     for (const char *c = address->host; *c != '\0'; c++) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) {
-            return invalid(failure, "the socket path of a node URI has a control character");
+            return redlock_fail(failure, REDLOCK_ERR_INVALID, "the socket path of a node URI has a control character");
         }
     }
     if (strlen(address->host) >= sizeof room.sun_path) {
-        return invalid(failure, "the socket path '%.32s…' is longer than %zu bytes", address->host,
-                       sizeof room.sun_path - 1);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the socket path '%.32s…' is longer than %zu bytes",
+                            address->host, sizeof room.sun_path - 1);
     }
     if (take_prefix(&rest, "?")) {
         if (!take_prefix(&rest, "db=")) {
-            return invalid(failure, "only ?db=N may follow the path of the socket '%s'", address->host);
+            return redlock_fail(failure, REDLOCK_ERR_INVALID, "only ?db=N may follow the path of the socket '%s'",
+                                address->host);
         }
         code = parse_db(rest, address, failure);
     }
@@ -266,13 +261,14 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     return code;
 }
 
-static int parse(struct span rest, struct redlock_address *address, struct failure *failure) {
+static int parse(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
     if (rest.size == 0) {
-        return invalid(failure, "a node URI is empty");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "a node URI is empty");
     }
     for (size_t i = 0; i < rest.size; i++) {
         if ((unsigned char)rest.bytes[i] <= ' ' || rest.bytes[i] == 0x7f) {
-            return invalid(failure, "a node URI has a space or a control character at position %zu", i + 1);
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "a node URI has a space or a control character at position %zu", i + 1);
         }
     }
     if (take_prefix(&rest, "redis://")) {
@@ -286,17 +282,17 @@ static int parse(struct span rest, struct redlock_address *address, struct failu
         return parse_tcp(rest, false, address, failure);
     }
     if (memmem(rest.bytes, rest.size, "://", 3) != NULL) {
-        return invalid(failure, "the scheme of a node URI is unknown: use redis://, rediss://, unix:// or HOST:PORT");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "the scheme of a node URI is unknown: use redis://, rediss://, unix:// or HOST:PORT");
     }
     return parse_tcp(rest, true, address, failure);
 }
 
-int redlock_address_parse(const char *uri, struct redlock_address *address, char *error, size_t error_size) {
-    struct failure failure = {error, error == NULL ? 0 : error_size};
+int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure) {
     *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
-    int code = parse((struct span){uri, strlen(uri)}, address, &failure);
+    int code = parse((struct span){uri, strlen(uri)}, address, failure);
     if (code == REDLOCK_ERR_NO_MEMORY) {
-        (void)invalid(&failure, "no memory for a node's address");
+        (void)redlock_fail(failure, code, "no memory for a node's address");
     }
     if (code != REDLOCK_OK) {
         redlock_address_clear(address);
@@ -305,12 +301,8 @@ int redlock_address_parse(const char *uri, struct redlock_address *address, char
 }
 
 void redlock_address_clear(struct redlock_address *address) {
-    if (address->password != NULL) {
-        explicit_bzero(address->password, strlen(address->password));
-    }
     free(address->name);
     free(address->host);
-    free(address->user);
-    free(address->password);
+    redlock_credentials_clear(&address->credentials);
     *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
 }

@@ -6,24 +6,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/check.h"
+#include "node/credentials.h"
+
 enum redlock_address_kind { REDLOCK_ADDRESS_TCP, REDLOCK_ADDRESS_UNIX };
 
 struct redlock_address {
     enum redlock_address_kind kind;
-    char *name;     /* host:port or path, without user and password: for people */
-    char *host;     /* TCP: name or literal, brackets removed; UNIX: the path */
-    uint16_t port;  /* TCP */
-    bool tls;       /* rediss:// */
-    uint32_t db;    /* 0 to 65535 */
-    char *user;     /* NULL for none; percent-decoded */
-    char *password; /* NULL for none; percent-decoded; never printed */
+    char *name;                             /* host:port or path, without user and password: for people */
+    char *host;                             /* TCP: name or literal, brackets removed; UNIX: the path */
+    uint16_t port;                          /* TCP */
+    bool tls;                               /* rediss:// */
+    uint32_t db;                            /* 0 to 65535 */
+    struct redlock_credentials credentials; /* percent-decoded */
 };
 
-/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence in error that never quotes a password, or
+/* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence that never quotes a password, or
  * REDLOCK_ERR_NO_MEMORY. */
-int redlock_address_parse(const char *uri, struct redlock_address *address, char *error, size_t error_size);
+int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure);
 
-/* Overwrites the password and frees everything. Accepts a zeroed address. */
+/* Frees everything, and overwrites the password. Accepts a zeroed address. */
 void redlock_address_clear(struct redlock_address *address);
 
 #endif

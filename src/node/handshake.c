@@ -77,13 +77,13 @@ bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const word
     return true;
 }
 
-bool redlock_handshake_auth(const struct redlock_address *address, const char *words[4]) {
-    const char *password = address->password == NULL ? "" : address->password;
+bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]) {
+    const char *user = credentials->user, *password = credentials->password == NULL ? "" : credentials->password;
     words[0] = "AUTH";
-    words[1] = address->user != NULL ? address->user : password;
-    words[2] = address->user != NULL ? password : NULL;
+    words[1] = user != NULL ? user : password;
+    words[2] = user != NULL ? password : NULL;
     words[3] = NULL;
-    return address->user != NULL || address->password != NULL;
+    return user != NULL || credentials->password != NULL;
 }
 
 static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step,
@@ -105,7 +105,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->reason[0] = handshake->warning[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
     handshake->info.uptime_s = -1;
-    if (redlock_handshake_auth(address, auth)) {
+    if (redlock_handshake_auth(&address->credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
     }
     if (said && address->db != 0) {
@@ -156,7 +156,7 @@ static void error_text(const struct redlock_handshake *handshake, const struct r
                        char text[REDLOCK_WIRE_ERROR_SIZE]) {
     text[0] = '\0';
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        (void)redlock_wire_error(&reply->value, handshake->address->password, text);
+        (void)redlock_wire_error(&reply->value, handshake->address->credentials.password, text);
     }
 }
 

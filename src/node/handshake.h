@@ -54,8 +54,8 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
 /* Appends a command of up to four words; NULL ends them. Returns false without memory. */
 bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]);
 
-/* Sets the words of AUTH. Returns false if the address has no user and no password. */
-bool redlock_handshake_auth(const struct redlock_address *address, const char *words[4]);
+/* Sets the words of AUTH. Returns false if there is no user and no password. */
+bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]);
 
 /* Returns whether the server does not let us use the command, or does not have it. */
 bool redlock_handshake_refused(const struct redlock_reply *reply);

@@ -57,7 +57,7 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
     redlock_wire_answer((enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT), reply,
-                        node->address.password, &told);
+                        node->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;

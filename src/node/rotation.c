@@ -13,21 +13,6 @@
 
 #define AUTH_KEEPS_LOGIN_SINCE 6 /* the version of Redis */
 
-/* The address's pair leaves it. */
-static struct redlock_credentials take_address(struct redlock_node *node) {
-    const struct redlock_credentials taken = {.user = node->address.user, .password = node->address.password};
-    node->address.user = node->address.password = NULL;
-    return taken;
-}
-
-static void set_address(struct redlock_node *node, struct redlock_credentials *credentials) {
-    struct redlock_credentials before = take_address(node);
-    redlock_credentials_clear(&before);
-    node->address.user = credentials->user;
-    node->address.password = credentials->password;
-    *credentials = (struct redlock_credentials){0};
-}
-
 /* What the caller gave since is newer still. */
 static void give_back(struct redlock_rotation *rotation, struct redlock_credentials *credentials) {
     if (rotation->newer.password != NULL) {
@@ -85,12 +70,11 @@ static bool auth_may_log_out(const struct redlock_node *node) {
 
 /* Queues AUTH behind the requests. Returns false without memory. */
 static bool queue_auth(struct redlock_node *node) {
-    const struct redlock_address who = {.user = node->rotation.asked.user, .password = node->rotation.asked.password};
     const int64_t now_ns = redlock_node_now_ns(node);
     struct redlock_inflight_entry entry = {.owner = &node->rotation, .queued_ns = now_ns, .own = true};
     struct redlock_outbox box = {0};
     const char *words[4];
-    (void)redlock_handshake_auth(&who, words);
+    (void)redlock_handshake_auth(&node->rotation.asked, words);
     const bool queued = redlock_handshake_say(&box, words) &&
                         redlock_requests_queue(node, box.bytes + box.head, redlock_outbox_size(&box), &entry);
     redlock_outbox_clear(&box);
@@ -135,8 +119,8 @@ void redlock_rotation_offer(struct redlock_node *node, struct redlock_credential
 void redlock_rotation_greets(struct redlock_node *node) {
     struct redlock_rotation *rotation = &node->rotation;
     if (rotation->newer.password != NULL && !rotation->go_back) {
-        rotation->older = take_address(node);
-        set_address(node, &rotation->newer);
+        redlock_credentials_move(&rotation->older, &node->address.credentials);
+        redlock_credentials_move(&node->address.credentials, &rotation->newer);
         rotation->trying = true;
     }
     rotation->go_back = false;
@@ -160,10 +144,9 @@ void redlock_rotation_ends(struct redlock_node *node) {
     give_back(rotation, &rotation->asked);
     rotation->withdrawn = false;
     if (rotation->trying) {
-        struct redlock_credentials tried = take_address(node);
         rotation->trying = false;
-        set_address(node, &rotation->older);
-        give_back(rotation, &tried);
+        give_back(rotation, &node->address.credentials);
+        redlock_credentials_move(&node->address.credentials, &rotation->older);
     }
 }
 
@@ -181,7 +164,7 @@ bool redlock_rotation_goes_back(struct redlock_node *node, const char *reason) {
         if (rotation->refusal != NULL) {
             /* Neither is accepted. The new ones are what the caller wants. */
             assert(rotation->newer.password != NULL);
-            set_address(node, &rotation->newer);
+            redlock_credentials_move(&node->address.credentials, &rotation->newer);
             set_refusal(node, NULL);
             rotation->unaccepted = true;
         }
@@ -210,8 +193,8 @@ static bool is_same_user(const char *a, const char *b) {
 }
 
 static void accepted(struct redlock_node *node) {
-    const bool same_user = is_same_user(node->address.user, node->rotation.asked.user);
-    set_address(node, &node->rotation.asked);
+    const bool same_user = is_same_user(node->address.credentials.user, node->rotation.asked.user);
+    redlock_credentials_move(&node->address.credentials, &node->rotation.asked);
     set_refusal(node, NULL);
     log_accepted(node);
     if (!same_user) {

@@ -131,7 +131,7 @@ static bool say_all(struct redlock_subscription *subscription) {
     char name[NAME_SIZE];
     const int size = snprintf(name, sizeof name, "%s-sub", node->options.client_name);
     subscription->step = subscription->step_count = 0;
-    return (!redlock_handshake_auth(&node->address, auth) || say(subscription, STEP_AUTH, auth)) &&
+    return (!redlock_handshake_auth(&node->address.credentials, auth) || say(subscription, STEP_AUTH, auth)) &&
            say(subscription, STEP_INFO, (const char *[4]){"INFO", "server"}) &&
            (size >= NAME_SIZE || say(subscription, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", name})) &&
            say(subscription, STEP_SUBSCRIBE, (const char *[4]){"SUBSCRIBE", subscription->channel});
@@ -220,7 +220,7 @@ static void take_error(struct redlock_subscription *subscription, enum step step
     if (step == STEP_NAME || (step == STEP_INFO && node->info.run_id[0] == '\0')) {
         return; /* the first connection has warned of it */
     }
-    (void)redlock_wire_error(&reply->value, node->address.password, error);
+    (void)redlock_wire_error(&reply->value, node->address.credentials.password, error);
     const enum redlock_cause cause = redlock_wire_cause(&reply->value);
     if (step == STEP_SUBSCRIBE && redlock_handshake_refused(reply)) {
         refused(subscription, redlock_text_new(cause, "SUBSCRIBE refused (%s)", error));
@@ -261,7 +261,7 @@ static void answered(struct redlock_subscription *subscription, bool heard) {
 static void take_refusal(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_node *node = subscription->node;
     char error[REDLOCK_WIRE_ERROR_SIZE];
-    (void)redlock_wire_error(&reply->value, node->address.password, error);
+    (void)redlock_wire_error(&reply->value, node->address.credentials.password, error);
     struct redlock_text *why =
         redlock_text_new(redlock_wire_cause(&reply->value), "SUBSCRIBE to a leader's channel failed: %s", error);
     if (!redlock_handshake_refused(reply)) {

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     memcpy(uri, data, size);
     uri[size] = '\0';
-    int code = redlock_address_parse(uri, &address, error, sizeof error);
+    int code = redlock_address_parse(uri, &address, &(struct redlock_failure){error, sizeof error});
     if (code == REDLOCK_OK) {
         assert(error[0] == '\0');
         assert(address.host[0] != '\0' && address.name[0] != '\0' && address.db <= 65535);
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
     } else {
         assert(code == REDLOCK_ERR_NO_MEMORY || code == REDLOCK_ERR_INVALID);
-        assert(error[0] != '\0' && address.host == NULL && address.password == NULL);
+        assert(error[0] != '\0' && address.host == NULL && address.credentials.password == NULL);
     }
     redlock_address_clear(&address);
     free(uri);

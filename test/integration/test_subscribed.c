@@ -97,7 +97,7 @@ static void open_node(const char *credentials) {
     assert_non_null(heard.loop);
     redlock_loop_reactor(heard.loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);
-    assert_int_equal(redlock_address_parse(uri, &address, NULL, 0), REDLOCK_OK);
+    assert_int_equal(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
     heard.node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(heard.node);
     redlock_node_listen(heard.node, "ch");

@@ -52,7 +52,8 @@ static void good_uris(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
-        int code = redlock_address_parse(rows[i].uri, &address, error, sizeof error);
+        struct redlock_failure failure = {error, sizeof error};
+        int code = redlock_address_parse(rows[i].uri, &address, &failure);
         assert_string_equal(error, "");
         assert_int_equal(code, REDLOCK_OK);
         assert_int_equal(address.kind,
@@ -62,8 +63,8 @@ static void good_uris(void **state) {
         assert_string_equal(address.host, rows[i].host);
         assert_int_equal(address.port, rows[i].port);
         assert_int_equal(address.db, rows[i].db);
-        assert_text(address.user, rows[i].user);
-        assert_text(address.password, rows[i].password);
+        assert_text(address.credentials.user, rows[i].user);
+        assert_text(address.credentials.password, rows[i].password);
         redlock_address_clear(&address);
         redlock_address_clear(&address);
     }
@@ -121,14 +122,16 @@ static void bad_uris(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
-        assert_int_equal(redlock_address_parse(rows[i][0], &address, error, sizeof error), REDLOCK_ERR_INVALID);
+        struct redlock_failure failure = {error, sizeof error};
+        assert_int_equal(redlock_address_parse(rows[i][0], &address, &failure), REDLOCK_ERR_INVALID);
         if (strstr(error, rows[i][1]) == NULL) {
             fail_msg("'%s': \"%s\" does not say \"%s\"", rows[i][0], error, rows[i][1]);
         }
         assert_null(strstr(error, "secre"));
         assert_null(address.host);
-        assert_null(address.password);
-        assert_int_equal(redlock_address_parse(rows[i][0], &address, NULL, 0), REDLOCK_ERR_INVALID);
+        assert_null(address.credentials.password);
+        assert_int_equal(redlock_address_parse(rows[i][0], &address, &(struct redlock_failure){0}),
+                         REDLOCK_ERR_INVALID);
     }
 }
 

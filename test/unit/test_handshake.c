@@ -95,14 +95,14 @@ static void all_goes_well(void **state) {
 static void user_password_and_database_come_first(void **state) {
     char user[] = "bob", password[] = "geheim";
     (void)state;
-    address.user = user;
-    address.password = password;
+    address.credentials.user = user;
+    address.credentials.password = password;
     address.db = 12;
     start();
     assert_said("*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n" HELLO);
     assert_int_equal(reply("+OK\r\n"), WAITING);
     assert_int_equal(reply("+OK\r\n"), WAITING);
-    address.user = NULL;
+    address.credentials.user = NULL;
     address.db = 0;
     start();
     assert_said("*2\r\n$4\r\nAUTH\r\n$6\r\ngeheim\r\n" HELLO);
@@ -166,7 +166,7 @@ static void nodes_that_may_not_vote(void **state) {
     start();
     assert_refused("-ERR something else\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_SERVER,
                    "INFO failed: ERR something else");
-    address.password = password;
+    address.credentials.password = password;
     start();
     assert_refused("-WRONGPASS invalid username-password pair\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
                    "AUTH failed: WRONGPASS");
@@ -175,7 +175,7 @@ static void nodes_that_may_not_vote(void **state) {
     assert_null(strstr(handshake.reason, "geheim"));
     start();
     assert_refused("-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_BUSY, "not ready");
-    address.password = NULL;
+    address.credentials.password = NULL;
     address.db = 99;
     start();
     assert_refused("-NOPERM no SELECT\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOPERM, "SELECT 99 failed");
