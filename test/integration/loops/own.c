@@ -1,16 +1,13 @@
 /* A loop that is all its own, with functions of its own for the library, for the tests of loops. It
  * checks that the library keeps what redlock/loop.h says of its calls. */
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <redlock/loop.h>
 
-#include "kind.h"
+#include "polled.h"
 
 #define SLOTS 64
 #define SIDES 8
@@ -32,13 +29,10 @@ struct side {
 };
 
 struct test_loop {
+    struct polled polled; /* must be first */
     struct slot slots[SLOTS];
     struct side sides[SIDES];
     unsigned turn;
-    int fd; /* of the test's */
-    int64_t timer_ms, every_ms;
-    loop_callback on_timer, on_io, late; /* late: NULL, or before the next poll() */
-    void *timer_data, *io_data, *late_data;
 };
 
 static void *attach(void *context, redlock_loop *side) {
@@ -110,15 +104,9 @@ static const redlock_loop_ops ops = {.size = sizeof ops,
                                      .watch = watch_fd,
                                      .flush_soon = flush_soon};
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void *open_loop(void) {
     struct test_loop *loop = calloc(1, sizeof *loop);
-    loop->fd = -1;
+    loop->polled.fd = -1;
     return loop;
 }
 
@@ -153,18 +141,10 @@ static void report(struct test_loop *loop, const struct pollfd *fds) {
     }
 }
 
-static void run_late(struct test_loop *loop) {
-    const loop_callback late = loop->late;
-    loop->late = NULL;
-    if (late != NULL) {
-        late(loop->late_data);
-    }
-}
-
 static void turn(void *context) {
     struct test_loop *loop = context;
     struct pollfd fds[SLOTS + 1];
-    run_late(loop);
+    polled_late(&loop->polled);
     flush(loop);
     for (int i = 0; i < SLOTS; i++) {
         const struct slot *slot = &loop->slots[i];
@@ -172,53 +152,10 @@ static void turn(void *context) {
                                  .events = (short)(((slot->events & REDLOCK_LOOP_READABLE) != 0 ? POLLIN : 0) |
                                                    ((slot->events & REDLOCK_LOOP_WRITABLE) != 0 ? POLLOUT : 0))};
     }
-    fds[SLOTS] = (struct pollfd){.fd = loop->fd, .events = POLLIN};
-    int64_t left_ms = loop->every_ms == 0 ? -1 : loop->timer_ms - now_ms();
     loop->turn++; /* what a slot watches from now on was not polled for */
-    const int ready = poll(fds, SLOTS + 1, (int)(loop->every_ms != 0 && left_ms < 0 ? 0 : left_ms));
-    if (ready < 0) {
-        assert(errno == EINTR);
-        return;
+    if (polled_wait(&loop->polled, fds, SLOTS + 1)) {
+        report(loop, fds);
     }
-    if (loop->every_ms != 0 && loop->timer_ms <= now_ms()) {
-        loop->timer_ms = now_ms() + loop->every_ms;
-        loop->on_timer(loop->timer_data);
-    }
-    if (fds[SLOTS].revents != 0 && loop->fd >= 0) {
-        loop->on_io(loop->io_data);
-    }
-    report(loop, fds);
-}
-
-static void start_timer(void *context, int ms, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->on_timer = callback;
-    loop->timer_data = data;
-    loop->every_ms = ms;
-    loop->timer_ms = now_ms() + ms;
-}
-
-static void stop_timer(void *context) {
-    struct test_loop *loop = context;
-    loop->every_ms = 0;
-}
-
-static void start_reading(void *context, int fd, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->on_io = callback;
-    loop->io_data = data;
-    loop->fd = fd;
-}
-
-static void stop_reading(void *context) {
-    struct test_loop *loop = context;
-    loop->fd = -1;
-}
-
-static void before_wait(void *context, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->late = callback;
-    loop->late_data = data;
 }
 
 static void after_fork(void *context) {
@@ -238,10 +175,10 @@ static bool close_loop(void *context) {
 const struct loop_kind loop_kind = {.open = open_loop,
                                     .create = create,
                                     .turn = turn,
-                                    .start_timer = start_timer,
-                                    .stop_timer = stop_timer,
-                                    .start_reading = start_reading,
-                                    .stop_reading = stop_reading,
-                                    .before_wait = before_wait,
+                                    .start_timer = polled_start_timer,
+                                    .stop_timer = polled_stop_timer,
+                                    .start_reading = polled_start_reading,
+                                    .stop_reading = polled_stop_reading,
+                                    .before_wait = polled_before_wait,
                                     .after_fork = after_fork,
                                     .close = close_loop};
