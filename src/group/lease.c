@@ -9,6 +9,7 @@
 #include "group/journal.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
+#include "group/sending.h"
 #include "group/telemetry.h"
 #include "group/token.h"
 #include "group/waiting.h"
@@ -129,117 +130,6 @@ static void queue_callback(struct redlock_lease *lease, unsigned what) {
     group->callbacks_last = lease;
 }
 
-static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
-    for (; detail < end; detail++, asked >>= 1) {
-        redlock_text_drop(detail->text);
-        *detail = (struct redlock_detail){.latency_us = -1,
-                                          .kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED,
-                                          .logged = detail->logged};
-    }
-}
-
-/* If a guard keeps these nodes from voting, says why. */
-static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
-    for (unsigned i = 0; i < lease->group->node_count; i++) {
-        if (not_asked & REDLOCK_NODE(i)) {
-            lease->details[i].text = redlock_quarantine_text(lease->group, i);
-        }
-    }
-}
-
-static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
-    const struct redlock_env *env = &lease->group->env;
-    for (unsigned i = 0; i < lease->group->node_count; i++) {
-        if (refused & REDLOCK_NODE(i)) {
-            lease->details[i].kind = REDLOCK_VOTE_FAILED;
-            lease->details[i].text = redlock_text_keep(env->refusal(env->ctx, i));
-            redlock_telemetry_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
-        }
-    }
-}
-
-static struct redlock_message message_of(const struct redlock_lease *lease) {
-    const struct redlock_group *group = lease->group;
-    return (struct redlock_message){.operation = lease->core.operation,
-                                    .target = &lease->target,
-                                    .token = redlock_lease_own_token(lease),
-                                    .token_size = lease->token_size,
-                                    .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
-                                    .timed = group->watching_clocks,
-                                    .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
-                                    .fence_keys = &group->fence_keys,
-                                    .wait_suffix = group->wait_suffix,
-                                    .now_ns = lease->core.start_ns,
-                                    .round = lease->core.round};
-}
-
-/* Sends the round of the core. Returns the nodes that refused it. */
-static redlock_nodes send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
-    struct redlock_group *group = lease->group;
-    assert(actions->round == lease->core.round && actions->send == lease->core.operation);
-    begin_details(lease, actions->send_nodes);
-    switch (actions->send) {
-    case REDLOCK_OP_ACQUIRE:
-    case REDLOCK_OP_WAIT:
-        group->statistics.attempts += actions->fresh_token;
-        lease->token_drawn = false;
-        if (group->guards) {
-            excuse_details(lease, ~actions->send_nodes);
-        }
-        break;
-    case REDLOCK_OP_EXTEND:
-        group->statistics.extends++;
-        break;
-    case REDLOCK_OP_RELEASE:
-    case REDLOCK_OP_FENCE:
-        break; /* a release is counted when it is confirmed; FENCE is a part of an attempt */
-    case REDLOCK_OP_HEAL:
-    case REDLOCK_OP_TIME:
-    case REDLOCK_OP_INSPECT:
-    case REDLOCK_OP_LIST:
-    case REDLOCK_OP_NONE:
-        assert(false && "a lease does not send this");
-    }
-    struct redlock_message message = message_of(lease);
-    struct redlock_place place;
-    if (actions->send == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
-        message.place = &place;
-    } else if (actions->handing == REDLOCK_HAND_LATER) {
-        message.handing = redlock_waiting_leave(lease, actions->send_nodes);
-        lease->waiting->handing = (uint8_t)message.handing;
-    }
-    if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
-        lease->ttl_sent_max_ms = (int32_t)message.ttl_ms;
-    }
-    const redlock_nodes taken = redlock_group_send(group, &lease->owner, actions->send_nodes, &message);
-    redlock_keys_sent(&lease->core.keys, actions->send, taken);
-    const redlock_nodes refused = actions->send_nodes & ~taken;
-    if (refused) {
-        refuse_details(lease, refused);
-    }
-    return refused;
-}
-
-/*
- * A HEAL is not a round: its answers are not votes, but the release goes to these nodes, too. Sends
- * nothing to a node in quarantine. The next extension would count the healed key there, while a key
- * that the node forgot may still back another lease.
- */
-static void heal(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_message message = message_of(lease);
-    message.operation = REDLOCK_OP_HEAL;
-    message.round = REDLOCK_ROUND_HEAL;
-    message.now_ns = redlock_group_now_ns(lease->group);
-    const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
-    const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
-    redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
-    if (lease->waiting) {
-        lease->waiting->no_push_due |= taken;
-    }
-}
-
 static void note_fence(struct redlock_lease *lease) {
     if (lease->acquired_code == REDLOCK_OK && lease->core.plan.fencing) {
         lease->group->statistics.fenced_slow += lease->core.fence_written;
@@ -326,10 +216,10 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         if (actions.fresh_token) {
             random_code = fresh_token(lease, &actions, event->now_ns);
         }
-        refused = random_code == REDLOCK_OK ? send_round(lease, &actions) : 0;
+        refused = random_code == REDLOCK_OK ? redlock_lease_send_round(lease, &actions) : 0;
     }
     if (actions.heal) {
-        heal(lease, actions.heal);
+        redlock_lease_heal(lease, actions.heal);
     }
     if (lease->waiting) {
         redlock_waiting_stepped(lease, before, &actions);
@@ -378,24 +268,6 @@ struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum
                                   .now_ns = now_ns,
                                   .wall_us = redlock_lease_wall_us(lease),
                                   .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)};
-}
-
-bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
-    const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
-    if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
-        return false;
-    }
-    struct redlock_message message = message_of(lease);
-    struct redlock_place place;
-    if (lease->core.operation == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
-        message.place = &place;
-    } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
-        message.handing = (enum redlock_handing)lease->waiting->handing;
-    }
-    message.by_source = true;
-    message.now_ns = redlock_group_now_ns(lease->group);
-    return redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message) != 0;
 }
 
 /* A first try would jump the queue, or nobody would be told of it. */

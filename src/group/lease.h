@@ -14,9 +14,6 @@ int64_t redlock_lease_wall_us(const struct redlock_lease *lease);
 struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum redlock_event_type type);
 /* Steps the core, and does what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
-/* A node does not know the script (R11): sends the request again with the source, if its vote is
- * still needed. */
-bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node);
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
 /* Feeds the first event of an acquire. */
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns);

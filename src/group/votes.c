@@ -4,6 +4,7 @@
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
+#include "group/sending.h"
 #include "group/telemetry.h"
 #include "group/waiting.h"
 

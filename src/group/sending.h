@@ -1,0 +1,19 @@
+/* What one lease sends: rounds, HEAL, and a request again by its source. */
+#ifndef REDLOCK_GROUP_SENDING_H
+#define REDLOCK_GROUP_SENDING_H
+
+#include "group/lease_memory.h"
+
+/* Sends the round of the core. Returns the nodes that refused it. */
+redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct redlock_actions *actions);
+
+/* A HEAL is not a round: its answers are not votes, but the release goes to these nodes, too. Sends
+ * nothing to a node in quarantine. The next extension would count the healed key there, while a key
+ * that the node forgot may still back another lease. */
+void redlock_lease_heal(struct redlock_lease *lease, redlock_nodes asked);
+
+/* A node does not know the script (R11): sends the request again with the source, if its vote is
+ * still needed. */
+bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node);
+
+#endif
