@@ -5,8 +5,8 @@ add_library(redlock_test_group STATIC ${GROUP_UNDER_TEST} ${PROJECT_SOURCE_DIR}/
 target_include_directories(redlock_test_group PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_test_group PUBLIC redlock_flags cmocka)
 foreach(name group group_life group_list group_fence group_guards group_queue group_pushes group_queue_end group_left
-    group_sights group_observer group_campaign group_events group_telemetry holder line owed schedule result election
-    election_end)
+    group_sights group_observer group_observer_end group_campaign group_events group_telemetry holder line owed
+    schedule result election election_end)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_group)
   add_test(NAME unit_${name} COMMAND test_${name})
@@ -14,7 +14,10 @@ foreach(name group group_life group_list group_fence group_guards group_queue gr
 endforeach()
 target_link_options(test_group_left PRIVATE -Wl,--wrap=malloc)
 target_link_options(test_group_list PRIVATE -Wl,--wrap=malloc,--wrap=calloc)
-target_link_options(test_group_observer PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
+foreach(name group_observer group_observer_end)
+  target_sources(test_${name} PRIVATE observer_kit.c)
+endforeach()
+target_link_options(test_group_observer_end PRIVATE -Wl,--wrap=malloc,--wrap=realloc)
 foreach(name group_queue_end line)
   target_link_options(test_${name} PRIVATE -Wl,--wrap=realloc)
 endforeach()

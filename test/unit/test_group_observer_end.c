@@ -1,0 +1,213 @@
+/* Observers over a fake env: several of one resource, how they end, what is refused and freed. */
+#include <stdlib.h>
+
+#include "observer_kit.h"
+
+static int mallocs_left = -1; /* -1: any number */
+
+void *__real_malloc(size_t size);
+void *__real_realloc(void *old, size_t size);
+/* The linker puts these in place of malloc() and realloc(). */
+void *__wrap_malloc(size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static bool has_memory(void) {
+    mallocs_left -= mallocs_left > 0;
+    return mallocs_left != 0;
+}
+
+void *__wrap_malloc(size_t size) {
+    return mallocs_left < 0 || has_memory() ? __real_malloc(size) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t size) {
+    return mallocs_left < 0 || has_memory() ? __real_realloc(old, size) : NULL;
+}
+
+static void observers_of_a_resource_share_its_channel(void **state) {
+    struct watch first, second, gate;
+    (void)state;
+    observe_all(&first);
+    observe(&second);
+    assert_null(fake.channels->first->next);
+    assert_int_equal(count_asked(), 3);
+    answer_all("");
+    assert_int_equal(count_asked(), 0); /* what was announced since the question would have come */
+    assert_int_equal(second.count, 1);
+    gate = (struct watch){0};
+    assert_int_equal(redlock_group_observe(fake.group, "gate", on_leader, &gate, &gate.observer), REDLOCK_OK);
+    assert_non_null(fake.channels->first->next);
+    hear(0, 0);
+    announce(0, 2, ALICE);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(second.count, 2);
+    assert_int_equal(gate.count, 0);
+    redlock_observer_end(first.observer);
+    assert_int_equal(fake.left, 0);
+    announce(0, 2, BOB);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(second.count, 3);
+    redlock_observer_end(second.observer);
+    assert_int_equal(fake.left, 1);
+    assert_null(fake.channels->first->next);
+    announce(0, 2, ALICE);
+    assert_int_equal(second.count, 3);
+}
+
+/* Answers that are to come find it. */
+static void who_ended_is_told_nothing(void **state) {
+    struct watch watch;
+    (void)state;
+    observe(&watch);
+    redlock_observer_end(watch.observer);
+    redlock_observer_end(NULL);
+    redlock_group_listens(fake.group, 1, REDLOCK_LISTENING_NOT, NULL);
+    answer_all(ALICE);
+    assert_int_equal(watch.count, 0);
+    observe(&watch);
+    redlock_observer_end(watch.observer);
+    announce(0, 2, ALICE);
+    struct watch other;
+    observe(&other);
+    hear(0, 2);
+    announce(0, 2, ALICE);
+    assert_int_equal(watch.count, 0);
+    assert_int_equal(other.count, 1);
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_INSPECT); /* of the one that ended */
+}
+
+static void a_callback_may_end_observers(void **state) {
+    struct watch first, second;
+    (void)state;
+    observe_all(&first);
+    observe(&second);
+    answer_all("");
+    first.ends = first.observer;
+    announce(0, 1, ALICE);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(second.count, 2);
+    second.ends = second.observer;
+    announce(0, 1, BOB);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(second.count, 3);
+    assert_int_equal(fake.left, 1);
+    /* The callback of the other one waits already. */
+    observe_all(&first);
+    observe(&second);
+    answer_all("");
+    first.ends = second.observer;
+    announce(0, 1, ALICE);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(second.count, 1);
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    struct watch watch = {0};
+    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    (void)state;
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    redlock_observer **observer = &watch.observer;
+    assert_int_equal(redlock_group_observe(fake.group, "r", NULL, NULL, observer), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, NULL), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_observe(fake.group, "", on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_observe(fake.group, NULL, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_group_observe(fake.group, longest, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    fake.random_code = REDLOCK_ERR_RANDOM;
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_RANDOM);
+    fake.random_code = REDLOCK_ERR_FORKED;
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_FORKED);
+    assert_null(watch.observer);
+    fake.random_code = REDLOCK_OK;
+    observe(&watch);
+    fake.random_code = REDLOCK_ERR_FORKED;
+    redlock_observer_end(watch.observer); /* in a child: nothing is sent */
+    assert_int_equal(fake.left, 0);
+}
+
+static void there_is_a_most(void **state) {
+    redlock_observer *observers[1024], *more = NULL;
+    (void)state;
+    fake.refusing = 7;
+    for (int i = 0; i < 1024; i++) {
+        assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &observers[i]), REDLOCK_OK);
+    }
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_ERR_LIMIT);
+    assert_null(more);
+    redlock_observer_end(observers[500]);
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_OK);
+}
+
+static int observe_with(int mallocs, struct watch *watch) {
+    mallocs_left = mallocs;
+    const int code = redlock_group_observe(fake.group, "r", on_leader, watch, &watch->observer);
+    mallocs_left = -1;
+    return code;
+}
+
+static void without_memory_there_is_none(void **state) {
+    struct watch watch = {0};
+    (void)state;
+    assert_int_equal(observe_with(1, &watch), REDLOCK_ERR_NO_MEMORY); /* for the schedule */
+    observe(&watch);                                                  /* then it has room */
+    redlock_observer_end(watch.observer);
+    answer_all("");
+    watch.observer = NULL;
+    const unsigned sent = fake.sent_count;
+    for (int mallocs = 1; mallocs <= 2; mallocs++) { /* the observer, its channel */
+        assert_int_equal(observe_with(mallocs, &watch), REDLOCK_ERR_NO_MEMORY);
+        assert_null(watch.observer);
+        assert_null(fake.channels->first);
+        assert_int_equal(fake.sent_count, sent);
+    }
+    assert_int_equal(observe_with(3, &watch), REDLOCK_OK);
+    assert_int_equal(fake.sent_count, sent + 3);
+    answer_all(ALICE);
+    assert_int_equal(watch.count, 1);
+}
+
+static void closing_ends_observers(void **state) {
+    struct watch first, second, third;
+    unsigned drained = 0;
+    (void)state;
+    observe_all(&first);
+    observe(&second); /* answers are to come */
+    observe(&third);
+    redlock_observer_end(third.observer);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &third, &third.observer), REDLOCK_ERR_CLOSED);
+    assert_int_equal(fake.left, 1);
+    fake_env_turn(&fake);
+    assert_int_equal(drained, 0);
+    answer_all(ALICE);
+    answer_all(ALICE);
+    fake_env_turn(&fake);
+    assert_int_equal(drained, 1);
+    assert_int_equal(first.count + second.count, 1);
+}
+
+static void a_callback_may_close(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    watch.closes = true;
+    announce(0, 2, ALICE);
+    assert_int_equal(watch.count, 2);
+    assert_int_equal(fake.left, 1);
+}
+
+#define TEST(function) group_test(function, three_nodes)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(observers_of_a_resource_share_its_channel),
+        TEST(who_ended_is_told_nothing),
+        TEST(a_callback_may_end_observers),
+        TEST(wrong_arguments_are_refused),
+        TEST(there_is_a_most),
+        TEST(without_memory_there_is_none),
+        TEST(closing_ends_observers),
+        TEST(a_callback_may_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
