@@ -16,8 +16,6 @@
 
 #define NEVER_NS INT64_MAX
 
-static const struct redlock_cancellable nobody; /* may cancel it */
-
 struct redlock_lease {
     const char *resource;
     int64_t validity_ms;
@@ -79,37 +77,51 @@ static int64_t from_now_ns(int64_t ms) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec + ms * 1000000;
 }
 
+/* One call of redlock_reentrant_enter(), and what came of it. */
+struct entrant {
+    pthread_t thread;
+    const char *resource;
+    struct redlock_holder holder;
+    int64_t deadline_ns;
+    struct redlock_cancellable call;
+    enum redlock_enter entered;
+    struct redlock_hold *hold;
+    redlock_lease *lease;
+    int code;
+};
+
+static void *enter(void *data) {
+    struct entrant *entrant = data;
+    entrant->entered = redlock_reentrant_enter(&table, entrant->resource, entrant->holder, entrant->deadline_ns,
+                                               &entrant->call, &entrant->hold, &entrant->lease, &entrant->code);
+    return NULL;
+}
+
 static struct redlock_hold *take(const char *resource, struct redlock_holder holder, redlock_lease *lease) {
-    struct redlock_hold *hold = NULL;
-    redlock_lease *shared = NULL;
-    int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &nobody, &hold, &shared, &code),
-                     REDLOCK_ENTER_TAKE);
-    assert_non_null(hold);
-    assert_null(shared);
+    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
+    enter(&entrant);
+    assert_int_equal(entrant.entered, REDLOCK_ENTER_TAKE);
+    assert_non_null(entrant.hold);
+    assert_null(entrant.lease);
     if (lease) {
-        redlock_reentrant_acquire_done(&table, hold, lease);
+        redlock_reentrant_acquire_done(&table, entrant.hold, lease);
     }
-    return hold;
+    return entrant.hold;
 }
 
 static redlock_lease *share(const char *resource, struct redlock_holder holder) {
-    struct redlock_hold *hold = NULL;
-    redlock_lease *lease = NULL;
-    int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, NEVER_NS, &nobody, &hold, &lease, &code),
-                     REDLOCK_ENTER_SHARED);
-    return lease;
+    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
+    enter(&entrant);
+    assert_int_equal(entrant.entered, REDLOCK_ENTER_SHARED);
+    return entrant.lease;
 }
 
 static int refused(const char *resource, struct redlock_holder holder, int64_t deadline_ns) {
-    struct redlock_hold *hold = NULL;
-    redlock_lease *lease = NULL;
-    int code = 0;
-    assert_int_equal(redlock_reentrant_enter(&table, resource, holder, deadline_ns, &nobody, &hold, &lease, &code),
-                     REDLOCK_ENTER_ERROR);
-    assert_null(lease);
-    return code;
+    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = deadline_ns};
+    enter(&entrant);
+    assert_int_equal(entrant.entered, REDLOCK_ENTER_ERROR);
+    assert_null(entrant.lease);
+    return entrant.code;
 }
 
 static void give(redlock_lease *lease, struct redlock_holder holder) {
@@ -311,25 +323,8 @@ static void without_memory_the_answer_is_an_error_and_growth_waits(void **state)
 
 /* --- Two threads of one owner --- */
 
-struct entrant {
-    pthread_t thread;
-    int64_t deadline_ns;
-    struct redlock_cancellable call;
-    enum redlock_enter entered;
-    struct redlock_hold *hold;
-    redlock_lease *lease;
-    int code;
-};
-
-static void *enter(void *data) {
-    struct entrant *entrant = data;
-    entrant->entered = redlock_reentrant_enter(&table, "r", id(5), entrant->deadline_ns, &entrant->call, &entrant->hold,
-                                               &entrant->lease, &entrant->code);
-    return NULL;
-}
-
 static void begin_cancellable(struct entrant *entrant, size_t waiting, const redlock_cancel *cancel) {
-    *entrant = (struct entrant){.deadline_ns = NEVER_NS};
+    *entrant = (struct entrant){.resource = "r", .holder = id(5), .deadline_ns = NEVER_NS};
     redlock_cancellable_begin(&entrant->call, cancel);
     assert_int_equal(pthread_create(&entrant->thread, NULL, enter, entrant), 0);
     for (int64_t until_ns = from_now_ns(60000);;) {
