@@ -309,25 +309,10 @@ class error {
     std::string sentence_;
 };
 
-/** A value, or an error: as std::expected of C++23, with the result of the call beside it. */
-template <class T> class [[nodiscard]] expected {
+/** What came of a call: what an expected says besides its value. */
+class outcome {
   public:
-    /** A value, and what the nodes said. */
-    expected(T value, redlock::result result = {}) noexcept
-        : error_(errc::ok, std::move(result)), value_(std::move(value)) {
-    }
-    /** An error. */
-    expected(redlock::error error) noexcept : error_(std::move(error)) {
-    }
-    /** Whether there is a value. */
-    bool has_value() const noexcept {
-        return value_.has_value();
-    }
-    /** Whether there is a value. */
-    explicit operator bool() const noexcept {
-        return has_value();
-    }
-    /** errc::ok, or why there is no value. */
+    /** errc::ok after a success. */
     errc code() const noexcept {
         return error_.code();
     }
@@ -335,7 +320,7 @@ template <class T> class [[nodiscard]] expected {
     const redlock::result &result() const noexcept {
         return error_.result();
     }
-    /** The error; with the code errc::ok if there is a value. */
+    /** The error; with the code errc::ok after a success. */
     const redlock::error &error() const &noexcept {
         return error_;
     }
@@ -346,6 +331,33 @@ template <class T> class [[nodiscard]] expected {
     /** error().message() */
     std::string message() const {
         return error_.message();
+    }
+
+  protected:
+    /** With the error, or a success with its result. */
+    explicit outcome(redlock::error error) noexcept : error_(std::move(error)) {
+    }
+    /** Has the code errc::ok after a success. */
+    redlock::error error_;
+};
+
+/** A value, or an error: as std::expected of C++23, with the result of the call beside it. */
+template <class T> class [[nodiscard]] expected : public outcome {
+  public:
+    /** A value, and what the nodes said. */
+    expected(T value, redlock::result result = {}) noexcept
+        : outcome(redlock::error(errc::ok, std::move(result))), value_(std::move(value)) {
+    }
+    /** An error. */
+    expected(redlock::error error) noexcept : outcome(std::move(error)) {
+    }
+    /** Whether there is a value. */
+    bool has_value() const noexcept {
+        return value_.has_value();
+    }
+    /** Whether there is a value. */
+    explicit operator bool() const noexcept {
+        return has_value();
     }
     /** The value; there must be one. */
     T &operator*() &noexcept {
@@ -379,18 +391,17 @@ template <class T> class [[nodiscard]] expected {
 #endif
 
   private:
-    redlock::error error_;
     std::optional<T> value_;
 };
 
 /** Success, or an error. */
-template <> class [[nodiscard]] expected<void> {
+template <> class [[nodiscard]] expected<void> : public outcome {
   public:
     /** A success if the code is errc::ok. */
-    expected(redlock::error error) noexcept : error_(std::move(error)) {
+    expected(redlock::error error) noexcept : outcome(std::move(error)) {
     }
     /** Without votes. */
-    explicit expected(errc code) noexcept : error_(code) {
+    explicit expected(errc code) noexcept : outcome(redlock::error(code)) {
     }
     /** Whether it was a success. */
     bool has_value() const noexcept {
@@ -400,26 +411,6 @@ template <> class [[nodiscard]] expected<void> {
     explicit operator bool() const noexcept {
         return has_value();
     }
-    /** errc::ok or the error's. */
-    errc code() const noexcept {
-        return error_.code();
-    }
-    /** What the nodes said, also after a success; none if no node was asked. */
-    const redlock::result &result() const noexcept {
-        return error_.result();
-    }
-    /** The error; with the code errc::ok after a success. */
-    const redlock::error &error() const &noexcept {
-        return error_;
-    }
-    /** The error, to move. */
-    redlock::error &&error() &&noexcept {
-        return std::move(error_);
-    }
-    /** error().message() */
-    std::string message() const {
-        return error_.message();
-    }
 #ifdef REDLOCK_CPP_EXCEPTIONS
     /** Throws redlock::failure after an error. */
     void value() const {
@@ -428,9 +419,6 @@ template <> class [[nodiscard]] expected<void> {
         }
     }
 #endif
-
-  private:
-    redlock::error error_;
 };
 
 } // namespace redlock
