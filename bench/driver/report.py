@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,8 @@ def as_markdown(report: Report) -> str:
     parts = [
         "# Results",
         f"A {report.mode} run of bench/run.sh; it measured for {report.seconds:.0f} s. Contenders took turns, round by "
-        "round. "
-        "A figure is the median of its rounds (least … greatest round); a ratio is the median of the ratios of rounds, "
-        "in each of which both were measured one right after the other. p99.9 is that of all samples together. "
+        "round. A figure is the median of its rounds (least … greatest round); a ratio is the median of the ratios of "
+        "rounds, in each of which both were measured one right after the other. p99.9 is that of all samples together. "
         "What the words mean is in docs/performance.md.",
         tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()], words=True),
     ]
@@ -80,7 +80,13 @@ def as_markdown(report: Report) -> str:
     if failures:
         parts += ["## What failed or was not measured", failures]
     parts += ["## Contenders", contenders_table(report), "## Ratios", ratios_table(report.ratios)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(map(wrapped, parts)) + "\n"
+
+
+def wrapped(part: str) -> str:
+    """Text wraps at 100 columns. Tables, headings and pictures stay as they are."""
+    is_text = "\n" not in part and not part.startswith(("#", "!"))
+    return textwrap.fill(part, 100, break_long_words=False, break_on_hyphens=False) if is_text else part
 
 
 def contenders_table(report: Report) -> str:

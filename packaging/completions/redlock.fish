@@ -55,5 +55,6 @@ function __redlock_complete
 end
 
 # What run and elect start.
-complete -c redlock -n 'contains -- -- (commandline -opc)' -x -a '(__fish_complete_subcommand --fcs-skip=(contains -i -- -- (commandline -opc)))'
+complete -c redlock -n 'contains -- -- (commandline -opc)' \
+    -x -a '(__fish_complete_subcommand --fcs-skip=(contains -i -- -- (commandline -opc)))'
 complete -c redlock -n 'not contains -- -- (commandline -opc)' -f -a '(__redlock_complete)'
