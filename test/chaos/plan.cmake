@@ -2,7 +2,6 @@
 if(TARGET chaos_faults)
   chaos_test(test_fault LIBS chaos_faults LABELS unit)
   foreach(theme fault_schedule experiments)
-    chaos_test(test_${theme} LIBS chaos_faults LABELS unit SOURCES short_memory.c)
-    target_link_options(test_${theme} PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+    chaos_test(test_${theme} LIBS chaos_faults redlock_scarce_memory LABELS unit SOURCES short_memory.c)
   endforeach()
 endif()

@@ -1,8 +1,7 @@
 # The page: what it says, that it is escaped and small, and how it behaves in a browser.
 if(TARGET chaos_report)
-  chaos_test(test_report LIBS chaos_report chaos_record PkgConfig::JANSSON LABELS unit SOURCES report_runs.c
-    short_memory.c kit.c)
-  target_link_options(test_report PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+  chaos_test(test_report LIBS chaos_report chaos_record PkgConfig::JANSSON redlock_scarce_memory LABELS unit
+    SOURCES report_runs.c short_memory.c kit.c)
   chaos_test(test_report_parts LIBS chaos_report chaos_record PkgConfig::JANSSON LABELS unit SOURCES kit.c)
   chaos_test(test_comparison LIBS chaos_report chaos_record PkgConfig::JANSSON LABELS unit SOURCES trio.c kit.c)
   add_executable(report_pages report_pages.c report_runs.c trio.c kit.c)

@@ -14,33 +14,9 @@
 #include <cmocka.h>
 
 #include "faults/lists.h"
+#include "scarce_memory.h"
 
 enum { STATUS_OF_END = 100 };
-
-/* Counts down to the allocation that fails; 0: none. */
-static long failing;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool fails(void) {
-    return failing > 0 && --failing == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails() ? NULL : __real_realloc(old, size);
-}
 
 enum short_end short_run(long at, enum short_end (*work)(void *what), void *what) {
     static const char sentence[] = "redlock-chaos: out of memory: ";
@@ -52,9 +28,9 @@ enum short_end short_run(long at, enum short_end (*work)(void *what), void *what
     assert_true(pid >= 0);
     if (pid == 0) {
         dup2(words[1], STDERR_FILENO);
-        failing = at;
+        memory_fails_at(at);
         enum short_end end = work(what);
-        _exit(STATUS_OF_END + (int)(end == SHORT_ENOUGH && failing == 0 ? SHORT_SURVIVED : end));
+        _exit(STATUS_OF_END + (int)(end == SHORT_ENOUGH && memory.count >= at ? SHORT_SURVIVED : end));
     }
     close(words[1]);
     ssize_t length = read(words[0], said, sizeof said - 1); /* one line at most: it is one write */

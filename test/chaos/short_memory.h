@@ -1,5 +1,4 @@
-/* Memory that runs out. A program that uses this is linked with
- * -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc. */
+/* Memory that runs out, in a process of its own. */
 #ifndef TEST_CHAOS_SHORT_MEMORY_H
 #define TEST_CHAOS_SHORT_MEMORY_H
 
@@ -17,8 +16,5 @@ enum short_end {
  * returns SHORT_ENOUGH if it worked, else SHORT_TOLD or SHORT_WRONG; it uses no assertion of
  * cmocka. */
 enum short_end short_run(long at, enum short_end (*work)(void *what), void *what);
-
-/* For json_set_alloc_funcs(). */
-void *__wrap_malloc(size_t size);
 
 #endif

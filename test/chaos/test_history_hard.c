@@ -13,6 +13,7 @@
 
 #include "history/history.h"
 #include "history_lines.h"
+#include "scarce_memory.h"
 #include "short_memory.h"
 
 static void refuse(const char *text, const char *sentence) {

@@ -11,6 +11,7 @@
 
 #include "report/report.h"
 #include "report_runs.h"
+#include "scarce_memory.h"
 #include "short_memory.h"
 
 struct page {

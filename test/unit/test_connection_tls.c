@@ -21,6 +21,7 @@
 
 #include "certificates.h"
 #include "node/connection.h"
+#include "scarce_memory.h"
 #include "support.h"
 
 #define REQUEST_SIZE 1024
@@ -32,35 +33,6 @@ static struct redlock_connection connection;
 static SSL_CTX *server;
 static SSL *peer; /* the other end of its socket, which it owns */
 static int flushes, replies;
-
-/* Allocations of OpenSSL and, by the linker's hand, of the library. */
-static struct {
-    bool armed;
-    long count, fails; /* since armed; the one that fails */
-} memory;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool fails_now(void) {
-    return memory.armed && ++memory.count == memory.fails;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails_now() ? NULL : __real_realloc(old, size);
-}
 
 static void *openssl_malloc(size_t size, const char *file, int line) {
     (void)file, (void)line;
@@ -391,9 +363,7 @@ static void every_allocation_may_fail(void **state) {
     for (long fails = 0; !whole || fails < 2; fails++) {
         struct redlock_tls_context *made = NULL;
         open_socket();
-        memory.count = 0;
-        memory.fails = fails;
-        memory.armed = fails != 0;
+        memory = (struct scarce_memory){.armed = fails != 0, .fails = fails};
         whole = live(&made);
         memory.armed = false;
         assert_true(fails != 0 || whole);

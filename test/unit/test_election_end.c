@@ -1,5 +1,6 @@
 /* How an election ends: by its owner, by a close, in a child process; and what is refused. */
 #include "election_kit.h"
+#include "scarce_memory.h"
 
 static void assert_ends(int code) {
     assert_int_equal(redlock_election_end(election), REDLOCK_OK);
@@ -135,37 +136,14 @@ static void bad_arguments_are_refused(void **state) {
 }
 
 /* Each allocation of a start, and of a campaign after a loss, fails in turn. */
-static unsigned allocations_left;
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool fails(void) {
-    return allocations_left > 0 && --allocations_left == 0;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails() ? NULL : __real_realloc(old, size);
-}
-
 static void it_survives_a_lack_of_memory(void **state) {
     (void)state;
     unsigned failed = 0;
-    for (allocations_left = 1;; allocations_left = failed + 1) {
+    for (;;) {
+        memory_fails_at(failed + 1);
         const int code = start_with(NULL);
-        const bool all_went_well = allocations_left > 0;
-        allocations_left = 0;
+        const bool all_went_well = memory.count < memory.fails;
+        memory.armed = false;
         if (code != REDLOCK_OK) {
             assert_int_equal(code, REDLOCK_ERR_NO_MEMORY);
         } else if (!all_went_well) { /* only the campaign failed */

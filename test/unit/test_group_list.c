@@ -4,6 +4,7 @@
 #include <redlock/list.h>
 
 #include "group_kit.h"
+#include "scarce_memory.h"
 
 #define TOKEN "00112233445566778899aabbccddeeff"
 
@@ -16,19 +17,6 @@ struct listed {
 };
 
 static unsigned drained;
-
-static unsigned failing; /* so many calls give no memory */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-
-void *__wrap_malloc(size_t size) {
-    return failing > 0 && failing-- > 0 ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return failing > 0 && failing-- > 0 ? NULL : __real_calloc(count, size);
-}
 
 static bool each(const redlock_listed *lock, void *data) {
     struct listed *listed = data;
@@ -203,11 +191,11 @@ static void a_callback_may_close(void **state) {
 static void without_memory_it_says_so(void **state) {
     (void)state;
     struct listed listed = {0};
-    failing = 1;
+    memory_fails_at(1);
     assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_NO_MEMORY);
     assert_int_equal(statistics().requests_pending, 0);
     list(NULL, &listed);
-    failing = 1;
+    memory_fails_at(1);
     page(0, "7 32 5 0 locks:a" TOKEN, 3, 0);
     for (unsigned i = 1; i < 5; i++) {
         page(i, "", 0, 0);

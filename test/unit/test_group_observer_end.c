@@ -1,28 +1,6 @@
 /* Observers over a fake env: several of one resource, how they end, what is refused and freed. */
-#include <stdlib.h>
-
 #include "observer_kit.h"
-
-static int mallocs_left = -1; /* -1: any number */
-
-void *__real_malloc(size_t size);
-void *__real_realloc(void *old, size_t size);
-/* The linker puts these in place of malloc() and realloc(). */
-void *__wrap_malloc(size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool has_memory(void) {
-    mallocs_left -= mallocs_left > 0;
-    return mallocs_left != 0;
-}
-
-void *__wrap_malloc(size_t size) {
-    return mallocs_left < 0 || has_memory() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return mallocs_left < 0 || has_memory() ? __real_realloc(old, size) : NULL;
-}
+#include "scarce_memory.h"
 
 static void observers_of_a_resource_share_its_channel(void **state) {
     struct watch first, second, gate;
@@ -139,9 +117,9 @@ static void there_is_a_most(void **state) {
 }
 
 static int observe_with(int mallocs, struct watch *watch) {
-    mallocs_left = mallocs;
+    memory_fails_at(mallocs);
     const int code = redlock_group_observe(fake.group, "r", on_leader, watch, &watch->observer);
-    mallocs_left = -1;
+    memory.armed = false;
     return code;
 }
 

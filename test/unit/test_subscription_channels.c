@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "scarce_memory.h"
 #include "subscriber.h"
 
 #define ASK(name)         "*2\r\n$9\r\nSUBSCRIBE\r\n$16\r\nredlock:leader:" name "\r\n"
@@ -17,29 +18,6 @@
 #define LEFT(name)        "*3\r\n$11\r\nunsubscribe\r\n$16\r\nredlock:leader:" name "\r\n:1\r\n"
 #define SAID(name, bytes) "*3\r\n$7\r\nmessage\r\n$16\r\nredlock:leader:" name "\r\n" bytes
 #define NOPERM            "-NOPERM this user has no permissions to access one of the channels\r\n"
-
-static struct {
-    int count, fails;
-    bool armed;
-} memory;
-
-static bool has_memory(void) {
-    return !memory.armed || ++memory.count != memory.fails;
-}
-
-void *__real_malloc(size_t size);
-void *__real_realloc(void *old, size_t size);
-/* The linker puts these in place of malloc() and realloc(). */
-void *__wrap_malloc(size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-void *__wrap_malloc(size_t size) {
-    return has_memory() ? __real_malloc(size) : NULL;
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return has_memory() ? __real_realloc(old, size) : NULL;
-}
 
 static struct redlock_channels channels;
 
@@ -322,9 +300,7 @@ static void without_memory_to_ask_it_comes_back(void **state) {
     bool failed = true;
     for (int i = 1; failed; i++) {
         const int told = peer.told_listening;
-        memory.count = 0;
-        memory.fails = i;
-        memory.armed = true;
+        memory_fails_at(i);
         struct redlock_channel *a = add("redlock:leader:a");
         assert_int_equal(peer.told_listening, told);
         peer_turn(&peer);
@@ -357,8 +333,7 @@ static void without_memory_to_leave_it_comes_back(void **state) {
     }
     redlock_node_hear(peer.node, &channels);
     const int told = peer.told_listening;
-    memory.fails = 1;
-    memory.armed = true;
+    memory_fails_at(1);
     while (channels.first != NULL) {
         take_out(channels.first);
     }

@@ -11,35 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scarce_memory.h"
 #include "subscriber.h"
-
-static struct { /* of malloc(), calloc(), realloc() */
-    bool armed;
-    long count, fails;
-} memory;
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static bool fails_now(void) {
-    return memory.armed && ++memory.count == memory.fails;
-}
-
-void *__wrap_malloc(size_t size) {
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size) {
-    return fails_now() ? NULL : __real_realloc(old, size);
-}
 
 static void closed_by_the_server_it_comes_back(void **state) {
     (void)state;
@@ -119,9 +92,7 @@ static void ping_finds_a_dead_connection(void **state) {
     assert_int_equal(peer.pushes, 2);
     peer_expect_end(&second, true);
     greet_second();
-    memory.count = 0;
-    memory.fails = 1;
-    memory.armed = true;
+    memory_fails_at(1);
     until_told(REDLOCK_LISTENING_NOT, "no memory for a subscription"); /* for the next PING */
     memory.armed = false;
     greet_second();
@@ -147,8 +118,7 @@ static void without_memory_it_is_tried_again(void **state) {
     for (memory.fails = 1; failed; memory.fails++) {
         peer_close(&second);
         until_told(REDLOCK_LISTENING_NOT, "connection closed");
-        memory.count = 0;
-        memory.armed = true;
+        memory_fails_at(memory.fails);
         serve_until_it_listens();
         memory.armed = false;
         failed = memory.count >= memory.fails;
