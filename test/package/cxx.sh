@@ -52,28 +52,9 @@ for mode in -fexceptions "-fno-exceptions -fno-rtti"; do
 done
 
 # The example, on three servers: it works, and it says why it cannot.
-command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-source "$REDLOCK_SOURCE/scripts/lib.sh"
-pids=()
-clean_up() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
-nodes=()
-for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
-    port=$((10000 + RANDOM % 20000))
-    if redlock_start_server "$port" "$work/$port"; then
-        pids+=("$started")
-        nodes+=("127.0.0.1:$port")
-    fi
-done
-((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+# shellcheck source-path=SCRIPTDIR source=example_lib.sh
+source "$(dirname "$0")/example_lib.sh"
+start_nodes
 strict "$CXX" -std=c++17 -o "$work/job" "$REDLOCK_SOURCE/docs/examples/job.cpp" "${libs[@]}"
 "$work/job" nightly "${nodes[@]}" | tee "$work/steps"
 [[ $(grep -c '^step [123] with fence [1-9]' "$work/steps") == 3 ]] || { echo "not three steps"; exit 1; }

@@ -3,35 +3,11 @@
 # works, and another one goes on after its end, its death, its loss, or when it stands back.
 set -euo pipefail
 
-command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-source "$REDLOCK_SOURCE/scripts/lib.sh"
-work=$(mktemp -d)
-pids=()
-clean_up() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
+# shellcheck source-path=SCRIPTDIR source=example_lib.sh
+source "$(dirname "$0")/example_lib.sh"
 
-read -ra flags <<<"${REDLOCK_FLAGS:-}"
-"$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
-    -o "$work/leader" "$REDLOCK_SOURCE/docs/examples/leader.c" -L"$REDLOCK_BUILD/src" -lredlock \
-    -Wl,-rpath,"$REDLOCK_BUILD/src"
-
-nodes=()
-for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
-    port=$((10000 + RANDOM % 20000))
-    if redlock_start_server "$port" "$work/$port"; then
-        pids+=("$started")
-        nodes+=("127.0.0.1:$port")
-    fi
-done
-((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+compile_example leader
+start_nodes
 
 # starts FILE : one more process, which writes there; sets process.
 starts() {

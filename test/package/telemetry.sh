@@ -3,21 +3,9 @@
 # that Prometheus can read. The C blocks of that page compile.
 set -euo pipefail
 
-command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-source "$REDLOCK_SOURCE/scripts/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=example_lib.sh
+source "$(dirname "$0")/example_lib.sh"
 page=$REDLOCK_SOURCE/docs/telemetry.md
-work=$(mktemp -d)
-pids=()
-clean_up() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
 
 fail() {
     echo "$*"
@@ -25,13 +13,7 @@ fail() {
     exit 1
 }
 
-read -ra flags <<<"${REDLOCK_FLAGS:-}"
-compile() { # SOURCE PROGRAM [FLAG…]
-    "$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
-        -o "$2" "$1" "${@:3}"
-}
-compile "$REDLOCK_SOURCE/docs/examples/telemetry.c" "$work/telemetry" -L"$REDLOCK_BUILD/src" -lredlock \
-    -Wl,-rpath,"$REDLOCK_BUILD/src"
+compile_example telemetry
 
 # The page's blocks: a statement in a function, and a callback for a tracer of which only the types
 # count here.
@@ -46,15 +28,7 @@ awk -v dir="$work" '/^```c$/ { file = dir "/block" ++n ".c"; next } /^```/ { fil
 [[ -s $work/block2.c && ! -e $work/block3.c ]] || fail "the page has not two blocks of C"
 compile "$work/blocks.c" "$work/blocks.o" -c
 
-nodes=()
-for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
-    port=$((10000 + RANDOM % 20000))
-    if redlock_start_server "$port" "$work/$port"; then
-        pids+=("$started")
-        nodes+=("127.0.0.1:$port")
-    fi
-done
-((${#nodes[@]} == 3)) || fail "no three redis-servers could be started"
+start_nodes
 kill -KILL "${pids[2]}"
 
 "$work/telemetry" "$work/locks.prom" 5 "${nodes[@]}" >"$work/said" 2>&1 || { cat "$work/said"; fail "it failed"; }

@@ -3,36 +3,13 @@
 # work one at a time, take a new password while they work, and stop at SIGTERM.
 set -euo pipefail
 
-command -v redis-server >/dev/null || { echo "skipped: no redis-server"; exit 77; }
 command -v redis-cli >/dev/null || { echo "skipped: no redis-cli"; exit 77; }
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-source "$REDLOCK_SOURCE/scripts/lib.sh"
-work=$(mktemp -d)
-pids=() daemons=()
-clean_up() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
+# shellcheck source-path=SCRIPTDIR source=example_lib.sh
+source "$(dirname "$0")/example_lib.sh"
+daemons=()
 
-read -ra flags <<<"${REDLOCK_FLAGS:-}"
-"$CC" -std=c11 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror "${flags[@]}" -I"$REDLOCK_SOURCE/include" \
-    -o "$work/threads" "$REDLOCK_SOURCE/docs/examples/threads.c" -L"$REDLOCK_BUILD/src" -lredlock \
-    -Wl,-rpath,"$REDLOCK_BUILD/src" -pthread
-
-nodes=()
-for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
-    port=$((10000 + RANDOM % 20000))
-    if redlock_start_server "$port" "$work/$port"; then
-        pids+=("$started")
-        nodes+=("127.0.0.1:$port")
-    fi
-done
-((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+compile_example threads -pthread
+start_nodes
 version=$(redis-cli -u "redis://${nodes[0]}" info server | tr -d '\r' | sed -n 's/^redis_version://p')
 ((${version%%.*} >= 6)) || { echo "skipped: redis $version has no ACL"; exit 77; }
 

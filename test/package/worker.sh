@@ -4,10 +4,9 @@
 set -euo pipefail
 
 loop=$1
-command -v redis-server >/dev/null || { echo "skipped: redis-server is not installed"; exit 77; }
 command -v pkg-config >/dev/null || { echo "skipped: no pkg-config"; exit 77; }
-# shellcheck source-path=SCRIPTDIR source=../../scripts/lib.sh
-source "$REDLOCK_SOURCE/scripts/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=example_lib.sh
+source "$(dirname "$0")/example_lib.sh"
 example=$REDLOCK_SOURCE/docs/examples/worker-$loop.c
 command=$(sed -nE 's|^ \* (cc .*) \*/$|\1|p' "$example")
 [[ $command == "cc worker-$loop.c \$(pkg-config --cflags --libs redlock"*") -o worker-$loop" ]] ||
@@ -15,25 +14,12 @@ command=$(sed -nE 's|^ \* (cc .*) \*/$|\1|p' "$example")
 package=${command#*--libs redlock} package=${package%%)*} package=${package// /}
 [[ -z $package ]] || pkg-config --exists "$package" || { echo "skipped: pkg-config does not know $package"; exit 77; }
 
-work=$(mktemp -d)
-pids=()
-clean_up() {
-    local pid
-    for pid in "${pids[@]}"; do
-        kill -KILL "$pid" 2>/dev/null || true
-    done
-    wait 2>/dev/null || true
-    rm -rf "$work"
-}
-trap clean_up EXIT
-
 prefix=$work/prefix
 "$REDLOCK_CMAKE" --install "$REDLOCK_BUILD" --prefix "$prefix" >"$work/log" || { cat "$work/log"; exit 1; }
 libdir=$(dirname "$(find "$prefix" -name libredlock.so)")
 export PKG_CONFIG_PATH=$libdir/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
 system=()
 warnings=(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror)
-read -ra flags <<<"${REDLOCK_FLAGS:-}"
 # The warnings are for our headers, not for those of the loop.
 [[ -z $package ]] || read -ra system <<<"$(pkg-config --cflags "$package" | sed 's/-I/-isystem /g')"
 cp "$example" "$work"
@@ -60,15 +46,7 @@ if [[ $loop == own-loop ]]; then
     fi
 fi
 
-nodes=()
-for ((try = 0; ${#nodes[@]} < 3 && try < 50; try++)); do
-    port=$((10000 + RANDOM % 20000))
-    if redlock_start_server "$port" "$work/$port"; then
-        pids+=("$started")
-        nodes+=("127.0.0.1:$port")
-    fi
-done
-((${#nodes[@]} == 3)) || { echo "no three redis-servers could be started"; exit 1; }
+start_nodes
 
 workers=()
 for _ in 1 2; do
