@@ -2,6 +2,7 @@
 # test must see the violation.
 redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP ELECTION MANAGER BLOCKING)
 redlock_integration_test(test_late SOURCES test_late.c ${planted_sources})
+target_compile_options(test_late PRIVATE -fexceptions) # as src/blocking/with.c has it in the library
 target_compile_definitions(test_late PRIVATE REDLOCK_PLANTED_BUGS)
 if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
   target_compile_definitions(test_late PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
