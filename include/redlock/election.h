@@ -131,7 +131,8 @@ typedef struct redlock_election_event {
                                        leadership. */
     uint64_t fence;               /**< LEADING, with the option `fencing`: the fencing token
                                        (docs/fencing.md). */
-    int code;                     /**< RESIGNED, TROUBLE, ENDED: #REDLOCK_OK or a redlock_error. */
+    int code;                     /**< RESIGNED, TROUBLE, ENDED: #REDLOCK_OK or a redlock_error;
+                                       LOST: #REDLOCK_ERR_LOST. */
     const redlock_result *result; /**< RESIGNED, TROUBLE, ENDED: votes and a sentence, or NULL. */
     const char *reason;           /**< LOST: one sentence; else "". */
     const redlock_leader *leader; /**< LEADER: who leads; else NULL. */

@@ -26,6 +26,8 @@ struct redlock_election {
     struct redlock_standing own, *standing;
     /* News of ourselves came before the lease was held. */
     bool leader_waits;
+    bool knows_leader; /* a leader was told: */
+    char leader_token[REDLOCK_TOKEN_SIZE_MAX + 1];
     char name[]; /* terminated */
 };
 
@@ -60,7 +62,14 @@ static void tell(redlock_election *election, redlock_election_event_kind kind, r
 
 /* The leader. */
 
+/* The observer may not know what was told: news that waited is of the token that the lease has now.
+ * And what it knows may not have been told. */
 static void tell_leader(redlock_election *election, const redlock_leader *leader) {
+    if (election->knows_leader && strcmp(election->leader_token, leader->token) == 0) {
+        return;
+    }
+    election->knows_leader = true;
+    strncpy(election->leader_token, leader->token, REDLOCK_TOKEN_SIZE_MAX);
     redlock_election_event event = {.reason = "", .leader = leader};
     tell(election, REDLOCK_ELECTION_LEADER, event);
 }
@@ -93,15 +102,17 @@ static void tell_leader_late(redlock_election *election) {
 static void on_acquired(const redlock_result *result, void *data) {
     redlock_election *election = data;
     const int code = redlock_result_code(result);
-    redlock_election_event details = details_of(election);
     redlock_lease *lease = election->pending;
     election->pending = NULL;
     if (code != REDLOCK_OK) {
+        /* The end of an acquire that was cancelled is not told. */
+        const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
+        const redlock_election_event failed = {.reason = "", .result = is_trouble ? result : NULL};
         redlock_lease_watch(lease, NULL);
-        details.result = result;
-        feed(election, REDLOCK_CANDIDATE_FAILED, code, &details);
+        feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
     }
+    redlock_election_event details = details_of(election);
     election->lease = details.lease = lease;
     details.fence = redlock_lease_fence(lease);
     feed(election, REDLOCK_CANDIDATE_WON, code, &details);

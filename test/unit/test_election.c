@@ -106,7 +106,10 @@ static void it_gives_up_a_campaign(void **state) {
     assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
     assert_silent();
     fake_env_turn(&fake);
-    assert_int_equal(next(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_OK);
+    const struct told *event = next(REDLOCK_ELECTION_RESIGNED);
+    assert_int_equal(event->code, REDLOCK_OK);
+    assert_int_equal(event->term, 0);
+    assert_string_equal(event->message, ""); /* not that of the acquire */
     grant_all();
     assert_silent();
 }
@@ -166,6 +169,25 @@ static void news_of_ourselves_comes_after_leading(void **state) {
     assert_false(next(REDLOCK_ELECTION_LEADER)->is_self);
     announce(token, "me");
     assert_true(next(REDLOCK_ELECTION_LEADER)->is_self);
+    assert_silent();
+}
+
+/* What was kept back is not told, so it is no change when the last leader is back. */
+static void the_same_leader_is_told_once(void **state) {
+    (void)state;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    start(true);
+    strcpy(token, fake_env_waiting(&fake, 0, REDLOCK_OP_WAIT)->token);
+    announce("", "");
+    assert_string_equal(next(REDLOCK_ELECTION_LEADER)->token, "");
+    announce(token, "me");
+    announce("", "");
+    assert_silent();
+    announce(token, "me");
+    grant_all();
+    next(REDLOCK_ELECTION_LEADING);
+    assert_string_equal(next(REDLOCK_ELECTION_LEADER)->token, token);
+    announce(token, "me");
     assert_silent();
 }
 
@@ -273,6 +295,7 @@ int main(void) {
         election_test(it_gives_up_a_campaign_that_was_just_won),
         election_test(it_only_observes_until_it_is_told_to_campaign),
         election_test(news_of_ourselves_comes_after_leading),
+        election_test(the_same_leader_is_told_once),
         election_test(news_of_ourselves_is_dropped_if_leading_resigns),
         election_test(calls_from_callbacks),
         election_test(trouble_is_told_until_it_is_over),
