@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import threading
 import warnings
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from ._base import CData, ClientAcquireOptions, ElectionOptions, ManagerOptions
+
+
+class _Owner(threading.local):
+    """The calling thread, as the owner of reentrant leases. Python uses the ids of threads again: a new
+    thread would own what a dead one holds. C cannot tell: another thread may make the call there."""
+
+    FIRST = 1 << 63
+    _ids = itertools.count(FIRST)
+
+    def __init__(self) -> None:
+        self.id = next(self._ids)
+
+
+_owner = _Owner()
 
 
 class _Core:
@@ -192,9 +207,12 @@ class Client:
         """Takes the lock, and raises ContendedError or another Error if it cannot.
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
-        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) runs on another thread.
+        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) runs on another thread. An owner
+        of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
+        if given.get("owner", 0) >= _Owner.FIRST:
+            raise ValueError(f"owner is {given['owner']}; it must be below 2**63")
         made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
         lost = self._lost(given.pop("on_lost", None))
         lock = ffi.addressof(made.c, "lock")
@@ -202,7 +220,7 @@ class Client:
         if lost:
             lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
         if made.c.reentrant and made.c.owner == 0:
-            made.c.owner = threading.get_ident()
+            made.c.owner = _owner.id
         name = to_bytes("resource", resource)
         lease = ffi.new("redlock_lease **")
         result = ffi.new("redlock_result **")
@@ -217,7 +235,11 @@ class Client:
                     lib.redlock_client_release_as(client, lease[0], made.c.owner, ffi.NULL)
 
             if lock.wait_timeout_ms == 0:
-                code = acquire()
+                try:
+                    code = acquire()
+                except BaseException:  # a signal came meanwhile, and its handler raised this
+                    undo(lib.REDLOCK_OK if lease[0] != ffi.NULL else lib.REDLOCK_ERR_CANCELLED)
+                    raise
             else:
                 with self._core.cancel() as cancel:
                     lock.cancel = cancel
@@ -326,7 +348,8 @@ class Client:
 
 
 class Lease:
-    """A lock of a Client. As a context manager it is released at the end of the block."""
+    """A lock of a Client. As a context manager it is released at the end of the block. Any number of
+    threads may use it; when one has begun to release it, it has ended for the others."""
 
     def __init__(self, client: Client, handle: CData, owner: int, lost: Optional[Handle],
                  result: Optional[Result]) -> None:
@@ -334,6 +357,7 @@ class Lease:
         self._handle = handle
         self._owner = owner
         self._held = True
+        self._users: list[int] = []  # the threads that call C with the handle, but not to end it
         self._result = result
         self.resource: str = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
@@ -352,9 +376,10 @@ class Lease:
     def validity_ms(self) -> int:
         """The time that is left; 0 means stop work. Ask before each step that the lock protects."""
         try:
-            with self._client._core.call():
-                return int(lib.redlock_lease_validity_ms(self._handle)) if self._held else 0
-        except Exception:  # closed, or in a child process
+            with self._use():
+                handle = self._handle
+                return int(lib.redlock_lease_validity_ms(handle)) if handle else 0
+        except Exception:  # ended, closed, or in a child process
             return 0
 
     def check(self) -> None:
@@ -365,8 +390,7 @@ class Lease:
     def extend(self, ttl_ms: int) -> Result:
         """Gives it at least this much time from now."""
         result = ffi.new("redlock_result **")
-        with self._client._core.call() as client:
-            self._must_be_held()
+        with self._use() as client:
             code = lib.redlock_client_extend(client, self._handle, ttl_ms, result)
         made = result_of(result[0])
         check(code, made)
@@ -377,21 +401,14 @@ class Lease:
         """Ends it. Raises LostError if the lock was not ours until now. The result is None for a reentrant
         lease that is still held."""
         result = ffi.new("redlock_result **")
-        with self._client._core.call() as client:
-            self._must_be_held()
-            code = lib.redlock_client_release_as(client, self._handle, self._owner, result)
-            self._ended(code)
+        code = self._end(lambda client: lib.redlock_client_release_as(client, self._handle, self._owner, result))
         made = result_of(result[0])
         check(code, made)
         return made
 
     def forget(self) -> None:
         """Leaves the keys to their ttl: they can be adopted."""
-        with self._client._core.call() as client:
-            self._must_be_held()
-            code = lib.redlock_client_forget(client, self._handle)
-            self._ended(code)
-        check(code)
+        check(self._end(lambda client: lib.redlock_client_forget(client, self._handle)))
 
     def __enter__(self) -> Self:
         return self
@@ -425,15 +442,48 @@ class Lease:
         else:
             release()
 
+    @contextlib.contextmanager
+    def _use(self) -> Iterator[CData]:
+        """A call of C with the handle. No other thread ends it meanwhile."""
+        core, thread = self._client._core, threading.get_ident()
+        with core.call() as client:
+            with core.changed:
+                self._must_be_held()
+                self._users.append(thread)
+            try:
+                yield client
+            finally:
+                with core.changed:
+                    self._users.remove(thread)
+                    core.changed.notify_all()
+
+    def _end(self, end: Callable[[CData], int]) -> int:
+        """Ends the handle. C frees it, so no other thread may use it from now on. This thread may be in
+        _use(), if a handler of a signal calls this; C refuses a call on the loop thread."""
+        core, thread = self._client._core, threading.get_ident()
+        stays = (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY)
+        code: Optional[int] = None  # also if an exception, as that of Ctrl-C, takes the place of the answer
+        with core.call() as client:
+            with core.changed:
+                self._must_be_held()
+                self._held = False
+                try:
+                    core.changed.wait_for(lambda: thread == core.loop_thread or set(self._users) <= {thread})
+                except BaseException:
+                    self._held = True
+                    raise
+            try:
+                code = end(client)
+            finally:
+                self._held = code in stays
+                if not self._held:
+                    core.drop(self._handle)
+                    self._handle = ffi.NULL
+        return code
+
     def _must_be_held(self) -> None:
         if not self._held:
             raise error_of(lib.REDLOCK_ERR_INVALID, None, f"the lease of {self.resource!r} has ended already")
-
-    def _ended(self, code: int) -> None:
-        if code in (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY):
-            return
-        self._held = False
-        self._client._core.drop(self._handle)
 
 
 class Election:

@@ -40,6 +40,7 @@ class Manager:
         self._kept: set[object] = set()
         self._closing: Optional[asyncio.Future[None]] = None
         self._observers: weakref.WeakSet[Observer] = weakref.WeakSet()
+        self._losses: weakref.WeakSet[_Loss] = weakref.WeakSet()
         self._poll = lib.redlock_poll_new()
         if self._poll == ffi.NULL:
             raise error_of(lib.REDLOCK_ERR_SYSTEM)
@@ -79,6 +80,8 @@ class Manager:
             self._closing = closing
             for observer in list(self._observers):
                 observer.end()
+            for loss in list(self._losses):
+                loss.over.set()
         await asyncio.shield(self._closing)
 
     @property
@@ -113,8 +116,8 @@ class Manager:
                 future.set_exception(error_of(lib.redlock_result_code(result), copy_of(result)))
 
         handle = self._keep(answered)
-        self._begun(lib.redlock_acquire(self._open(), to_bytes("resource", resource), made.c, request,
-                                        lib.redlock_py_result, handle.c), handle)
+        self._begin(handle, lambda: lib.redlock_acquire(self._open(), to_bytes("resource", resource), made.c, request,
+                                                        lib.redlock_py_result, handle.c))
         try:
             return await future
         except asyncio.CancelledError:
@@ -203,10 +206,13 @@ class Manager:
         self._kept.add(handle)
         return handle
 
-    def _begun(self, code: int, handle: Optional[Handle]) -> None:
-        if code != lib.REDLOCK_OK:
+    def _begin(self, handle: Handle, begin: Callable[[], int]) -> None:
+        """Makes a request. If it is refused, no callback will come."""
+        try:
+            self._check(begin())
+        except BaseException:
             self._kept.discard(handle)
-            self._check(code)
+            raise
 
     def _check(self, code: int) -> None:
         check(code, None, text(lib.redlock_manager_invalid(self._c)) if code == lib.REDLOCK_ERR_INVALID else "")
@@ -233,12 +239,8 @@ class Manager:
                 future.set_exception(error_of(code or lib.REDLOCK_ERR_NO_MEMORY, copy))
 
         handle = self._keep(answered if found is None else (found, answered))
-        try:
-            code = begin(lib.redlock_py_result if found is None else lib.redlock_py_list_done, handle.c)
-        except BaseException:
-            self._kept.discard(handle)
-            raise
-        self._begun(code, handle)
+        answer = lib.redlock_py_result if found is None else lib.redlock_py_list_done
+        self._begin(handle, lambda: begin(answer, handle.c))
         return await future
 
     def _acquire_options(self, options: AcquireOptions) -> tuple[Options, _Loss]:
@@ -260,14 +262,15 @@ class _Loss:
     """Whether a lease is lost, and who wants to know."""
 
     def __init__(self, on_lost: Optional[Callable[[str], None]]) -> None:
-        self.event = asyncio.Event()
+        self.over = asyncio.Event()  # lost, ended, or the manager is closed
+        self.is_lost = False
         self.reason = ""
         self.on_lost = on_lost
         self.handle = Handle(self._run)
 
     def _run(self, reason: str) -> None:
-        self.reason = reason
-        self.event.set()
+        self.reason, self.is_lost = reason, True
+        self.over.set()
         if self.on_lost:
             asyncio.get_running_loop().call_soon(self.on_lost, reason)
 
@@ -282,6 +285,7 @@ class Lease:
         self._held = True
         self._result = result
         manager._kept.add(lost.handle)
+        manager._losses.add(lost)
         self.resource: str = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
@@ -305,8 +309,11 @@ class Lease:
             raise error_of(lib.REDLOCK_ERR_LOST, None, self._lost.reason)
 
     async def wait_lost(self) -> str:
-        """Waits until the lease is lost. Returns why."""
-        await self._lost.event.wait()
+        """Waits until the lease is lost. Returns why. Raises InvalidError once it is released or forgotten,
+        ClosedError once the manager is closed."""
+        await self._lost.over.wait()
+        if not self._lost.is_lost:
+            self._live()
         return self._lost.reason
 
     async def extend(self, ttl_ms: int) -> Result:
@@ -362,6 +369,7 @@ class Lease:
     def _ended(self, code: int) -> None:
         if code == lib.REDLOCK_OK:
             self._held = False
+            self._lost.over.set()
             self._manager._kept.discard(self._lost.handle)
 
 
@@ -370,15 +378,16 @@ class Election:
 
     def __init__(self, manager: Manager, name: str, options: Options) -> None:
         self._manager = manager
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._events: asyncio.Queue[Optional[Event]] = asyncio.Queue()  # None is the end
         self._ended = False
         self._is_out = not options.c.campaign
         self._campaigns_again = False
         self._leaving: list[asyncio.Future[Optional[Result]]] = []
         self._handle = manager._keep(self._told)
         election = ffi.new("redlock_election **")
-        manager._begun(lib.redlock_elect(manager._open(), to_bytes("name", name), options.c, lib.redlock_py_event,
-                                         self._handle.c, election), self._handle)
+        manager._begin(self._handle,
+                       lambda: lib.redlock_elect(manager._open(), to_bytes("name", name), options.c,
+                                                 lib.redlock_py_event, self._handle.c, election))
         self._c = election[0]
 
     async def __aenter__(self) -> Self:
@@ -394,9 +403,11 @@ class Election:
 
     async def next(self) -> Event:
         """The next event. Raises ClosedError after ENDED."""
-        if self._ended and self._events.empty():
+        event = await self._events.get()
+        if event is None:
+            self._events.put_nowait(None)  # others may wait, too
             raise error_of(lib.REDLOCK_ERR_CLOSED)
-        return await self._events.get()
+        return event
 
     async def resign(self) -> Optional[Result]:
         """Stops to lead, or gives up the campaign, and stays out until campaign(). Raises LostError if we
@@ -449,6 +460,7 @@ class Election:
             self._campaigns_again = False
         elif event.kind == EventKind.ENDED:
             self._ended = True
+            self._events.put_nowait(None)
             self._manager._kept.discard(self._handle)
         if event.kind in (EventKind.ENDED, EventKind.RESIGNED):
             for future in self._leaving:
@@ -470,8 +482,9 @@ class Observer:
         self._changed = asyncio.Event()
         self._handle = manager._keep(self._told)
         observer = ffi.new("redlock_observer **")
-        manager._begun(lib.redlock_observe(manager._open(), to_bytes("name", name), lib.redlock_py_leader,
-                                           self._handle.c, observer), self._handle)
+        manager._begin(self._handle,
+                       lambda: lib.redlock_observe(manager._open(), to_bytes("name", name), lib.redlock_py_leader,
+                                                   self._handle.c, observer))
         self._c: Optional[CData] = observer[0]
         manager._observers.add(self)
 

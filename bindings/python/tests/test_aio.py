@@ -116,6 +116,22 @@ class Locks(Base):
                 raise KeyError
         await self.gone("r")
 
+    async def test_a_wait_for_a_loss_ends_with_the_lease(self):
+        released = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        waiting = asyncio.create_task(released.wait_lost())
+        await asyncio.sleep(0)
+        await released.release()
+        async with asyncio.timeout(PATIENT_S):
+            with self.assertRaisesRegex(redlock_client.InvalidError, "ended already"):
+                await waiting
+        held = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        waiting = asyncio.create_task(held.wait_lost())
+        await asyncio.sleep(0)
+        await self.manager.close()
+        async with asyncio.timeout(PATIENT_S):
+            with self.assertRaises(redlock_client.ClosedError):
+                await waiting
+
     async def test_a_forgotten_lease_is_adopted(self):
         lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
         lease.forget()
@@ -146,6 +162,11 @@ class Locks(Base):
             await self.manager.inspect("")
         with self.assertRaisesRegex(TypeError, "'reentrant'"):
             await self.manager.acquire("r", reentrant=True)
+        for call in (self.manager.elect, self.manager.observe):
+            with self.assertRaisesRegex(ValueError, "NUL"):
+                call("a\0b")
+        with self.assertRaisesRegex(ValueError, "NUL"):
+            await self.manager.acquire("a\0b")
         self.assertEqual(self.manager._kept, set())
 
     async def test_all_locks_are_listed(self):
@@ -231,6 +252,19 @@ class Elections(Base):
         self.assertEqual(first.validity_ms(leading.term), 0)
         await self.manager.close()
         await observing
+
+    async def test_all_who_wait_for_an_event_hear_of_the_end(self):
+        async def read(election):
+            return [event.kind async for event in election]
+
+        election = self.manager.elect("e", campaign=False)
+        reading = [asyncio.create_task(read(election)) for _ in range(3)]
+        await asyncio.sleep(0)
+        await election.end()
+        async with asyncio.timeout(PATIENT_S):
+            read = await asyncio.gather(*reading, return_exceptions=True)
+        closed = [error for error in read if isinstance(error, redlock_client.ClosedError)]
+        self.assertEqual(len(closed), 2)
 
     async def test_a_candidate_that_only_observes(self):
         async with self.manager.elect("e", campaign=False) as election:

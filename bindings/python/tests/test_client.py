@@ -1,4 +1,5 @@
 """Locks and elections for threads, on five real servers."""
+import contextlib
 import gc
 import os
 import signal
@@ -10,6 +11,7 @@ import warnings
 
 import redlock_client
 from redlock_client import Code, EventKind
+from redlock_client._redlock import ffi
 from servers import PATIENT_S, Servers, eventually
 
 PATIENT_MS = PATIENT_S * 1000
@@ -138,6 +140,78 @@ class Locks(Base):
             self.assertEqual(len(refused), 1)
         self.gone("r")
 
+    def test_a_dead_thread_leaves_its_reentrant_lease_to_nobody(self):
+        kept, refused, threads = [], [], []
+
+        def take():
+            kept.append(self.client.acquire("r", ttl_ms=PATIENT_MS, reentrant=True))
+
+        def try_it():
+            threads.append(threading.get_ident())
+            with self.assertRaises(redlock_client.ContendedError) as raised:
+                kept.append(self.client.acquire("r", reentrant=True))
+            refused.append(raised.exception)
+
+        first = threading.Thread(target=take)
+        first.start()
+        first.join()
+        while first.ident not in threads:  # Python uses the ids of threads again
+            thread = threading.Thread(target=try_it)
+            thread.start()
+            thread.join()
+        self.assertEqual(len(refused), len(threads))
+        kept[0].release()
+        with self.assertRaisesRegex(ValueError, "2\\*\\*63"):
+            self.client.acquire("r", reentrant=True, owner=2**63)
+
+    def test_threads_that_use_a_lease_that_ends(self):
+        """C frees the lease in the release: nobody may be in C with it then, or get there."""
+        for _ in range(20):
+            lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
+            ended, seen = threading.Event(), []
+
+            def ask():
+                while not ended.is_set():
+                    seen.append((lease._held, lease.validity_ms))
+
+            def extend():
+                with self.assertRaisesRegex(redlock_client.InvalidError, "ended already"):
+                    while True:
+                        lease.extend(PATIENT_MS)
+
+            def release():
+                with contextlib.suppress(redlock_client.InvalidError):
+                    lease.release()
+                    ended.set()
+
+            threads = [threading.Thread(target=work) for work in (ask, ask, extend, release, release)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertTrue(all(validity_ms == 0 for held, validity_ms in seen if not held))
+            self.assertEqual(lease._handle, ffi.NULL)
+        self.gone("r")
+
+    def test_a_handler_of_a_signal_may_release(self):
+        lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
+        handled = []
+
+        def handler(number, frame):
+            if lease._held:
+                lease.release()
+            handled.append(number)
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        with self.assertRaises(redlock_client.InvalidError):
+            while True:
+                lease.extend(PATIENT_MS)
+        while not handled:
+            self.assertGreaterEqual(lease.validity_ms, 0)
+        self.gone("r")
+
     def test_wrong_arguments_are_named(self):
         with self.assertRaisesRegex(ValueError, "ttl_ms is 0"):
             self.client.acquire("r", ttl_ms=0)
@@ -258,6 +332,36 @@ class Ends(Base):
                                    "lease = client.acquire('r', ttl_ms=60000)\n")
         output, _ = program.communicate(timeout=PATIENT_S)
         self.assertEqual(program.returncode, 0, output)
+        self.gone("r")
+
+    def test_ctrl_c_in_the_middle_of_a_call(self):
+        """The handler runs when C has returned: neither a lock nor memory may be lost."""
+
+        def interrupt(number, frame):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+
+        def hang_and_interrupt():
+            def go_on():
+                os.kill(os.getpid(), signal.SIGUSR1)
+                for server in servers.all:
+                    server.process.send_signal(signal.SIGCONT)
+
+            for server in servers.all:
+                server.process.send_signal(signal.SIGSTOP)
+            threading.Timer(0.05, go_on).start()
+
+        hang_and_interrupt()
+        with self.assertRaises(KeyboardInterrupt):
+            self.client.acquire("r", ttl_ms=10 * PATIENT_MS)
+        self.gone("r")
+        lease = self.client.acquire("r", ttl_ms=10 * PATIENT_MS)
+        hang_and_interrupt()
+        with self.assertRaises(KeyboardInterrupt):
+            lease.release()
+        self.assertFalse(lease._held)
         self.gone("r")
 
     def test_ctrl_c_ends_a_wait(self):
