@@ -1,15 +1,19 @@
 /* Every allocation fails in turn. */
 /* Fails each allocation of the library and of hiredis in turn, through create, connect, acquire,
- * extend, inspect, adopt, wait, cancel, release and close, with real servers. Each time there is an
- * error or success, every completion comes exactly once, nothing leaks, nothing crashes. Linked
- * statically with --wrap. libev is not included, because it aborts by design. */
+ * extend, inspect, adopt, wait, handover, cancel, elect, observe, list, release and close, with
+ * real servers. Each time there is an error or success, every completion comes exactly once,
+ * nothing leaks, nothing crashes. Linked statically with --wrap. libev is not included, because it
+ * aborts by design. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <redlock/election.h>
+#include <redlock/list.h>
+
 #include "world.h"
 
-#define REQUESTS   9     /* in a whole cycle */
+#define REQUESTS   14    /* in a whole cycle */
 #define LIVE_SLOTS 65536 /* a power of two */
 
 void *__real_malloc(size_t size);
@@ -121,6 +125,7 @@ struct cycle {
     int accepted, completed, wrong, closed;
     int last_code;
     redlock_lease *lease;
+    int led, troubled, ended; /* of the election */
 };
 
 static void on_done(const redlock_result *result, void *data) {
@@ -192,6 +197,70 @@ static void use_a_lease(redlock_manager *manager, struct cycle *cycle) {
     assert_true(drive_until(world_loop, all_completed, cycle, DRIVE_TIMEOUT_MS));
 }
 
+/* A lock goes from one acquire to another that waits for it. */
+static void hand_over(redlock_manager *manager, struct cycle *cycle) {
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    if (!complete(cycle, redlock_acquire(manager, "turn", &options, NULL, on_done, cycle)) ||
+        cycle->last_code != REDLOCK_OK) {
+        return;
+    }
+    redlock_lease *first = cycle->lease;
+    options = world_acquire_options(60000, 10000);
+    const int code = redlock_acquire(manager, "turn", &options, NULL, on_done, cycle);
+    drive_for(world_loop, 5);
+    assert_int_equal(redlock_release(first, NULL, NULL), REDLOCK_OK);
+    cycle->accepted++; /* its result is not asked for */
+    cycle->completed++;
+    if (complete(cycle, code) && cycle->last_code == REDLOCK_OK) {
+        complete(cycle, redlock_release(cycle->lease, on_done, cycle));
+    }
+}
+
+static void on_event(const redlock_election_event *event, void *data) {
+    struct cycle *cycle = data;
+    cycle->led += event->kind == REDLOCK_ELECTION_LEADING;
+    cycle->troubled += event->kind == REDLOCK_ELECTION_TROUBLE && event->code == REDLOCK_ERR_NO_MEMORY;
+    cycle->ended += event->kind == REDLOCK_ELECTION_ENDED;
+}
+
+static bool has_campaigned(void *data) {
+    const struct cycle *cycle = data;
+    return cycle->led > 0 || cycle->troubled > 0;
+}
+
+static bool has_ended(void *data) {
+    return ((struct cycle *)data)->ended > 0;
+}
+
+static void on_leader(const redlock_leader *leader, void *data) {
+    ((struct cycle *)data)->wrong += leader->token == NULL;
+}
+
+static void use_an_election(redlock_manager *manager, struct cycle *cycle) {
+    redlock_election_options options;
+    redlock_election *election = NULL;
+    redlock_observer *observer = NULL;
+    redlock_election_options_default(&options);
+    options.ttl_ms = 60000;
+    options.fencing = true;
+    int code = redlock_observe(manager, "leader", on_leader, cycle, &observer);
+    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_NO_MEMORY);
+    code = redlock_elect(manager, "leader", &options, on_event, cycle, &election);
+    assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_NO_MEMORY);
+    if (code == REDLOCK_OK) {
+        assert_true(drive_until(world_loop, has_campaigned, cycle, DRIVE_TIMEOUT_MS));
+        assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+        assert_true(drive_until(world_loop, has_ended, cycle, DRIVE_TIMEOUT_MS));
+        assert_int_equal(cycle->ended, 1);
+    }
+    redlock_observer_end(observer);
+}
+
+static bool on_listed(const redlock_listed *lock, void *data) {
+    ((struct cycle *)data)->wrong += strcmp(lock->resource, "held") != 0;
+    return true;
+}
+
 static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     redlock_manager_options options;
     redlock_manager *manager = NULL;
@@ -213,6 +282,8 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     }
     complete(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
     use_a_lease(manager, cycle);
+    hand_over(manager, cycle);
+    use_an_election(manager, cycle);
     complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
     /* The nodes have no password and refuse it: their connections go on. */
     code = redlock_manager_set_credentials(manager, REDLOCK_ALL_NODES, "sweep", "secret");
@@ -220,6 +291,10 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     redlock_acquire_options held = world_acquire_options(60000, 0);
     /* Released by close. */
     complete(cycle, redlock_acquire(manager, "held", &held, NULL, on_done, cycle));
+    redlock_list_options list;
+    redlock_list_options_default(&list);
+    list.match = "hel*";
+    complete(cycle, redlock_list(manager, &list, on_listed, on_done, cycle));
     if (redlock_acquire(manager, "in-flight", &held, NULL, on_done, cycle) == REDLOCK_OK) {
         cycle->accepted++;
     }
