@@ -13,12 +13,13 @@ enum redlock_address_kind { REDLOCK_ADDRESS_TCP, REDLOCK_ADDRESS_UNIX };
 
 struct redlock_address {
     enum redlock_address_kind kind;
-    char *name;                             /* host:port or path, without user and password: for people */
-    char *host;                             /* TCP: name or literal, brackets removed; UNIX: the path */
-    uint16_t port;                          /* TCP */
-    bool tls;                               /* rediss:// */
-    uint32_t db;                            /* 0 to 65535 */
-    struct redlock_credentials credentials; /* percent-decoded */
+    char *name;    /* host:port or path, without user and password: for people */
+    char *host;    /* TCP: name or literal, brackets removed; UNIX: the path */
+    uint16_t port; /* TCP */
+    bool tls;      /* rediss:// */
+    uint32_t db;   /* 0 to 65535 */
+    /* Percent-decoded. */
+    struct redlock_credentials credentials;
 };
 
 /* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence that never quotes a password, or

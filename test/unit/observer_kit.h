@@ -1,4 +1,4 @@
-/* What the tests of observers begin with: what callbacks saw, and what nodes answer and announce. */
+/* What the tests of observers begin with: what callbacks saw, what nodes answer and announce. */
 #ifndef REDLOCK_TEST_OBSERVER_KIT_H
 #define REDLOCK_TEST_OBSERVER_KIT_H
 

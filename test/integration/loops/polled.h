@@ -1,5 +1,5 @@
-/* What a test has on a loop around poll() besides the library: a timer, a descriptor and a late call.
- * A loop's struct begins with it, so that its functions serve in a struct loop_kind. */
+/* What a test has on a loop around poll() besides the library: a timer, a descriptor and a late
+ * call. A loop's struct begins with it, so that its functions serve in a struct loop_kind. */
 #ifndef TEST_INTEGRATION_LOOPS_POLLED_H
 #define TEST_INTEGRATION_LOOPS_POLLED_H
 
