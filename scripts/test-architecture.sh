@@ -39,6 +39,7 @@ export PKG_CONFIG_LIBDIR=/usr/lib/$folder/pkgconfig:/usr/share/pkgconfig
 build=$REDLOCK_ROOT/build/$architecture
 redlock_build "$build" -DCMAKE_BUILD_TYPE=Release -DREDLOCK_WERROR=ON -DREDLOCK_TESTS=ON -DREDLOCK_CHAOS=OFF \
     -DREDLOCK_BENCH=OFF -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR="$architecture" \
-    -DCMAKE_C_COMPILER="$compiler-gcc" -DCMAKE_LIBRARY_ARCHITECTURE="$folder" -DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"
+    -DCMAKE_C_COMPILER="$compiler-gcc" -DCMAKE_LIBRARY_ARCHITECTURE="$folder" \
+    -DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"
 cd "$build"
 exec ctest --no-tests=error -j "$(nproc)" --output-on-failure -L unit
