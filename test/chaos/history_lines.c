@@ -20,3 +20,18 @@ bool lines_read(const char *bytes, size_t length, struct chaos_history *history,
     fclose(in);
     return worked;
 }
+
+void lines_refuse(const char *text, const char *sentence) {
+    struct chaos_error error = {""};
+    struct chaos_history history;
+    if (lines_read(text, strlen(text), &history, &error)) {
+        fail_msg("it was read: %s", text);
+    }
+    if (strstr(error.text, sentence) == NULL) {
+        fail_msg("said '%s', not '%s'", error.text, sentence);
+    }
+    /* Nothing is left to clear. Another clear does no harm. */
+    struct chaos_history none = {0};
+    assert_memory_equal(&history, &none, sizeof none);
+    chaos_history_clear(&history);
+}

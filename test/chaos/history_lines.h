@@ -45,4 +45,7 @@ enum { EVENTS = sizeof whole / sizeof *whole };
  * returns. */
 bool lines_read(const char *bytes, size_t length, struct chaos_history *history, struct chaos_error *error);
 
+/* Asserts that this text is refused with an error that says so. */
+void lines_refuse(const char *text, const char *sentence);
+
 #endif

@@ -19,21 +19,6 @@ static void read_ok(const char *text, struct chaos_history *history) {
     }
 }
 
-static void refuse(const char *text, const char *sentence) {
-    struct chaos_error error = {""};
-    struct chaos_history history;
-    if (lines_read(text, strlen(text), &history, &error)) {
-        fail_msg("it was read: %s", text);
-    }
-    if (strstr(error.text, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error.text, sentence);
-    }
-    /* Nothing is left to clear. Another clear does no harm. */
-    struct chaos_history none = {0};
-    assert_memory_equal(&history, &none, sizeof none);
-    chaos_history_clear(&history);
-}
-
 static void check_whole(const struct chaos_history *history) {
     assert_string_equal(history->version, "redis 7.0.15");
     assert_string_equal(history->experiment, "split");
@@ -222,8 +207,8 @@ static void protection_is_read(void **state) {
     assert_int_equal(history.increments[0].write_number, 8);
     chaos_history_clear(&history);
     /* A refused write is not done, and a refusal needs an intent. */
-    refuse(FENCED_START FENCED_INTENT REFUSED("write") DONE, "done: there is no `intent` of client 1");
-    refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
+    lines_refuse(FENCED_START FENCED_INTENT REFUSED("write") DONE, "done: there is no `intent` of client 1");
+    lines_refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
 }
 
 static void setups_are_read(void **state) {
@@ -246,7 +231,7 @@ static void setups_are_read(void **state) {
     chaos_history_clear(&history);
     snprintf(text, sizeof text, FENCED_START);
     snprintf(text + strlen(text), sizeof text - strlen(text), told, 3);
-    refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
+    lines_refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
 }
 
 static void queues_are_read(void **state) {
@@ -266,9 +251,9 @@ static void queues_are_read(void **state) {
     assert_string_equal(history.sweeps[0].nodes[1].line[1], "0123456789abcdef");
     assert_string_equal(history.sweeps[0].nodes[2].line[0], "a");
     chaos_history_clear(&history);
-    refuse(START QUEUE("[[],[],[7]]"), "\"lines\"");
-    refuse(START QUEUE("[[],[],\"a\"]"), "\"lines\"");
-    refuse(START QUEUE("[[],[],[\"0123456789abcdef0\"]]"), "\"lines\"");
+    lines_refuse(START QUEUE("[[],[],[7]]"), "\"lines\"");
+    lines_refuse(START QUEUE("[[],[],\"a\"]"), "\"lines\"");
+    lines_refuse(START QUEUE("[[],[],[\"0123456789abcdef0\"]]"), "\"lines\"");
 }
 
 static void faults_that_failed(void **state) {
@@ -290,46 +275,47 @@ static void faults_that_failed(void **state) {
 
 static void what_is_refused(void **state) {
     (void)state;
-    refuse("", "h.jsonl: there is no `start`");
-    refuse(CLAIM END, "h.jsonl: there is no `start`");
-    refuse(START START, "h.jsonl:2: a second `start`");
-    refuse(START "\n", "h.jsonl:2: not JSON");
-    refuse(START "{\"t\":1,\n", "h.jsonl:2: not JSON");
-    refuse(START CLAIM "[]\n", "h.jsonl:3: not an event: a JSON object");
-    refuse(START "{}\n", "h.jsonl:2: an event: \"event\" is missing; a text");
-    refuse(START "{\"event\":5}\n", "\"event\" is 5;");
-    refuse(START "{\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n", "heal: \"t\" is missing; a number");
-    refuse(START "{\"t\":-1,\"event\":\"heal\"}\n", "heal: \"t\" is -1; a number from 0 to");
-    refuse(START "{\"t\":1,\"t\":1,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: duplicate");
-    refuse(START "{\"t\":99999999999999999999,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: too big");
-    refuse(START COMPLETE, "h.jsonl:2: complete: client 1's operation 7 was never invoked");
-    refuse(START INVOKE COMPLETE COMPLETE, "h.jsonl:4: complete: client 1's operation 7 is complete already");
-    refuse(START INVOKE INVOKE, "h.jsonl:3: invoke: client 1 has an operation 7 already");
-    refuse(START INVOKE "{\"t\":1099,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":1,"
-                        "\"token\":\"\",\"votes\":"
-                        "\"\",\"message\":\"\"}\n",
-           "h.jsonl:3: complete: client 1's operation 7 was invoked later");
-    refuse(START END, "h.jsonl:2: end: there is no `claim` of token 0123456789abcdef before it");
-    refuse(START CLAIM END END, "h.jsonl:4: end: token 0123456789abcdef has an `end` before it");
-    refuse(
+    lines_refuse("", "h.jsonl: there is no `start`");
+    lines_refuse(CLAIM END, "h.jsonl: there is no `start`");
+    lines_refuse(START START, "h.jsonl:2: a second `start`");
+    lines_refuse(START "\n", "h.jsonl:2: not JSON");
+    lines_refuse(START "{\"t\":1,\n", "h.jsonl:2: not JSON");
+    lines_refuse(START CLAIM "[]\n", "h.jsonl:3: not an event: a JSON object");
+    lines_refuse(START "{}\n", "h.jsonl:2: an event: \"event\" is missing; a text");
+    lines_refuse(START "{\"event\":5}\n", "\"event\" is 5;");
+    lines_refuse(START "{\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n", "heal: \"t\" is missing; a number");
+    lines_refuse(START "{\"t\":-1,\"event\":\"heal\"}\n", "heal: \"t\" is -1; a number from 0 to");
+    lines_refuse(START "{\"t\":1,\"t\":1,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: duplicate");
+    lines_refuse(START "{\"t\":99999999999999999999,\"event\":\"heal\"}\n", "h.jsonl:2: not JSON: too big");
+    lines_refuse(START COMPLETE, "h.jsonl:2: complete: client 1's operation 7 was never invoked");
+    lines_refuse(START INVOKE COMPLETE COMPLETE, "h.jsonl:4: complete: client 1's operation 7 is complete already");
+    lines_refuse(START INVOKE INVOKE, "h.jsonl:3: invoke: client 1 has an operation 7 already");
+    lines_refuse(START INVOKE
+                 "{\"t\":1099,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":1,"
+                 "\"token\":\"\",\"votes\":"
+                 "\"\",\"message\":\"\"}\n",
+                 "h.jsonl:3: complete: client 1's operation 7 was invoked later");
+    lines_refuse(START END, "h.jsonl:2: end: there is no `claim` of token 0123456789abcdef before it");
+    lines_refuse(START CLAIM END END, "h.jsonl:4: end: token 0123456789abcdef has an `end` before it");
+    lines_refuse(
         START CLAIM END
         "{\"t\":1201,\"event\":\"claim\",\"client\":1,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n",
         "h.jsonl:4: claim: token 0123456789abcdef has an `end` before it");
-    refuse(
+    lines_refuse(
         START CLAIM
         "{\"t\":1201,\"event\":\"claim\",\"client\":2,\"resource\":2,\"token\":\"0123456789abcdef\",\"until\":2900}\n",
         "h.jsonl:3: claim: token 0123456789abcdef is of client 1 and resource 2");
-    refuse(START DONE, "h.jsonl:2: done: there is no `intent` of client 1");
-    refuse(START INTENT DONE DONE, "h.jsonl:4: done: there is no `intent`");
-    refuse(START HEAL, "h.jsonl:2: heal: fault 1 never began");
-    refuse(START FAULT FAULT, "h.jsonl:3: fault: there is a fault 1 already");
-    refuse(START FAULT HEAL HEAL, "h.jsonl:4: heal: fault 1 has ended already");
-    refuse(START FAULT "{\"t\":1299,\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n",
-           "h.jsonl:3: heal: fault 1 began later");
-    refuse(START EXIT, "h.jsonl:2: exit: client 1's process 500 was not begun before it");
-    refuse(START SPAWN SPAWN, "h.jsonl:3: spawn: client 1's process 500 was begun and did not end");
-    refuse(START LEFT LEFT, "h.jsonl:3: a second `left`");
-    refuse(START FINISH FINISH, "h.jsonl:3: a second `finish`");
+    lines_refuse(START DONE, "h.jsonl:2: done: there is no `intent` of client 1");
+    lines_refuse(START INTENT DONE DONE, "h.jsonl:4: done: there is no `intent`");
+    lines_refuse(START HEAL, "h.jsonl:2: heal: fault 1 never began");
+    lines_refuse(START FAULT FAULT, "h.jsonl:3: fault: there is a fault 1 already");
+    lines_refuse(START FAULT HEAL HEAL, "h.jsonl:4: heal: fault 1 has ended already");
+    lines_refuse(START FAULT "{\"t\":1299,\"event\":\"heal\",\"id\":1,\"error\":\"\"}\n",
+                 "h.jsonl:3: heal: fault 1 began later");
+    lines_refuse(START EXIT, "h.jsonl:2: exit: client 1's process 500 was not begun before it");
+    lines_refuse(START SPAWN SPAWN, "h.jsonl:3: spawn: client 1's process 500 was begun and did not end");
+    lines_refuse(START LEFT LEFT, "h.jsonl:3: a second `left`");
+    lines_refuse(START FINISH FINISH, "h.jsonl:3: a second `finish`");
 }
 
 /* Replaces one member of one event. `from` occurs in the event. */
@@ -339,7 +325,7 @@ static void refuse_with(const char *event, const char *from, const char *to, con
     assert_non_null(at);
     bool is_start = strcmp(event, START) == 0;
     snprintf(text, sizeof text, "%s%.*s%s%s", is_start ? "" : START, (int)(at - event), event, to, at + strlen(from));
-    refuse(text, sentence);
+    lines_refuse(text, sentence);
 }
 
 static void members_of_protection_out_of_range(void **state) {

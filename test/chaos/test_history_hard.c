@@ -16,21 +16,6 @@
 #include "scarce_memory.h"
 #include "short_memory.h"
 
-static void refuse(const char *text, const char *sentence) {
-    struct chaos_error error = {""};
-    struct chaos_history history;
-    if (lines_read(text, strlen(text), &history, &error)) {
-        fail_msg("it was read: %s", text);
-    }
-    if (strstr(error.text, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error.text, sentence);
-    }
-    /* Nothing is left to clear. Another clear does no harm. */
-    struct chaos_history none = {0};
-    assert_memory_equal(&history, &none, sizeof none);
-    chaos_history_clear(&history);
-}
-
 static uint64_t next(uint64_t *random) {
     *random = *random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return *random >> 33;
@@ -110,9 +95,9 @@ static void deep_and_long(void **state) {
     memset(text + start, '[', length);
     text[start + length] = '\n';
     text[start + length + 1] = '\0';
-    refuse(text, "h.jsonl:2: not JSON: maximum parsing depth");
+    lines_refuse(text, "h.jsonl:2: not JSON: maximum parsing depth");
     memset(text + start, 'x', length);
-    refuse(text, "h.jsonl:2: not JSON");
+    lines_refuse(text, "h.jsonl:2: not JSON");
     free(text);
 }
 
