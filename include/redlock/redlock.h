@@ -82,7 +82,7 @@ typedef void (*redlock_callback)(const redlock_result *result, void *data);
 /**
  * Runs once when a lease is lost (R3): at its deadline; or earlier, when so many nodes say that the
  * key is not ours that no quorum can have it, or when nodes' clocks have jumped and too few votes
- * are left. Stop the work that the lock guards. The callback may call the same functions as a
+ * are left. Stop the work that the lock protects. The callback may call the same functions as a
  * request's callback. The lease stays a valid handle: end it with redlock_release().
  * @param lease   the lost lease; its validity is 0.
  * @param reason  one sentence, valid only during the call.
