@@ -16,12 +16,14 @@
  * After fork() the child needs its own client: calls on its parent's client return
  * #REDLOCK_ERR_FORKED. A thread is never cancelled inside a call: pthread_cancel() takes effect at
  * the next cancellation point after the call. If an acquire must end, limit it with wait_timeout_ms
- * or give it a redlock_cancel. All other calls end within about two node timeouts.
+ * or give it a redlock_cancel. redlock_client_list() takes as long as the nodes need to look
+ * through their keys. All other calls end within about two node timeouts.
  */
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
 
 #include <redlock/election.h>
+#include <redlock/list.h>
 #include <redlock/redlock.h>
 #include <redlock/telemetry.h>
 
@@ -135,6 +137,19 @@ REDLOCK_API int redlock_client_forget(redlock_client *client, redlock_lease *lea
  * its result.
  */
 REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result);
+
+/**
+ * As redlock_list(), but blocks until the listing is over. Returns the error of redlock_list(), or
+ * else the code of its result.
+ * @param options  NULL for the defaults.
+ * @param each     gets the locks on the loop thread, while the caller waits: what only these two
+ *                 use needs no mutex. It may call no function of the client that blocks. Not NULL.
+ * @param data     given to each.
+ * @param result   as for redlock_client_acquire(): the vote of each node says whether it named all
+ *                 of its locks.
+ */
+REDLOCK_API int redlock_client_list(redlock_client *client, const redlock_list_options *options,
+                                    redlock_list_callback each, void *data, redlock_result **result);
 
 /** As redlock_manager_statistics(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
 REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);

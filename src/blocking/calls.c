@@ -336,6 +336,34 @@ int redlock_client_inspect(redlock_client *client, const char *resource, redlock
     return perform(client, &inspect.call, result);
 }
 
+struct list_call {
+    struct redlock_call call; /* first member: the data of redlock_call_answer() and tell_each() */
+    const redlock_list_options *options;
+    redlock_list_callback each;
+    void *data;
+};
+
+static bool tell_each(const redlock_listed *lock, void *data) {
+    const struct list_call *list = data;
+    return list->each(lock, list->data);
+}
+
+static bool list_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct list_call *list = (struct list_call *)call;
+    call->code = redlock_list(manager, list->options, list->each ? tell_each : NULL, redlock_call_answer, list);
+    return call->code == REDLOCK_OK;
+}
+
+int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,
+                        void *data, redlock_result **result) {
+    struct list_call list = {
+        .call = {.begin = list_begins, .resource = "", .of = REDLOCK_RESULT_LIST, .want_result = result != NULL},
+        .options = options,
+        .each = each,
+        .data = data};
+    return perform(client, &list.call, result);
+}
+
 struct statistics_call {
     struct redlock_call call;
     redlock_statistics *statistics;

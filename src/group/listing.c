@@ -285,11 +285,14 @@ void redlock_listing_run_callbacks(struct redlock_listing *listing) {
     free_if_over(listing);
 }
 
-static int check(struct redlock_group *group, const redlock_list_options *given, bool has_callbacks,
-                 redlock_list_options *known) {
+static int check(struct redlock_group *group, const redlock_list_options *given, redlock_list_callback each,
+                 redlock_callback done, redlock_list_options *known) {
     struct redlock_failure *failure = redlock_group_failure(group);
     redlock_list_options_default(known);
-    int code = redlock_check_given(failure, "each or done", has_callbacks);
+    int code = redlock_check_given(failure, "each", each != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(failure, "done", done != NULL);
+    }
     if (code == REDLOCK_OK) {
         code = redlock_check_options(failure, "redlock_list_options", known, sizeof *known, given);
     }
@@ -304,7 +307,7 @@ static int check(struct redlock_group *group, const redlock_list_options *given,
 int redlock_group_list(struct redlock_group *group, const redlock_list_options *options, redlock_list_callback each,
                        redlock_callback done, void *data) {
     redlock_list_options known;
-    const int code = check(group, options, each && done, &known);
+    const int code = check(group, options, each, done, &known);
     if (code != REDLOCK_OK) {
         return code;
     }

@@ -238,6 +238,25 @@ void an_acquire_waits(void **) {
     assert_true(no_keys("r"));
 }
 
+void all_locks_are_listed(void **) {
+    redlock::client client = open();
+    redlock::lease first(client, "job:1", waits(0s)), second(client, "other", waits(0s));
+    redlock::list_options options;
+    options.match = "job:*";
+    std::size_t seen = 0;
+    const auto each = [&](const redlock::listed &lock) {
+        seen += lock.resource == "job:1" && lock.token == first.token() && lock.ttl && lock.waiters == 0;
+        return true;
+    };
+    const redlock::expected<void> done = client.list(options, each);
+    assert_true(done && done.result().size() == 5 && seen >= 3);
+    assert_true(client.list({}, [](const redlock::listed &) { return false; }).code() == errc::cancelled);
+    options.match.assign(5000, 'x');
+    const redlock::expected<void> refused = client.list(options, each);
+    assert_true(refused.code() == errc::invalid && contains(refused.message(), "match has"));
+    assert_true(redlock::client().list({}, each).code() == errc::closed);
+}
+
 void a_wait_is_cancelled(void **) {
     redlock::client client = open();
     redlock::lease held(client, "r", waits(0s));
@@ -433,6 +452,7 @@ int main() {
         on_servers(work_is_renewed_by_default),
         on_servers(a_loss_is_told),
         on_servers(an_acquire_waits),
+        on_servers(all_locks_are_listed),
         on_servers(a_wait_is_cancelled),
         on_servers(the_nodes_are_known),
         on_servers(reentrant_leases_nest),

@@ -1,4 +1,4 @@
-/* What the blocking client says of its nodes and of invalid arguments, without a log. */
+/* What the blocking client says of its nodes, of their locks, and of invalid arguments. */
 #include "blocking_kit.h"
 
 #include <pthread.h>
@@ -234,11 +234,85 @@ static void the_open_says_which_argument_is_invalid(void **state) {
     assert_int_equal(redlock_client_open(&options, NULL, NULL, 0), REDLOCK_ERR_INVALID);
 }
 
+struct listing {
+    redlock_client *client;
+    redlock_lease *lease;
+    unsigned count;
+    bool stops;
+    bool nested_refused;
+};
+
+static bool see(const redlock_listed *lock, void *data) {
+    struct listing *listing = data;
+    kit_must(strcmp(lock->resource, "job:1") == 0 && lock->ttl_ms > 0 && lock->waiters == 0 && lock->node < 5);
+    kit_must(strcmp(lock->token, redlock_lease_token(listing->lease)) == 0);
+    /* Here nothing may block. */
+    listing->nested_refused = redlock_client_inspect(listing->client, "r", NULL) == REDLOCK_ERR_INVALID;
+    listing->count++;
+    return !listing->stops;
+}
+
+static void all_locks_are_listed(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    struct listing listing = {.client = client, .lease = kit_acquire(client, "job:1", 0)};
+    redlock_lease *other = kit_acquire(client, "other", 0);
+    redlock_list_options options;
+    redlock_result *result = NULL;
+    redlock_list_options_default(&options);
+    options.match = "job:*";
+    kit_until(servers_with_key(&kit_servers, "job:1") == 5);
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_OK);
+    assert_int_equal(listing.count, 5);
+    assert_true(listing.nested_refused);
+    assert_int_equal(redlock_result_vote_count(result), 5);
+    redlock_result_free(result);
+    listing = (struct listing){.client = client, .lease = listing.lease, .stops = true};
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_ERR_CANCELLED);
+    assert_int_equal(listing.count, 1);
+    kit_release(client, listing.lease);
+    kit_release(client, other);
+    listing.count = 0;
+    kit_expect_no_keys();
+    assert_int_equal(redlock_client_list(client, NULL, see, &listing, NULL), REDLOCK_OK);
+    assert_int_equal(listing.count, 0);
+}
+
+static void a_listing_says_what_is_wrong(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_list_options options;
+    redlock_result *result = NULL;
+    struct listing listing = {.client = client};
+    char message[2048], longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    redlock_list_options_default(&options);
+    assert_int_equal(redlock_client_list(client, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot list the locks: invalid argument: each is NULL.");
+    assert_int_equal(redlock_client_list(NULL, NULL, see, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot list the locks: invalid argument: client is NULL.");
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    options.match = longest;
+    assert_int_equal(redlock_client_list(client, &options, see, NULL, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot list the locks: invalid argument: match has 1025 bytes; it must have 0 to 1024.");
+    for (size_t i = 0; i < 3; i++) {
+        server_kill(&kit_servers.at[i]);
+    }
+    assert_int_equal(redlock_client_list(client, NULL, see, &listing, &result), REDLOCK_ERR_NO_QUORUM);
+    (void)redlock_result_message(result, message, sizeof message);
+    for (size_t i = 0; i < 3; i++) {
+        assert_non_null(strstr(message, kit_servers.at[i].name));
+    }
+    redlock_result_free(result);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         kit_test(each_node_tells_its_state),
         kit_test(a_wrong_index_or_size_is_refused),
         kit_test(many_threads_may_ask),
+        kit_test(all_locks_are_listed),
+        kit_test(a_listing_says_what_is_wrong),
         kit_test(a_result_says_which_argument_is_invalid),
         kit_test(an_election_says_which_argument_is_invalid),
         kit_test(the_open_says_which_argument_is_invalid),

@@ -562,6 +562,13 @@ class Options:
         setattr(struct, name, value)
 
 
+def list_options(match: str, others: bool) -> Options:
+    """The options of a listing."""
+    made = Options("redlock_list_options", lib.redlock_list_options_default)
+    made.set({"others": others, **({"match": match} if match else {})}.items())
+    return made
+
+
 def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -> tuple[Options, list[Handle]]:
     """The options of a client or a manager. The handles of its callbacks must live as long."""
     made = Options("redlock_manager_options", lib.redlock_manager_options_default)

@@ -9,8 +9,8 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
-from ._base import (Event, EventKind, Handle, NodeInfo, Options, Result, Telemetry, check, error_of, manager_options,
-                    result_of, statistics_of, text, to_bytes)
+from ._base import (Event, EventKind, Handle, Listed, NodeInfo, Options, Result, Telemetry, check, error_of,
+                    list_options, manager_options, result_of, statistics_of, text, to_bytes)
 from ._redlock import ffi, lib
 
 if TYPE_CHECKING:
@@ -280,6 +280,20 @@ class Client:
         check(code, found)
         assert found
         return found
+
+    def locks(self, match: str = "", others: bool = False) -> tuple[list[Listed], Result]:
+        """All locks of all nodes whose resource matches the pattern: one that is held at three nodes comes
+        three times. The result says which nodes named all of theirs."""
+        found: list[Listed] = []
+        made = list_options(match, others)
+        handle = Handle((found,))
+        result = ffi.new("redlock_result **")
+        with self._core.call() as client:
+            code = lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)
+        said = result_of(result[0])
+        check(code, said)
+        assert said
+        return found, said
 
     def elect(self, name: str, **options: Unpack[ElectionOptions]) -> Election:
         """Becomes a candidate. The options are those of redlock_election_options, by the same names."""

@@ -8,8 +8,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
 
 from ._base import (
-    check, copy_of, error_of, Event, EventKind, Handle, Leader, Listed, manager_options, NodeInfo,
-    Options, Result, result_of, statistics_of, Telemetry, text, to_bytes,
+    check, copy_of, error_of, Event, EventKind, Handle, Leader, list_options, Listed, manager_options,
+    NodeInfo, Options, Result, result_of, statistics_of, Telemetry, text, to_bytes,
 )
 from ._redlock import ffi, lib
 
@@ -151,8 +151,7 @@ class Manager:
     async def locks(self, match: str = "", others: bool = False) -> tuple[list[Listed], Result]:
         """All locks of all nodes whose resource matches the pattern: one that is held at three nodes comes
         three times. The result says which nodes named all of theirs."""
-        made = Options("redlock_list_options", lib.redlock_list_options_default)
-        made.set({"others": others, **({"match": match} if match else {})}.items())
+        made = list_options(match, others)
         found: list[Listed] = []
         return found, await self._request(
             lambda cb, data: lib.redlock_list(self._open(), made.c, lib.redlock_py_listed, cb, data), found)

@@ -224,6 +224,18 @@ class Locks(Base):
         with self.assertRaises(ValueError):
             self.client.inspect("")
 
+    def test_all_locks_are_listed(self):
+        with self.client.lock("job:1") as lease, self.client.lock("other"):
+            eventually(lambda: servers.with_key("job:1") == 5)
+            found, result = self.client.locks("job:*")
+            self.assertEqual(result.code, Code.OK)
+            self.assertEqual(sorted(lock.node for lock in found), list(range(5)))
+            self.assertEqual({(lock.resource, lock.token, lock.waiters) for lock in found},
+                             {("job:1", lease.token, 0)})
+            self.assertEqual({lock.resource for lock in self.client.locks()[0]}, {"job:1", "other"})
+        with self.assertRaisesRegex(ValueError, "match has"):
+            self.client.locks(5000 * "x")
+
     def test_what_is_known_of_the_nodes(self):
         nodes = self.client.nodes()
         self.assertEqual([node.name for node in nodes], servers.nodes)

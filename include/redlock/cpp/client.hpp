@@ -66,6 +66,11 @@ class client {
     expected<lease> adopt(text resource, text token, const acquire_options &options = {});
     /** redlock_client_inspect(): result() has a vote with the holder for each node. */
     expected<void> inspect(text resource);
+    /**
+     * redlock_client_list(): result() has a vote for each node.
+     * @param each  `bool(const listed &)`: whether to go on. It runs on the loop thread.
+     */
+    template <class Each> expected<void> list(const list_options &options, Each &&each);
     /** redlock_client_statistics() */
     expected<redlock_statistics> statistics();
     /** redlock_client_telemetry(): fills in the snapshot, whose size it sets. */
@@ -391,6 +396,18 @@ inline expected<lease> client::adopt(text resource, text token, const acquire_op
 inline expected<void> client::inspect(text resource) {
     redlock_result *given = nullptr;
     const int code = get() ? redlock_client_inspect(get(), resource.c_str(), &given) : REDLOCK_ERR_CLOSED;
+    return error(static_cast<errc>(code), result(given));
+}
+
+template <class Each> expected<void> client::list(const list_options &options, Each &&each) {
+    using callable = std::decay_t<Each>;
+    callable run(std::forward<Each>(each));
+    const redlock_list_options to = detail::to_c(options);
+    const redlock_list_callback on_lock = [](const redlock_listed *lock, void *data) noexcept -> bool {
+        return (*static_cast<callable *>(data))(listed(lock));
+    };
+    redlock_result *given = nullptr;
+    const int code = get() ? redlock_client_list(get(), &to, on_lock, &run, &given) : REDLOCK_ERR_CLOSED;
     return error(static_cast<errc>(code), result(given));
 }
 

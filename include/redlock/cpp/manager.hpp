@@ -171,10 +171,7 @@ class manager {
         if (!made) {
             return errc::no_memory;
         }
-        redlock_list_options to;
-        redlock_list_options_default(&to);
-        detail::assign(to.match, options.match);
-        to.others = options.others;
+        const redlock_list_options to = detail::to_c(options);
         const int code = redlock_list(get(), &to, state::on_lock, state::on_result, made.get());
         if (code == REDLOCK_OK) {
             (void)made.release();

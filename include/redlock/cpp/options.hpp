@@ -361,6 +361,14 @@ inline redlock_election_options to_c(const election_options &from) noexcept {
     return to;
 }
 
+inline redlock_list_options to_c(const list_options &from) noexcept {
+    redlock_list_options to;
+    redlock_list_options_default(&to);
+    assign(to.match, from.match);
+    to.others = from.others;
+    return to;
+}
+
 } // namespace detail
 } // namespace redlock
 
