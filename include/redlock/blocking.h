@@ -206,9 +206,13 @@ REDLOCK_API void redlock_node_info_free(redlock_node_info *info);
  * still return #REDLOCK_OK, and then its caller holds the lock.
  *
  * One object may serve any number of acquires of one client. In redlock_client_with() it ends the
- * wait for the lock, but not the work, which can ask redlock_cancel_is_set(). A thread in
- * redlock_client_election_next() is woken by redlock_client_election_end(), so an election needs
- * none.
+ * wait for the lock, but not the work, which can ask redlock_cancel_is_set().
+ *
+ * An election needs none. redlock_client_elect() waits for nothing. A thread that blocks in
+ * redlock_client_election_next() is woken when another thread calls
+ * redlock_client_election_resign() or redlock_client_election_end(). These two take about two node
+ * timeouts at most, and a signal handler may not call them: let it set a flag, and give
+ * redlock_client_election_next() a timeout, or wait for signals in a thread of their own.
  */
 typedef struct redlock_cancel redlock_cancel;
 
