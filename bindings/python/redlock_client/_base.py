@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import enum
+import operator
 import sys
 import traceback
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Optional, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypedDict, Union
 
 from ._redlock import ffi, lib
 
@@ -204,7 +206,29 @@ def to_bytes(name: str, string: str) -> bytes:
         raise TypeError(f"{name} must be a str, not {type(string).__name__}")
     if "\0" in string:
         raise ValueError(f"{name} has a NUL inside")
-    return string.encode()
+    try:
+        return string.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name} is not valid text: {error.reason} at position {error.start}") from None
+
+
+def to_int(name: str, value: Any, type_: str = "int64_t") -> int:
+    """A number, a member of an enum, or a bool for C."""
+    kind = "a bool" if type_ == "_Bool" else "an int"
+    try:
+        return int(ffi.new(f"{type_} *", operator.index(value))[0])
+    except TypeError:
+        raise TypeError(f"{name} must be {kind}, not {type(value).__name__}") from None
+    except OverflowError:
+        must = "it must be True or False" if type_ == "_Bool" else "it is out of range"
+        raise ValueError(f"{name} is {value}; {must}") from None
+
+
+def to_callable(name: str, run: Any) -> Any:
+    """A function that C will cause to run."""
+    if not callable(run):
+        raise TypeError(f"{name} must be callable, not {type(run).__name__}")
+    return run
 
 
 def version() -> str:
@@ -557,8 +581,8 @@ class Options:
         if type_.kind == "pointer" and type_.item.kind == "primitive":
             value = ffi.new("char[]", to_bytes(name, value))
             self.kept.append(value)
-        elif type_.kind == "enum":
-            value = int(value)
+        else:
+            value = to_int(name, value, type_.cname)
         setattr(struct, name, value)
 
 
@@ -572,8 +596,10 @@ def list_options(match: str, others: bool) -> Options:
 def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -> tuple[Options, list[Handle]]:
     """The options of a client or a manager. The handles of its callbacks must live as long."""
     made = Options("redlock_manager_options", lib.redlock_manager_options_default)
-    names = nodes.split(",") if isinstance(nodes, str) else list(nodes)
-    uris = [ffi.new("char[]", to_bytes("a node", name)) for name in names]
+    if not isinstance(nodes, Iterable):
+        raise TypeError(f"nodes must be a str or a list of str, not {type(nodes).__name__}")
+    names = nodes.split(",") if isinstance(nodes, str) else nodes
+    uris = [ffi.new("char[]", to_bytes(f"nodes[{index}]", name)) for index, name in enumerate(names)]
     made.kept.append(uris)
     made.c.nodes = array = ffi.new("const char *[]", uris)
     made.c.node_count = len(uris)
@@ -582,12 +608,14 @@ def manager_options(nodes: Union[str, Iterable[str]], options: dict[str, Any]) -
     made.set(options.items())
     handles: list[Handle] = []
     if on_log is not None:
-        handles.append(Handle(on_log))
+        handles.append(Handle(to_callable("on_log", on_log)))
         made.c.on_log, made.c.log_data = lib.redlock_py_log, handles[-1].c
     if on_event is not None:
-        handles.append(Handle(on_event))
+        handles.append(Handle(to_callable("on_event", on_event)))
         made.c.on_event, made.c.event_data = lib.redlock_py_step, handles[-1].c
     if tls is not None:
+        if not isinstance(tls, Mapping):
+            raise TypeError(f"tls must be a dict, not {type(tls).__name__}")
         how = Options("redlock_tls_options", lib.redlock_tls_options_default)
         how.set(tls.items())
         made.kept.append(how)

@@ -10,7 +10,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
 from ._base import (Event, EventKind, Handle, Listed, NodeInfo, Options, Result, Telemetry, check, error_of,
-                    list_options, manager_options, result_of, statistics_of, text, to_bytes)
+                    list_options, manager_options, result_of, statistics_of, text, to_bytes, to_callable,
+                    to_int)
 from ._redlock import ffi, lib
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class Client:
 
         for name in ("on_log", "on_event"):
             if given.get(name) is not None:
-                given[name] = on_loop(given[name])
+                given[name] = on_loop(to_callable(name, given[name]))
         made, handles = manager_options(nodes, given)
         client = ffi.new("redlock_client **")
         error = ffi.new("char[]", 512)
@@ -329,7 +330,7 @@ class Client:
     def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
         """New credentials for one node or for all; nodes() says which have accepted them."""
         name = ffi.NULL if user is None else to_bytes("user", user)
-        index = lib.REDLOCK_ALL_NODES if node is None else node
+        index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         with self._core.call() as client:
             self._check(lib.redlock_client_set_credentials(client, index, name, to_bytes("password", password)))
 
@@ -345,7 +346,7 @@ class Client:
     def _lost(self, on_lost: Optional[Callable[[str], None]]) -> Optional[Handle]:
         if on_lost is None:
             return None
-        core, run = self._core, on_lost
+        core, run = self._core, to_callable("on_lost", on_lost)
 
         def lost(reason: str) -> None:
             core.on_loop_thread()
@@ -405,7 +406,7 @@ class Lease:
         """Gives it at least this much time from now."""
         result = ffi.new("redlock_result **")
         with self._use() as client:
-            code = lib.redlock_client_extend(client, self._handle, ttl_ms, result)
+            code = lib.redlock_client_extend(client, self._handle, to_int("ttl_ms", ttl_ms), result)
         made = result_of(result[0])
         check(code, made)
         assert made
@@ -533,7 +534,7 @@ class Election:
         """The next event; None if the time is over before. Raises ClosedError after ENDED."""
         event = ffi.new("redlock_election_event *")
         event.size = ffi.sizeof("redlock_election_event")
-        left = timeout_ms
+        left = None if timeout_ms is None else to_int("timeout_ms", timeout_ms)
         while True:
             slice_ms = self._SLICE_MS if left is None else min(left, self._SLICE_MS)
             with self._client._core.call():
@@ -564,9 +565,10 @@ class Election:
 
     def validity_ms(self, term: int) -> int:
         """How much longer we lead in this term; 0 means stop work. Ask before each step that counts."""
+        number = to_int("term", term, "uint64_t")
         try:
             with self._client._core.call():
-                return int(lib.redlock_client_election_validity_ms(self._handle, term))
+                return int(lib.redlock_client_election_validity_ms(self._handle, number))
         except Exception:  # closed, or in a child process
             return 0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Option
 from ._base import (
     check, copy_of, error_of, Event, EventKind, Handle, Leader, list_options, Listed, manager_options,
     NodeInfo, Options, Result, result_of, statistics_of, Telemetry, text, to_bytes,
+    to_callable, to_int,
 )
 from ._redlock import ffi, lib
 
@@ -90,7 +91,8 @@ class Manager:
 
     async def connect(self, timeout_ms: int = 1000) -> Result:
         """Waits for the first connections. Raises NoQuorumError if too few nodes are ready."""
-        return await self._request(lambda cb, data: lib.redlock_manager_connect(self._open(), timeout_ms, cb, data))
+        timeout = to_int("timeout_ms", timeout_ms)
+        return await self._request(lambda cb, data: lib.redlock_manager_connect(self._open(), timeout, cb, data))
 
     async def acquire(self, resource: str, **options: Unpack[AcquireOptions]) -> Lease:
         """Takes the lock, and raises ContendedError or another Error if it cannot. A task that is cancelled
@@ -187,7 +189,7 @@ class Manager:
     def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
         """New credentials for one node or for all; nodes() says which have accepted them."""
         name = ffi.NULL if user is None else to_bytes("user", user)
-        index = lib.REDLOCK_ALL_NODES if node is None else node
+        index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         self._check(lib.redlock_manager_set_credentials(self._open(), index, name, to_bytes("password", password)))
 
     def _dispatch(self) -> None:
@@ -264,7 +266,7 @@ class _Loss:
         self.over = asyncio.Event()  # lost, ended, or the manager is closed
         self.is_lost = False
         self.reason = ""
-        self.on_lost = on_lost
+        self.on_lost = None if on_lost is None else to_callable("on_lost", on_lost)
         self.handle = Handle(self._run)
 
     def _run(self, reason: str) -> None:
@@ -317,7 +319,8 @@ class Lease:
 
     async def extend(self, ttl_ms: int) -> Result:
         """Gives it at least this much time from now."""
-        return await self._manager._request(lambda cb, data: lib.redlock_extend(self._live(), ttl_ms, cb, data))
+        ttl = to_int("ttl_ms", ttl_ms)
+        return await self._manager._request(lambda cb, data: lib.redlock_extend(self._live(), ttl, cb, data))
 
     async def release(self) -> Result:
         """Ends it at once, and waits for the answers. Raises LostError if the lock was not ours until now."""
@@ -429,8 +432,9 @@ class Election:
 
     def validity_ms(self, term: int) -> int:
         """How much longer we lead in this term; 0 means stop work. Ask before each step that counts."""
+        number = to_int("term", term, "uint64_t")
         gone = self._ended or self._manager.closed
-        return 0 if gone else int(lib.redlock_election_validity_ms(self._c, term))
+        return 0 if gone else int(lib.redlock_election_validity_ms(self._c, number))
 
     async def _iterate(self) -> AsyncIterator[Event]:
         while True:

@@ -167,6 +167,14 @@ class Locks(Base):
                 call("a\0b")
         with self.assertRaisesRegex(ValueError, "NUL"):
             await self.manager.acquire("a\0b")
+        with self.assertRaisesRegex(TypeError, "^heal must be a bool, not str$"):
+            await self.manager.acquire("r", heal="yes")
+        with self.assertRaisesRegex(TypeError, "^on_lost must be callable, not int$"):
+            await self.manager.acquire("r", on_lost=3)
+        with self.assertRaisesRegex(TypeError, "^timeout_ms must be an int, not str$"):
+            await self.manager.connect("1")
+        with self.assertRaisesRegex(ValueError, "^node is -1; it is out of range$"):
+            self.manager.set_credentials("u", "p", -1)
         self.assertEqual(self.manager._kept, set())
 
     async def test_all_locks_are_listed(self):

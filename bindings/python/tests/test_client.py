@@ -223,6 +223,8 @@ class Locks(Base):
             self.client.adopt("r", "")
         with self.assertRaises(ValueError):
             self.client.inspect("")
+        with self.client.lock("r") as lease, self.assertRaisesRegex(TypeError, "^ttl_ms must be an int, not float$"):
+            lease.extend(1.5)
 
     def test_all_locks_are_listed(self):
         with self.client.lock("job:1") as lease, self.client.lock("other"):

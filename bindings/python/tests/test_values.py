@@ -53,6 +53,55 @@ class Values(unittest.TestCase):
             redlock_client.Client(["rediss://127.0.0.1:1"], tls={"ca_file": "/no-such-file.pem"})
         with self.assertRaisesRegex(ValueError, "holder has a NUL"):
             redlock_client.Client(["127.0.0.1:1"], holder="a\0b")
+        with self.assertRaisesRegex(ValueError, "holder is not valid text"):
+            redlock_client.Client(["127.0.0.1:1"], holder="\ud800")
+
+    def test_an_option_of_a_wrong_type_is_named(self):
+        wrong = [
+            ({"node_timeout_ms": "50"}, TypeError, "^node_timeout_ms must be an int, not str$"),
+            ({"node_timeout_ms": 1.5}, TypeError, "^node_timeout_ms must be an int, not float$"),
+            ({"node_timeout_ms": None}, TypeError, "^node_timeout_ms must be an int, not NoneType$"),
+            ({"node_timeout_ms": 1 << 70}, ValueError, f"^node_timeout_ms is {1 << 70}; it is out of range$"),
+            ({"quorum": -1}, ValueError, "^quorum is -1; it is out of range$"),
+            ({"clock_guard": "no"}, TypeError, "^clock_guard must be a bool, not str$"),
+            ({"clock_guard": 5}, ValueError, "^clock_guard is 5; it must be True or False$"),
+            ({"restart_guard": "strict"}, TypeError, "^restart_guard must be an int, not str$"),
+            ({"restart_guard": -1}, ValueError, "^restart_guard is -1; it "),
+            ({"restart_guard": 7}, ValueError, "restart_guard is 7; it must be"),
+            ({"on_log": 3}, TypeError, "^on_log must be callable, not int$"),
+            ({"on_event": "print"}, TypeError, "^on_event must be callable, not str$"),
+            ({"tls": "yes"}, TypeError, "^tls must be a dict, not str$"),
+            ({"tls": {"verify": "no"}}, TypeError, "^verify must be a bool, not str$"),
+            ({"tls": {"ca_file": 3}}, TypeError, "^ca_file must be a str, not int$"),
+            ({"nodes": 3}, TypeError, "^nodes must be a str or a list of str, not int$"),
+            ({"nodes": ["127.0.0.1:1", 3]}, TypeError, r"^nodes\[1\] must be a str, not int$"),
+        ]
+        for options, kind, sentence in wrong:
+            with self.subTest(options), self.assertRaisesRegex(kind, sentence):
+                redlock_client.Client(**{"nodes": ["127.0.0.1:1"], **options})
+
+    def test_an_argument_of_a_wrong_type_is_named(self):
+        with redlock_client.Client("127.0.0.1:1") as client:
+            for call, sentence in [
+                (lambda: client.acquire(3), "^resource must be a str, not int$"),
+                (lambda: client.acquire("r", ttl_ms="10"), "^ttl_ms must be an int, not str$"),
+                (lambda: client.acquire("r", heal="yes"), "^heal must be a bool, not str$"),
+                (lambda: client.acquire("r", on_lost=3), "^on_lost must be callable, not int$"),
+                (lambda: client.adopt("r", 3), "^token must be a str, not int$"),
+                (lambda: client.elect("e", lock_delay_ms="1"), "^lock_delay_ms must be an int, not str$"),
+                (lambda: client.elect("e").next("1"), "^timeout_ms must be an int, not str$"),
+                (lambda: client.elect("e").validity_ms(None), "^term must be an int, not NoneType$"),
+                (lambda: client.locks(3), "^match must be a str, not int$"),
+                (lambda: client.locks(others="x"), "^others must be a bool, not str$"),
+                (lambda: client.set_credentials(3, "p"), "^user must be a str, not int$"),
+                (lambda: client.set_credentials("u", "p", "0"), "^node must be an int, not str$"),
+            ]:
+                with self.subTest(sentence), self.assertRaisesRegex(TypeError, sentence):
+                    call()
+            with self.assertRaisesRegex(ValueError, "^node is -1; it is out of range$"):
+                client.set_credentials("u", "p", -1)
+            with self.assertRaisesRegex(ValueError, "^node is 1; it must be|index is 1|node is 1"):
+                client.set_credentials("u", "p", 1)
 
     def test_nodes_that_are_down_are_told(self):
         with redlock_client.Client("127.0.0.1:1,127.0.0.1:2,127.0.0.1:3") as client:
