@@ -42,6 +42,12 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,   /* a lease that was lost tells no end */
+    REDLOCK_BUG_ELECT_LOSS_LATE,     /* LOST is told when the candidate next looks */
+    REDLOCK_BUG_ELECT_LOSS_RESTS,    /* who lost does not campaign again */
+    REDLOCK_BUG_ELECT_RESIGN_KEEPS,  /* a release names another token, so the lock stays ours */
+    REDLOCK_BUG_ELECT_RESIGN_SKIPS,  /* a release hands the lock of an election to nobody */
+    REDLOCK_BUG_OBSERVER_DEAF,       /* who knows a leader ignores announcements, */
+    REDLOCK_BUG_OBSERVER_ASKS_ONCE,  /* or asks nobody */
     REDLOCK_BUG_COUNT
 };
 

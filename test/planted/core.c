@@ -1,7 +1,9 @@
 /* Planted bugs of the core that stand at a call between its files: the linker's --wrap puts them
  * there. */
+#include "core/candidate.h"
 #include "core/debt.h"
 #include "core/extension.h"
+#include "core/leader.h"
 #include "core/planted.h"
 #include "core/quorum.h"
 #include "core/validity.h"
@@ -61,4 +63,39 @@ WRAPPED(void, redlock_extension_void, struct redlock_lease_core *lease, redlock_
 WRAPPED(void, redlock_debt_start, struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain,
         int64_t expires_ns) {
     __real_redlock_debt_start(debt, owing, REDLOCK_PLANTED(DEBT_ENDS_BY_CLOCK) ? 0 : uncertain, expires_ns);
+}
+
+WRAPPED(void, redlock_candidate_step, struct redlock_candidate *candidate, enum redlock_candidate_input input, int code,
+        int64_t now_ns, struct redlock_candidate_actions *actions) {
+    const bool looks = input == REDLOCK_CANDIDATE_TIMER && candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING;
+    const bool is_due = now_ns >= candidate->wake_ns;
+    __real_redlock_candidate_step(candidate, input, code, now_ns, actions);
+    if (REDLOCK_PLANTED(ELECT_LOSS_LATE) && input == REDLOCK_CANDIDATE_LOST) {
+        candidate->untold = true;
+        actions->tell = REDLOCK_ELECTION_NOTHING;
+    } else if (REDLOCK_PLANTED(ELECT_LOSS_LATE) && looks && is_due && candidate->untold) {
+        candidate->untold = false;
+        actions->tell = REDLOCK_ELECTION_LOST;
+    } else if (REDLOCK_PLANTED(ELECT_LOSS_RESTS) && input == REDLOCK_CANDIDATE_LOST) {
+        candidate->state = REDLOCK_CANDIDATE_PAUSED;
+        candidate->wake_ns = REDLOCK_NEVER_NS;
+        actions->acquire = false;
+    }
+}
+
+WRAPPED(void, redlock_leadership_announce, struct redlock_leadership *leadership, unsigned node,
+        const struct redlock_leader_word *word, int64_t now_ns) {
+    if (!REDLOCK_PLANTED(OBSERVER_DEAF) || !leadership->known || leadership->leader.size == 0) {
+        __real_redlock_leadership_announce(leadership, node, word, now_ns);
+    }
+}
+
+WRAPPED(redlock_nodes, redlock_leadership_ask, struct redlock_leadership *leadership, int64_t now_ns) {
+    return REDLOCK_PLANTED(OBSERVER_ASKS_ONCE) && leadership->known ? 0
+                                                                    : __real_redlock_leadership_ask(leadership, now_ns);
+}
+
+WRAPPED(int64_t, redlock_leadership_next_ns, const struct redlock_leadership *leadership) {
+    return REDLOCK_PLANTED(OBSERVER_ASKS_ONCE) && leadership->known ? REDLOCK_NEVER_NS
+                                                                    : __real_redlock_leadership_next_ns(leadership);
 }

@@ -1,5 +1,7 @@
 /* Planted bugs of the group that stand at a call between its files: the linker's --wrap puts
  * them there. */
+#include <string.h>
+
 #include "core/planted.h"
 #include "core/validity.h"
 #include "group/guards.h"
@@ -24,9 +26,27 @@ int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns,
                : __real_redlock_lease_draw_token(lease, now_ns, for_place);
 }
 
+/* What the release of an election says instead. `token` has room for one. */
+static void change_release(struct redlock_message *message, char *token) {
+    if (message->operation != REDLOCK_OP_RELEASE || !message->target->announced) {
+        return;
+    }
+    if (REDLOCK_PLANTED(ELECT_RESIGN_SKIPS)) {
+        message->handing = REDLOCK_HAND_NOBODY;
+    } else if (REDLOCK_PLANTED(ELECT_RESIGN_KEEPS)) {
+        memcpy(token, message->token, message->token_size);
+        token[message->token_size - 1] = '-';
+        message->token = token;
+    }
+}
+
 redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message) {
+    const char *own_token = message->token;
+    char token[REDLOCK_TOKEN_SIZE_MAX];
+    change_release(message, token);
     const redlock_nodes taken = __real_redlock_group_send(group, owner, nodes, message);
+    message->token = own_token;
     if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {
         struct redlock_lease_core *core = &((struct redlock_lease *)owner)->core;
         core->start_ns = redlock_group_now_ns(group);

@@ -200,7 +200,9 @@ int64_t sim_client_now(const struct sim_client *client) {
 int64_t sim_lease_validity_ms(struct sim_world *world, const struct sim_lease *lease) {
     struct sim_client *client = &world->clients[lease->client];
     client->probing = true;
-    int64_t validity_ms = redlock_lease_validity_ms(lease->handle);
+    const int64_t validity_ms = lease->candidate != NULL
+                                    ? redlock_election_validity_ms(lease->candidate->election, lease->term)
+                                    : redlock_lease_validity_ms(lease->handle);
     client->probing = false;
     return validity_ms;
 }
@@ -242,6 +244,8 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .wake_at = env_wake_at,
                               .send = env_send,
                               .listen = sim_listen,
+                              .hear = sim_hear,
+                              .leave = sim_leave,
                               .refusal = env_refusal,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = sim_nodes_of(world, index),
@@ -258,6 +262,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                           .on_event = sim_on_event,
                                           .event_data = client};
     client->group = redlock_group_new(&env, &config);
+    client->elections.group = client->group;
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {
         sim_ambush(world, from_ns);
@@ -286,6 +291,7 @@ void sim_client_count(struct sim_client *client) {
 void sim_client_close(struct sim_client *client) {
     if (client->group != NULL) {
         sim_client_count(client);
+        redlock_elections_free(&client->elections);
         redlock_group_delete(client->group);
     }
     client->group = NULL;

@@ -1,5 +1,6 @@
 /* The quiet end of each schedule: faults heal, users finish, no key may be left, each resource can
  * be taken again. */
+#include <assert.h>
 #include <string.h>
 
 #include "parts.h"
@@ -33,17 +34,31 @@ void sim_heal_event(struct sim_world *world) {
         world->phase = SIM_SETTLING;
         SIM_TRACE(world, "no more faults; users finish");
     }
-    int64_t next_ns = finish_users(world), healed_ns = sim_faults_heal(world);
+    /* Elections go on: somebody must lead. */
+    const int64_t next_ns = world->has_elections ? SIM_NEVER : finish_users(world), healed_ns = sim_faults_heal(world);
     if (next_ns != SIM_NEVER || healed_ns > world->now_ns) {
         sim_push(world, next_ns < healed_ns ? next_ns : healed_ns, (struct sim_event){.kind = SIM_HEAL});
         return;
     }
     SIM_TRACE(world, "all faults are healed");
+    if (world->has_elections) {
+        sim_steady_begin(world);
+    } else {
+        sim_push(world, world->now_ns + sim_settle_ns(world), (struct sim_event){.kind = SIM_LEFTOVER});
+    }
+}
+
+int64_t sim_settle_ns(const struct sim_world *world) {
     /* If nothing has failed, nothing needs a second try. */
-    int64_t settle = world->profile.calm && !world->profile.one_hung
-                         ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
-                         : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
-    sim_push(world, world->now_ns + settle, (struct sim_event){.kind = SIM_LEFTOVER});
+    return world->profile.calm && !world->profile.one_hung ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
+                                                           : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
+}
+
+void sim_finish(struct sim_world *world) {
+    const int64_t next_ns = finish_users(world);
+    assert(next_ns == SIM_NEVER); /* faults have healed */
+    (void)next_ns;
+    sim_push(world, world->now_ns + sim_settle_ns(world), (struct sim_event){.kind = SIM_LEFTOVER});
 }
 
 void sim_forget_token(struct sim_world *world, const char *token) {

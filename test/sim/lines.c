@@ -91,6 +91,28 @@ static bool is_of(const struct sim_place *place, const char *bytes, size_t size)
     return sim_ticket(token) == place->ticket && sim_name(token)[1] == (char)('0' + place->client);
 }
 
+void sim_line_first(struct sim_world *world, unsigned node, unsigned resource, char token[SIM_TOKEN_SIZE]) {
+    const struct fake_key *queue = sim_key_at(world, node, resource, ":wait");
+    unsigned at = 0;
+    memset(token, 0, SIM_TOKEN_SIZE);
+    /* All begin with their ticket, of as many digits. */
+    for (const struct fake_part *part; (part = next_in(&world->nodes[node].fake, queue, &at)) != NULL;) {
+        if (token[0] == '\0' || memcmp(part->token, token, SIM_TOKEN_SIZE) < 0) {
+            sim_token_set(token, part->token, part->token_size);
+        }
+    }
+}
+
+int64_t sim_line_since(const struct sim_world *world, unsigned node, const char *token) {
+    for (unsigned i = 0; i < world->place_count; i++) {
+        const struct sim_place *place = &world->places[i];
+        if (place->ticket == sim_ticket(token) && sim_name(token)[1] == (char)('0' + place->client)) {
+            return place->since_ns[node];
+        }
+    }
+    return 0;
+}
+
 static bool is_in_line(struct sim_world *world, unsigned node, const struct sim_place *place) {
     const struct fake_key *lock = sim_key_at(world, node, place->resource, "");
     const struct fake_node *fake = &world->nodes[node].fake;

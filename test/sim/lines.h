@@ -44,6 +44,10 @@ void sim_line_served(struct sim_world *world, unsigned node, const char *token);
 /* The node executed it. `had`: the key was there under its token before. */
 void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
                        const struct sim_reply *reply, bool had);
+/* The first token in line at the node; zero if nobody waits. */
+void sim_line_first(struct sim_world *world, unsigned node, unsigned resource, char token[SIM_TOKEN_SIZE]);
+/* In calm schedules: since when the place of this token is in line at the node; 0: it is not. */
+int64_t sim_line_since(const struct sim_world *world, unsigned node, const char *token);
 /* An acquire returned OK with this token. */
 void sim_line_acquired(const struct sim_call *call, const char *token);
 /* All users have finished: nobody may be in line. */

@@ -172,7 +172,7 @@ static const char *describe(const struct fake_reply *reply) {
 /* The parts of a request that a person wants to see. */
 static void trace_request(struct sim_world *world, const struct sim_event *event, const struct sim_bytes *bytes,
                           const struct fake_reply *reply, bool dying) {
-    char words[200];
+    char words[400];
     size_t at = 0;
     for (uint32_t i = 0; i < bytes->size && at < sizeof words - 1; i++) {
         char c = bytes->bytes[i];

@@ -16,7 +16,7 @@ struct options {
     uint64_t seed, schedules;
     unsigned jobs;
     int64_t seconds;
-    bool trace, hash, expect, count;
+    bool trace, hash, expect, count, elections;
     enum sim_control control;
     const char *control_name, *bug_name, *checker;
 };
@@ -26,6 +26,7 @@ struct shared {
     _Atomic uint64_t failed_seed;
     _Atomic uint64_t events, holds, schedules, violations;
     _Atomic uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
+    _Atomic uint64_t terms, successions, news;
 };
 
 static const char *const bug_names[REDLOCK_BUG_COUNT] = {
@@ -63,6 +64,12 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
+    [REDLOCK_BUG_ELECT_LOSS_LATE] = "elect-loss-late",
+    [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",
+    [REDLOCK_BUG_ELECT_RESIGN_KEEPS] = "elect-resign-keeps",
+    [REDLOCK_BUG_ELECT_RESIGN_SKIPS] = "elect-resign-skips",
+    [REDLOCK_BUG_OBSERVER_DEAF] = "observer-deaf",
+    [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
 };
 
 static const char *const control_names[] = {
@@ -85,10 +92,11 @@ enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 static void usage(FILE *out) {
     fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation] "
           "[--count]\n"
-          "            [--bug NAME] [--control NAME] [--checker NAME]\n"
+          "            [--bug NAME] [--control NAME] [--checker NAME] [--elections]\n"
           "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
           "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
-          "--checker silences all others; --count goes on after a violation, and counts the schedules with one.\nBugs:",
+          "--checker silences all others; --count goes on after a violation, and counts the schedules with one.\n"
+          "--elections: users do not lock, but stand in elections and observe.\nBugs:",
           out);
     for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++) {
         fprintf(out, " %s", bug_names[i]);
@@ -168,6 +176,8 @@ static bool read_options(int argc, char **argv, struct options *options) {
             options->hash = true;
         } else if (strcmp(argv[i], "--expect-violation") == 0) {
             options->expect = true;
+        } else if (strcmp(argv[i], "--elections") == 0) {
+            options->elections = true;
         } else if (strcmp(argv[i], "--count") == 0) {
             options->count = true;
         } else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1])) {
@@ -200,6 +210,7 @@ static struct sim_world *new_world(const struct options *options) {
     }
     world->control = options->control;
     world->only_checker = options->checker;
+    world->has_elections = options->elections;
     return world;
 }
 
@@ -228,6 +239,9 @@ static void work(const struct options *options, unsigned job, struct shared *sha
     shared->quarantines += world->totals.quarantines;
     shared->clock_jumps += world->totals.clock_jumps;
     shared->lost += world->totals.lost;
+    shared->terms += world->totals.terms;
+    shared->successions += world->totals.successions;
+    shared->news += world->totals.news;
     sim_world_delete(world);
 }
 
@@ -282,7 +296,8 @@ static int print_hashes(const struct options *options) {
 }
 
 static void print_replay(const struct options *options, uint64_t seed) {
-    printf("replay: redlock_sim --seed %llu --trace", (unsigned long long)seed);
+    printf("replay: redlock_sim%s --seed %llu --trace", options->elections ? " --elections" : "",
+           (unsigned long long)seed);
     if (redlock_planted_bug != REDLOCK_BUG_NONE) {
         printf(" --bug %s", options->bug_name);
     }
@@ -313,6 +328,11 @@ static int run_all(const struct options *options) {
            (unsigned long long)shared->lost, (unsigned long long)shared->healed,
            (unsigned long long)shared->fenced_fast, (unsigned long long)shared->fenced_slow,
            (unsigned long long)shared->quarantines, (unsigned long long)shared->clock_jumps);
+    if (options->elections) {
+        printf("%llu terms, %llu of them had to begin one message after the last, %llu news of leaders\n",
+               (unsigned long long)shared->terms, (unsigned long long)shared->successions,
+               (unsigned long long)shared->news);
+    }
     if (options->count) {
         printf("schedules with a violation: %llu\n", (unsigned long long)shared->violations);
     }

@@ -86,6 +86,12 @@ struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, re
 /* The slot that holds this lease, or -1. */
 int sim_slot_of(const struct sim_lease *lease);
 const char *sim_resource_name(unsigned resource);
+/* Its user gives it up, and after this call does so: how long it is valid... */
+int64_t sim_lease_give_up(struct sim_lease *lease);
+/* ...and what may stay of it. */
+void sim_lease_given_up(struct sim_lease *lease, int64_t left_ms);
+/* Its user has no handle any more. */
+void sim_lease_end(struct sim_lease *lease);
 
 /* --- callbacks.c: their callbacks --- */
 void sim_on_acquired(const redlock_result *result, void *data);
@@ -148,6 +154,10 @@ uint32_t sim_backing_nodes(const struct sim_world *world, const struct sim_lease
 
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);
+/* How long it may take until no key is left. */
+int64_t sim_settle_ns(const struct sim_world *world);
+/* All users finish now; none is busy. */
+void sim_finish(struct sim_world *world);
 void sim_leftover_event(struct sim_world *world);
 void sim_probe_event(struct sim_world *world);
 

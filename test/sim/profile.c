@@ -59,6 +59,16 @@ static void draw_queue_faults(struct sim_profile *profile, struct sim_random *ra
     }
 }
 
+static void draw_election_faults(struct sim_profile *profile, struct sim_random *random) {
+    if (sim_random_percent(random, 8)) {
+        profile->silent = sim_random_below(random, 1U << profile->nodes);
+    }
+    if (profile->refusing != 0) {
+        /* A candidate wins where it can queue, and needs a quorum of counters there. */
+        profile->faults &= ~(1U << SIM_FAULT_LIE);
+    }
+}
+
 /* Keys end while pushes are held up, and little else happens. */
 static void draw_stalls(struct sim_profile *profile, struct sim_random *random) {
     profile->stalls = true;
@@ -92,6 +102,20 @@ static void draw_stepping(struct sim_profile *profile, struct sim_random *random
     profile->ttl_max_ms = 2000;
 }
 
+/* Leases live long enough for the quiet end, in which leaders renew them all the time. */
+static void draw_elections(struct sim_profile *profile, struct sim_random *random) {
+    static const int64_t ranges[][2] = {{150, 600}, {300, 3000}, {2000, 8000}, {5000, 30000}};
+    const unsigned range = sim_random_below(random, sizeof ranges / sizeof *ranges);
+    profile->calm = sim_random_percent(random, 25);
+    profile->crowd = false;
+    profile->clients = 2 + sim_random_below(random, SIM_CLIENTS_MAX - 2);
+    profile->resources = 1 + sim_random_percent(random, 15);
+    profile->slots = 1 + sim_random_percent(random, 40);
+    profile->old_clients = 0;
+    profile->ttl_min_ms = ranges[range][0];
+    profile->ttl_max_ms = ranges[range][1];
+}
+
 /* 3/2 beside 5/4, or 5/4 beside 5/3; or, what is forbidden, 3/2 beside 5/3. */
 static void mix(struct sim_world *world) {
     const bool parted = world->control == SIM_CONTROL_PARTED, grows = parted || world->seed % 2 == 0;
@@ -110,6 +134,9 @@ static void draw_trust(struct sim_world *world) {
     /* Beside guards, a push does most harm. */
     const unsigned trusted = profile->stalls || profile->replaced ? 30 : 60;
     profile->trust = dice < trusted ? SIM_TRUSTED : dice < 88 ? SIM_GUARDED : SIM_RECKLESS;
+    if (world->has_elections && profile->trust == SIM_RECKLESS) {
+        profile->trust = SIM_GUARDED;
+    }
     switch (world->control) {
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_STARVED:
@@ -280,7 +307,9 @@ void sim_profile_draw(struct sim_world *world) {
     draw_queue(profile, random);
     draw_ttl(profile, random);
     draw_speed(profile, random);
-    if (stepping) {
+    if (world->has_elections) {
+        draw_elections(profile, random);
+    } else if (stepping) {
         draw_stepping(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
@@ -333,4 +362,7 @@ void sim_profile_draw(struct sim_world *world) {
     }
     draw_faults(world);
     draw_queue_faults(profile, random);
+    if (world->has_elections) {
+        draw_election_faults(profile, random);
+    }
 }

@@ -46,7 +46,8 @@ struct sim_profile {
     bool replaced;           /* so are nodes, often */
     bool all_probe;          /* at the end all clients want each resource at once */
     unsigned old_clients;    /* bit i: client i never queues */
-    unsigned refusing;       /* bit i: node i lets nobody use a queue */
+    unsigned refusing;       /* bit i: node i lets nobody use a queue, */
+    unsigned silent;         /* or hear who leads */
     unsigned stall_permille; /* pushes after which nothing comes on that subscription for long */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;

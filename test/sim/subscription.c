@@ -9,9 +9,9 @@
 
 /* A push under way. */
 struct sim_pushed {
+    const char *channel;
     uint32_t steps; /* of the node's clock, before it */
     size_t size;
-    char token[SIM_TOKEN_SIZE];
     char payload[];
 };
 
@@ -38,6 +38,7 @@ static void tell(struct sim_client *client, unsigned node, enum redlock_listenin
     subscription->told = listening;
     SIM_TRACE(client->world, "client %u %s node %u", client->index, words[listening], node);
     redlock_group_listens(client->group, node, listening, listening == REDLOCK_LISTENING ? NULL : client->text);
+    sim_channels_ask(client, node);
 }
 
 void sim_listen(void *ctx, const char *channel) {
@@ -72,6 +73,7 @@ void sim_subscription_end(struct sim_client *client, unsigned node) {
     }
     subscription->open = false;
     subscription->down_ns = 0;
+    sim_channels_forget(client, node);
     /* The node believes in the connection until it is told, or tries to write for long enough. */
     const int64_t long_ns = sim_random_percent(&world->random, 20) ? 20 * world->profile.node_timeout_ms * SIM_MS : 0;
     struct sim_event event = event_of(SIM_UNHEARD, client->index, node);
@@ -150,31 +152,16 @@ static struct redlock_reply message_of(const char *channel, const char *payload,
 }
 
 /* The push reaches the client, if its connection is still there then. */
-static void carry(struct sim_node *node, struct sim_client *client, const char *payload, size_t size) {
+void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
+                 size_t size) {
     struct sim_world *world = node->world;
     const unsigned index = (unsigned)(node - world->nodes);
     struct sim_subscription *subscription = &client->links[index].subscription;
     struct sim_pushed *pushed = sim_arena(world, sizeof *pushed + size);
-    struct redlock_push read;
     memcpy(pushed->payload, payload, size);
+    pushed->channel = channel;
     pushed->size = size;
     pushed->steps = node->stepped.steps;
-    const struct redlock_reply reply = message_of(client->channel, pushed->payload, size);
-    if (!redlock_wire_push(&reply, client->channel, &read)) {
-        sim_violation(world, "push", "node %u pushes '%.*s'", index, (int)size, payload);
-        return;
-    }
-    sim_token_set(pushed->token, read.token, read.token_size);
-    sim_line_served(world, index, pushed->token);
-    SIM_TRACE(world, "node %u → client %u: '%.*s' is handed to %.8s, round %u", index, client->index,
-              (int)read.key_size, read.key, sim_name(pushed->token), read.round);
-    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, world->profile.stall_permille)) {
-        const int64_t for_ns = draw_stall_ns(world) / (world->profile.overtakes ? 4 : 1);
-        sim_subscription_stall(world, client->index, index, for_ns);
-        if (!world->profile.prompt && sim_random_percent(&world->random, world->profile.overtakes ? 60 : 10)) {
-            sim_overtake(world, client->index, index, for_ns);
-        }
-    }
     const int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
     struct sim_event event = event_of(SIM_PUSH, client->index, index);
@@ -183,13 +170,41 @@ static void carry(struct sim_node *node, struct sim_client *client, const char *
     sim_push(world, subscription->down_ns, event);
 }
 
+/* The node hands the lock to a waiter of this client. */
+static void hand(struct sim_node *node, struct sim_client *client, const char *payload, size_t size) {
+    struct sim_world *world = node->world;
+    const unsigned index = (unsigned)(node - world->nodes);
+    const struct redlock_reply reply = message_of(client->channel, payload, size);
+    struct redlock_push read;
+    char token[SIM_TOKEN_SIZE];
+    if (!redlock_wire_push(&reply, client->channel, &read)) {
+        sim_violation(world, "push", "node %u pushes '%.*s'", index, (int)size, payload);
+        return;
+    }
+    sim_token_set(token, read.token, read.token_size);
+    sim_line_served(world, index, token);
+    SIM_TRACE(world, "node %u → client %u: '%.*s' is handed to %.8s, round %u", index, client->index,
+              (int)read.key_size, read.key, sim_name(token), read.round);
+    if (world->phase == SIM_ACTIVE && sim_random_permille(&world->random, world->profile.stall_permille)) {
+        const int64_t for_ns = draw_stall_ns(world) / (world->profile.overtakes ? 4 : 1);
+        sim_subscription_stall(world, client->index, index, for_ns);
+        if (!world->profile.prompt && sim_random_percent(&world->random, world->profile.overtakes ? 60 : 10)) {
+            sim_overtake(world, client->index, index, for_ns);
+        }
+    }
+    sim_push_to(node, client, client->channel, payload, size);
+}
+
 bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size) {
     struct sim_node *node = ctx;
     struct sim_client *client = client_of(node->world, channel, channel_size);
-    if (client == NULL || node->heard_gen[client->index] == 0) {
+    if (client == NULL) {
+        return sim_announce(node, channel, channel_size, payload, size);
+    }
+    if (node->heard_gen[client->index] == 0) {
         return false;
     }
-    carry(node, client, payload, size);
+    hand(node, client, payload, size);
     return true;
 }
 
@@ -206,6 +221,7 @@ void sim_subscribe_event(struct sim_world *world, const struct sim_event *event)
     reply.entry = node->refuses_queue ? 0 : node->run;
     if (!fails && !node->refuses_queue) {
         node->heard_gen[event->client] = event->gen;
+        node->heard_channels[event->client] = 0;
     }
     const int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
@@ -244,11 +260,31 @@ static bool holds(const struct sim_client *client, const char *token) {
     return false;
 }
 
+static void take_push(struct sim_client *client, unsigned node, const struct sim_pushed *pushed,
+                      const struct redlock_push *push) {
+    struct sim_world *world = client->world;
+    char token[SIM_TOKEN_SIZE];
+    sim_token_set(token, push->token, push->token_size);
+    SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u", client->index, node,
+              sim_name(token), push->round);
+    const bool was_held = holds(client, token);
+    sim_client_enter(client);
+    if (world->profile.clock_guard) {
+        sim_backing_granted(client, node, token, pushed->steps);
+    }
+    redlock_group_pushed(client->group, node, push);
+    sim_client_leave(client);
+    if (world->profile.overtakes && was_held) {
+        sim_step_another(world, node);
+    }
+}
+
 void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     const struct sim_link *link = &client->links[event->node];
     const struct sim_pushed *pushed = event->data;
     struct redlock_push push;
+    struct redlock_announcement announcement;
     if (!is_present(world, event) || link->subscription.told != REDLOCK_LISTENING) {
         return;
     }
@@ -256,20 +292,13 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
         sim_put_off(world, *event, link->down_cut_ns);
         return;
     }
-    const struct redlock_reply reply = message_of(client->channel, pushed->payload, pushed->size);
+    const struct redlock_reply reply = message_of(pushed->channel, pushed->payload, pushed->size);
     if (redlock_wire_push(&reply, client->channel, &push)) {
-        SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u", client->index,
-                  event->node, sim_name(pushed->token), push.round);
-        const bool was_held = holds(client, pushed->token);
+        take_push(client, event->node, pushed, &push);
+    } else if (redlock_wire_announcement(&reply, &announcement)) {
         sim_client_enter(client);
-        if (world->profile.clock_guard) {
-            sim_backing_granted(client, event->node, pushed->token, pushed->steps);
-        }
-        redlock_group_pushed(client->group, event->node, &push);
+        redlock_group_announced(client->group, event->node, &announcement);
         sim_client_leave(client);
-        if (world->profile.overtakes && was_held) {
-            sim_step_another(world, event->node);
-        }
     }
 }
 

@@ -11,9 +11,11 @@
 
 #define SIM_CHANNEL_SIZE 64
 
+struct redlock_channel;
 struct sim_world;
 struct sim_client;
 struct sim_event;
+struct sim_node;
 
 struct sim_subscription {
     enum redlock_listening told; /* to the group */
@@ -21,6 +23,10 @@ struct sim_subscription {
     uint32_t gen;     /* of the connection */
     uint8_t failures; /* in a row */
     int64_t down_ns;  /* the last arrival: pushes keep their order */
+    int64_t up_ns;    /* likewise, towards the node */
+    /* For the channel of a leader; the answer is to come. */
+    bool asking;
+    struct redlock_channel *asked; /* NULL if it has left meanwhile */
 };
 
 /* env.listen() */
@@ -39,6 +45,9 @@ void sim_subscriptions_leave(struct sim_client *client);
 /* Pushes of this node come no sooner from now on. */
 void sim_subscription_stall(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns);
 
+/* A message on this channel, whose name lives long enough, is on its way to a client. */
+void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
+                 size_t size);
 /* What PUBLISH does: `ctx` is the struct sim_node. Returns whether somebody is subscribed. */
 bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size);
 

@@ -62,6 +62,10 @@ void sim_user_act(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_slot *at = &client->slots[slot];
     world->users++;
+    if (world->has_elections) {
+        sim_candidate_act(client, slot);
+        return;
+    }
     if (at->lease != NULL) {
         act_held(client, at->lease);
     } else if (at->acquiring == NULL) {
@@ -87,7 +91,9 @@ static void crash(struct sim_client *client) {
             world->calls[i].done = true;
         }
     }
+    sim_candidates_gone(client);
     sim_client_count(client);
+    redlock_elections_free(&client->elections);
     redlock_group_delete(client->group);
     client->group = NULL;
     sim_subscriptions_leave(client);
@@ -148,7 +154,9 @@ void sim_user_finish(struct sim_client *client) {
         if (client->slots[i].acquiring != NULL) {
             sim_user_cancel(client->slots[i].acquiring);
         }
-        if (client->slots[i].lease != NULL) {
+        if (client->slots[i].candidate != NULL) {
+            sim_candidate_end(client->slots[i].candidate);
+        } else if (client->slots[i].lease != NULL) {
             sim_user_release(client->slots[i].lease);
         }
     }

@@ -164,12 +164,31 @@ void sim_user_extend(struct sim_lease *lease) {
     }
 }
 
-static void end_lease(struct sim_lease *lease) {
+void sim_lease_end(struct sim_lease *lease) {
     int slot = sim_slot_of(lease);
     if (slot >= 0) {
         lease->owner->slots[slot].lease = NULL;
     }
     lease->handle = NULL;
+}
+
+int64_t sim_lease_give_up(struct sim_lease *lease) {
+    const int64_t left_ms = sim_lease_validity_ms(lease->owner->world, lease);
+    if (!lease->lost) {
+        sim_grant_ended(lease->owner->world, lease->token);
+    }
+    sim_lease_end(lease);
+    return left_ms;
+}
+
+void sim_lease_given_up(struct sim_lease *lease, int64_t left_ms) {
+    const struct sim_client *client = lease->owner;
+    struct sim_world *world = client->world;
+    /* The lock delay of an ended lease is kept, whatever happens to the handle; and a call may come
+     * late. */
+    if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
+        sim_forget_token(world, lease->token);
+    }
 }
 
 void sim_user_release(struct sim_lease *lease) {
@@ -189,19 +208,11 @@ void sim_user_release(struct sim_lease *lease) {
     SIM_TRACE(world, "client %u releases '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
               sim_name(lease->token));
     redlock_lease *handle = lease->handle;
-    const int64_t left_ms = sim_lease_validity_ms(world, lease);
-    if (!lease->lost) {
-        sim_grant_ended(world, lease->token);
-    }
-    end_lease(lease);
+    const int64_t left_ms = sim_lease_give_up(lease);
     sim_api_enter(client);
     int code = redlock_release(handle, call != NULL ? sim_on_released : NULL, call);
     sim_api_leave(client);
-    /* The lock delay of an ended lease is kept, whatever happens to the handle; and a call may come
-     * late. */
-    if (lease->lock_delay_ms > 0 && (client->step_ns - world->now_ns) / SIM_MS >= left_ms - left_ms / 50 - 1) {
-        sim_forget_token(world, lease->token);
-    }
+    sim_lease_given_up(lease, left_ms);
     if (code != REDLOCK_OK) {
         sim_violation(world, "refused", "redlock_release() returned %s", redlock_error_name(code));
     }
@@ -214,7 +225,7 @@ void sim_user_forget(struct sim_lease *lease) {
               sim_name(lease->token));
     sim_forget_token(world, lease->token);
     redlock_lease *handle = lease->handle;
-    end_lease(lease);
+    sim_lease_end(lease);
     sim_api_enter(client);
     redlock_lease_forget(handle);
     sim_api_leave(client);
@@ -313,6 +324,8 @@ void sim_user_connect(struct sim_client *client) {
 static void drained(void *ctx) {
     struct sim_client *client = ctx;
     SIM_TRACE(client->world, "client %u is closed", client->index);
+    redlock_elections_closed(&client->elections);
+    sim_candidates_gone(client);
     if (client->in_api) {
         sim_violation(client->world, "reentrant", "a close ended inside a call");
     }
@@ -335,7 +348,7 @@ void sim_user_close(struct sim_client *client) {
         struct sim_slot *slot = &client->slots[i];
         if (slot->lease != NULL) {
             sim_grant_ended(world, slot->lease->token);
-            end_lease(slot->lease);
+            sim_lease_end(slot->lease);
         }
     }
     for (unsigned i = 0; i < world->call_count; i++) {
@@ -346,7 +359,9 @@ void sim_user_close(struct sim_client *client) {
             call->within_ns = 0;
         }
     }
+    sim_candidates_close(client);
     sim_api_enter(client);
+    redlock_elections_close(&client->elections);
     redlock_group_drain(client->group, drained, client);
     sim_api_leave(client);
 }

@@ -124,6 +124,7 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
     case SIM_USER:
     case SIM_LISTEN:
     case SIM_PUSH:
+    case SIM_HEARD:
     case SIM_DEAF:
     case SIM_RESUBSCRIBE:
         if (client->busy_until_ns <= world->now_ns) {
@@ -131,10 +132,13 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
         }
         /* Replies keep their order. After a pause, chance decides whether a timer or a socket comes
          * first. */
-        keeps_order = event->kind == SIM_REPLY || event->kind == SIM_LISTEN || event->kind == SIM_PUSH;
+        keeps_order = event->kind == SIM_REPLY || event->kind == SIM_LISTEN || event->kind == SIM_PUSH ||
+                      event->kind == SIM_HEARD;
         sim_put_off(world, *event, client->busy_until_ns + (keeps_order ? 0 : sim_random_below(&world->random, 2)));
         return true;
     case SIM_SUBSCRIBE:
+    case SIM_HEAR:
+    case SIM_LEAVE:
         return is_held_up(world, event);
     case SIM_ARRIVE:
     case SIM_HANDSHAKE: {
@@ -198,6 +202,15 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     case SIM_PUSH:
         sim_push_event(world, event);
         break;
+    case SIM_HEAR:
+        sim_hear_event(world, event);
+        break;
+    case SIM_HEARD:
+        sim_heard_event(world, event);
+        break;
+    case SIM_LEAVE:
+        sim_leave_event(world, event);
+        break;
     case SIM_DEAF:
         sim_deaf_event(world, event);
         break;
@@ -230,6 +243,9 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     case SIM_HEAL:
         sim_heal_event(world);
         break;
+    case SIM_STEADY:
+        sim_steady_event(world);
+        break;
     case SIM_LEFTOVER:
         sim_leftover_event(world);
         break;
@@ -251,6 +267,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->probed = world->probes = world->users = world->forgotten_count = 0;
     world->place_count = 0;
     memset(world->lines, 0, sizeof world->lines);
+    world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
     world->events = 0;
     world->checker = NULL;
@@ -276,6 +293,7 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     node->fake.publish = sim_publish;
     node->fake.publish_ctx = node;
     node->refuses_queue = (profile->refusing >> (node - world->nodes) & 1) != 0;
+    node->refuses_observers = (profile->silent >> (node - world->nodes) & 1) != 0;
     set_clock(world, &node->clock);
     node->clock.offset_ns = SIM_WALL_NS + sim_random_between(&world->random, -off_ms, off_ms) * SIM_MS;
     node->stepped_ns = node->righted_ns = -SIM_NEVER / 2;

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "election/campaign.h"
+#include "elections.h"
 #include "fake_node.h"
 #include "group/group.h"
 #include "lines.h"
@@ -43,6 +45,9 @@ enum sim_event_kind {
     SIM_SUBSCRIBE, /* a node reads a client's SUBSCRIBE */
     SIM_LISTEN,    /* a client reads the answer to it */
     SIM_PUSH,      /* a push reaches a client */
+    SIM_HEAR,      /* a node reads a client's SUBSCRIBE to the channel of a leader */
+    SIM_HEARD,     /* a client reads the answer to it */
+    SIM_LEAVE,     /* a node reads UNSUBSCRIBE */
     SIM_DEAF,      /* a client notices that its subscription is gone */
     SIM_UNHEARD,   /* a node notices that */
     SIM_RESUBSCRIBE,
@@ -54,6 +59,7 @@ enum sim_event_kind {
     SIM_MODE,     /* a node's mode ends */
     SIM_CHECK,    /* the checkers look at a client whose step ends now */
     SIM_HEAL,     /* the last fault is over: users finish */
+    SIM_STEADY,   /* somebody must lead, and be known */
     SIM_LEFTOVER, /* no key of ours may be left */
     SIM_PROBE     /* each resource can be taken again */
 };
@@ -161,13 +167,18 @@ struct sim_node {
     int64_t late_ns[SIM_CLIENTS_MAX];
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
     uint32_t heard_gen[SIM_CLIENTS_MAX];  /* the subscription that it believes in; 0: none */
-    bool refuses_queue;                   /* an ACL lacks what a queue needs */
+    bool refuses_queue;                   /* an ACL lacks what a queue needs, */
+    bool refuses_observers;               /* or the channels of leaders */
+    /* Bit i: on that subscription, the channel of resource i. */
+    uint8_t heard_channels[SIM_CLIENTS_MAX];
 };
 
 /* What a user knows of a lease. */
 struct sim_lease {
     redlock_lease *handle; /* NULL once the user ended it */
     struct sim_client *owner;
+    const struct sim_candidate *candidate; /* who leads by it; NULL: a lock */
+    uint64_t term;                         /* likewise */
     uint8_t client, resource;
     bool adopted;
     bool held;    /* its callback said so: of acquire, or of an extend of an adopted lease */
@@ -242,12 +253,15 @@ struct sim_span {
 struct sim_slot {
     struct sim_call *acquiring;
     struct sim_lease *lease;
+    struct sim_candidate *candidate;
 };
 
 struct sim_client {
     struct sim_world *world;
     unsigned index;
     struct redlock_group *group; /* NULL: not any more */
+    struct redlock_elections elections;
+    const struct redlock_channels *channels; /* NULL: it has not observed yet */
     struct sim_clock clock;
     bool closing, drained, crashed;
     bool in_api;   /* a call into the library is under way: no callback may run */
@@ -273,6 +287,7 @@ struct sim_client {
 /* What the managers counted, over all schedules. */
 struct sim_totals {
     uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
+    uint64_t terms, successions, news; /* of elections; changes that had to come in time */
 };
 
 enum sim_phase { SIM_ACTIVE, SIM_SETTLING, SIM_PROBING, SIM_CLOSING };
@@ -281,6 +296,7 @@ struct sim_world {
     struct sim_profile profile;
     struct sim_random random;
     enum sim_control control;
+    bool has_elections; /* instead of users who lock */
     uint64_t seed;
     int64_t now_ns;
     enum sim_phase phase;
@@ -308,6 +324,7 @@ struct sim_world {
     unsigned span_count;
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
     struct sim_place places[SIM_PLACES_MAX];
+    struct sim_elections elections;
     unsigned place_count;
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
