@@ -114,10 +114,25 @@ class _Core:
             threading.Thread(target=self.close).start()
             return
         with self.changed:
-            if self.is_closing:
-                self.changed.wait_for(lambda: self.is_closed)
-                return
+            begins = not self.is_closing
             self.is_closing = True
+        if begins and not self._close_on_a_thread():
+            self._close()
+        with self.changed:
+            self.changed.wait_for(lambda: self.is_closed)
+
+    def _close_on_a_thread(self) -> bool:
+        """On the main thread: Ctrl-C ends the wait for the close, and not the close."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        try:
+            threading.Thread(target=self._close).start()
+        except RuntimeError:  # at the end of the program
+            return False
+        return True
+
+    def _close(self) -> None:
+        with self.changed:
             for cancel in self.cancels:
                 lib.redlock_cancel_set(cancel)
             elections = list(self.elections)

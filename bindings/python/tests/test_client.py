@@ -357,14 +357,16 @@ class Ends(Base):
         before = signal.signal(signal.SIGUSR1, interrupt)
         self.addCleanup(signal.signal, signal.SIGUSR1, before)
 
+        def send_all(number):
+            for server in servers.all:
+                server.process.send_signal(number)
+
         def hang_and_interrupt():
             def go_on():
                 os.kill(os.getpid(), signal.SIGUSR1)
-                for server in servers.all:
-                    server.process.send_signal(signal.SIGCONT)
+                send_all(signal.SIGCONT)
 
-            for server in servers.all:
-                server.process.send_signal(signal.SIGSTOP)
+            send_all(signal.SIGSTOP)
             threading.Timer(0.05, go_on).start()
 
         hang_and_interrupt()
@@ -376,6 +378,19 @@ class Ends(Base):
         with self.assertRaises(KeyboardInterrupt):
             lease.release()
         self.assertFalse(lease._held)
+        self.gone("r")
+        # The close waits for another thread. What ends its wait does not end the close.
+        held, other = (self.client.acquire(name, ttl_ms=10 * PATIENT_MS) for name in ("r", "other"))
+        send_all(signal.SIGSTOP)
+        thread = threading.Thread(target=other.release)
+        thread.start()
+        eventually(lambda: not other._held)
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.client.close()
+        self.assertEqual(held.validity_ms, 0)
+        send_all(signal.SIGCONT)
+        thread.join()
         self.gone("r")
 
     def test_ctrl_c_ends_a_wait(self):
