@@ -247,8 +247,9 @@ REDLOCK_API void redlock_manager_abandon(redlock_manager *manager);
 /**
  * What was wrong with the arguments of the last call on this manager, its leases and its elections
  * that returned #REDLOCK_ERR_INVALID: "ttl_ms is 0; it must be 1 to 2147483647". on_log gets it,
- * too, as an ERROR. "" if there was none. A call whose manager, lease or election was NULL changes
- * nothing here. The manager owns the string; the next such call changes it.
+ * too, as an ERROR, except from redlock_manager_node(). "" if there was none. A call whose manager,
+ * lease or election was NULL changes nothing here. The manager owns the string; the next such call
+ * changes it.
  */
 REDLOCK_API const char *redlock_manager_invalid(const redlock_manager *manager);
 
