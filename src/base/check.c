@@ -49,13 +49,19 @@ int redlock_fail_enum(struct redlock_failure *failure, const char *name, int val
     return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %d; it must be a %s", name, value, type);
 }
 
+/* The first member of each struct that crosses the border. */
+static size_t size_of(const void *given) {
+    size_t size;
+    memcpy(&size, given, sizeof size);
+    return size;
+}
+
 int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
                           const void *given) {
-    size_t given_size = 0;
     if (given == NULL) {
         return REDLOCK_OK;
     }
-    memcpy(&given_size, given, sizeof given_size); /* the first member of each */
+    const size_t given_size = size_of(given);
     if (given_size > 0 && given_size <= known_size) {
         memcpy(known, given, given_size);
         return REDLOCK_OK;
@@ -66,8 +72,18 @@ int redlock_check_options(struct redlock_failure *failure, const char *type, voi
                         given_size, known_size, type);
 }
 
-int redlock_check_struct(struct redlock_failure *failure, const char *name, size_t size) {
-    return size > 0 ? REDLOCK_OK
-                    : redlock_fail(failure, REDLOCK_ERR_INVALID,
-                                   "%s.size is 0; set it to the size of the struct before the call", name);
+int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given) {
+    if (given == NULL) {
+        return redlock_check_given(failure, name, false);
+    }
+    return size_of(given) > 0 ? REDLOCK_OK
+                              : redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                             "%s.size is 0; set it to the size of the struct before the call", name);
+}
+
+void redlock_fill_struct(void *given, const void *known, size_t known_size) {
+    const size_t given_size = size_of(given);
+    const size_t size = given_size < known_size ? given_size : known_size;
+    memcpy(given, known, size);
+    memcpy(given, &size, size < sizeof size ? size : sizeof size);
 }

@@ -72,7 +72,12 @@ static inline int redlock_check_enum(struct redlock_failure *failure, const char
 int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
                           const void *given);
 
-/* The `size` at the beginning of a struct that the call fills in: "info.size is 0". */
-int redlock_check_struct(struct redlock_failure *failure, const char *name, size_t size);
+/* A struct that the call fills in is there, and its first member, `size`, was set: "info is NULL",
+ * "info.size is 0". */
+int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given);
+
+/* Copies of `known` as much as the caller's struct has room for, and sets its size to how much that
+ * is. The struct has passed redlock_check_struct(). */
+void redlock_fill_struct(void *given, const void *known, size_t known_size);
 
 #endif

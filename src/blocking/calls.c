@@ -30,8 +30,7 @@ static int enter(redlock_client *client, struct redlock_call *call, int *cancel_
                                client ? "a callback on the client's loop thread may not block" : "client is NULL");
 }
 
-/* Most calls: enters, lets the loop thread do the call, leaves. */
-static int perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
+int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
     int cancel_state;
     int code = enter(client, call, &cancel_state);
     if (code == REDLOCK_OK) {
@@ -196,7 +195,7 @@ static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
     struct lease_call extend = {
         .call = lease_call_of(extend_begins, REDLOCK_RESULT_EXTEND, lease, result), .lease = lease, .ttl_ms = ttl_ms};
-    return lease ? perform(client, &extend.call, result) : refuse_null(&extend.call, result);
+    return lease ? redlock_call_perform(client, &extend.call, result) : refuse_null(&extend.call, result);
 }
 
 static bool release_begins(redlock_manager *manager, struct redlock_call *call) {
@@ -292,7 +291,7 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
         return REDLOCK_ERR_INVALID;
     }
     *lease = NULL;
-    int code = perform(client, &adopt.call, NULL);
+    int code = redlock_call_perform(client, &adopt.call, NULL);
     if (code == REDLOCK_OK) {
         *lease = adopt.call.acquired;
     }
@@ -312,7 +311,7 @@ static bool invalid_begins(redlock_manager *manager, struct redlock_call *call) 
 
 size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size) {
     struct invalid_call invalid = {.call = {.begin = invalid_begins}};
-    (void)perform(client, &invalid.call, NULL);
+    (void)redlock_call_perform(client, &invalid.call, NULL);
     return (size_t)snprintf(buffer, size, "%s", invalid.text);
 }
 
@@ -333,7 +332,7 @@ int redlock_client_inspect(redlock_client *client, const char *resource, redlock
                                             .of = REDLOCK_RESULT_INSPECT,
                                             .want_result = result != NULL},
                                    .resource = resource};
-    return perform(client, &inspect.call, result);
+    return redlock_call_perform(client, &inspect.call, result);
 }
 
 struct list_call {
@@ -361,7 +360,7 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
         .options = options,
         .each = each,
         .data = data};
-    return perform(client, &list.call, result);
+    return redlock_call_perform(client, &list.call, result);
 }
 
 struct statistics_call {
@@ -376,7 +375,7 @@ static bool statistics_begins(redlock_manager *manager, struct redlock_call *cal
 
 int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
     struct statistics_call counted = {.call = {.begin = statistics_begins}, .statistics = statistics};
-    return perform(client, &counted.call, NULL);
+    return redlock_call_perform(client, &counted.call, NULL);
 }
 
 struct telemetry_call {
@@ -391,5 +390,5 @@ static bool telemetry_begins(redlock_manager *manager, struct redlock_call *call
 
 int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {
     struct telemetry_call asked = {.call = {.begin = telemetry_begins}, .telemetry = telemetry};
-    return perform(client, &asked.call, NULL);
+    return redlock_call_perform(client, &asked.call, NULL);
 }

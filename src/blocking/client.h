@@ -39,6 +39,10 @@ void redlock_call_complete(struct redlock_call *call);
  * is for ERR_INVALID. Returns `code`. */
 int redlock_call_refuse(struct redlock_call *call, int code, const char *reason);
 
+/* Most calls: enters, lets the loop thread do the call, and leaves. `result`, if not NULL, is set
+ * to the result, or to NULL. */
+int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result);
+
 /* A handle that the close of the client frees. Only the loop thread attaches. Embed it. */
 struct redlock_attached {
     struct redlock_attached *next;

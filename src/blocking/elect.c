@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "blocking/client.h"
 #include "blocking/news.h"
 #include "core/validity.h"
@@ -192,20 +192,13 @@ static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
 static int leave_election(redlock_client_election *election, redlock_result **result,
                           bool (*begin)(redlock_manager *manager, struct redlock_call *call)) {
     struct leave_call leave = {.call = {.begin = begin, .want_result = result != NULL}, .election = election};
-    int cancel_state;
+    if (election) {
+        return redlock_call_perform(election->client, &leave.call, result);
+    }
     if (result) {
         *result = NULL;
     }
-    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    code = redlock_client_perform(election->client, &leave.call);
-    redlock_client_leave(election->client, cancel_state);
-    if (result) {
-        *result = leave.call.result;
-    }
-    return code;
+    return REDLOCK_ERR_INVALID;
 }
 
 int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
@@ -229,14 +222,7 @@ static bool campaign_begins(redlock_manager *manager, struct redlock_call *call)
 
 int redlock_client_election_campaign(redlock_client_election *election) {
     struct campaign_call campaign = {.call = {.begin = campaign_begins}, .election = election};
-    int cancel_state;
-    int code = election ? redlock_client_enter(election->client, &cancel_state) : REDLOCK_ERR_INVALID;
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    code = redlock_client_perform(election->client, &campaign.call);
-    redlock_client_leave(election->client, cancel_state);
-    return code;
+    return election ? redlock_call_perform(election->client, &campaign.call, NULL) : REDLOCK_ERR_INVALID;
 }
 
 static struct timespec deadline_after(int64_t timeout_ms) {
@@ -271,7 +257,6 @@ static const redlock_election_event *wait_for_news(redlock_client_election *elec
 
 static int read_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
     redlock_election_event next = {.kind = REDLOCK_ELECTION_NOTHING, .reason = ""};
-    const size_t size = event->size < sizeof next ? event->size : sizeof next;
     int code = REDLOCK_OK;
     lock(election);
     if (election->reading) {
@@ -286,9 +271,8 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
         election->read_all = next.kind == REDLOCK_ELECTION_ENDED;
     }
     unlock(election);
-    next.size = size;
     if (code == REDLOCK_OK) {
-        memcpy(event, &next, size);
+        redlock_fill_struct(event, &next, sizeof next);
     }
     return code;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "blocking/client.h"
 
 /* All strings of a node_info. */
@@ -56,20 +57,12 @@ static bool node_begins(redlock_manager *manager, struct redlock_call *call) {
 
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
     struct node_call node = {.call = {.begin = node_begins}, .index = index};
-    int cancel_state;
     if (info == NULL || info->size < SIZE_MIN) {
         return REDLOCK_ERR_INVALID;
     }
-    int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    code = redlock_client_perform(client, &node.call);
-    redlock_client_leave(client, cancel_state);
+    const int code = redlock_call_perform(client, &node.call, NULL);
     if (code == REDLOCK_OK) {
-        const size_t size = info->size < sizeof node.info ? info->size : sizeof node.info;
-        memcpy(info, &node.info, size);
-        info->size = size;
+        redlock_fill_struct(info, &node.info, sizeof node.info);
     }
     return code;
 }
@@ -89,14 +82,7 @@ static bool credentials_begin(redlock_manager *manager, struct redlock_call *cal
 int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {
     struct credentials_call given = {
         .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
-    int cancel_state;
-    int code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    code = redlock_client_perform(client, &given.call);
-    redlock_client_leave(client, cancel_state);
-    return code;
+    return redlock_call_perform(client, &given.call, NULL);
 }
 
 void redlock_node_info_free(redlock_node_info *info) {

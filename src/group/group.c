@@ -339,17 +339,12 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
 }
 
 int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
-    struct redlock_failure *failure = redlock_group_failure(group);
-    int code = redlock_check_given(failure, "statistics", statistics != NULL);
-    if (code == REDLOCK_OK) {
-        code = redlock_check_struct(failure, "statistics", statistics->size);
-    }
+    const int code = redlock_check_struct(redlock_group_failure(group), "statistics", statistics);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    now.size = statistics->size < sizeof now ? statistics->size : sizeof now;
     now.releases_owed = group->owed.count - group->owed_waiting;
-    memcpy(statistics, &now, now.size);
+    redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

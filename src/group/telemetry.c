@@ -2,8 +2,6 @@
 #define REDLOCK_PROBE_SEMAPHORES
 #include "group/telemetry.h"
 
-#include <string.h>
-
 #include "core/validity.h"
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
@@ -254,16 +252,10 @@ void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool rea
 }
 
 int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *telemetry) {
-    struct redlock_failure *failure = redlock_group_failure(group);
-    int code = redlock_check_given(failure, "telemetry", telemetry != NULL);
-    if (code == REDLOCK_OK) {
-        code = redlock_check_struct(failure, "telemetry", telemetry->size);
-    }
+    const int code = redlock_check_struct(redlock_group_failure(group), "telemetry", telemetry);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
-    const size_t size = telemetry->size < sizeof *telemetry ? telemetry->size : sizeof *telemetry;
-    memcpy(telemetry, &group->telemetry, size);
-    telemetry->size = size;
+    redlock_fill_struct(telemetry, &group->telemetry, sizeof group->telemetry);
     return REDLOCK_OK;
 }

@@ -296,20 +296,17 @@ static int check_index(struct redlock_failure *failure, const char *name, const 
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
     struct redlock_failure *failure = redlock_group_failure(manager->group);
-    int code = redlock_check_given(failure, "info", info != NULL);
-    if (code == REDLOCK_OK) {
-        code = redlock_check_struct(failure, "info", info->size);
-    }
+    int code = redlock_check_struct(failure, "info", info);
     if (code == REDLOCK_OK) {
         code = check_index(failure, "index", manager, index);
     }
     if (code != REDLOCK_OK) {
         return code; /* not logged: some loops end like that */
     }
-    redlock_node_info full = {.size = info->size};
+    redlock_node_info full = {.size = sizeof full};
     redlock_node_info_get(manager->nodes[index], &full);
     full.quarantine_ms = redlock_group_node_quarantine_ms(manager->group, (unsigned)index, &full.quarantine);
-    memcpy(info, &full, info->size < sizeof full ? info->size : sizeof full);
+    redlock_fill_struct(info, &full, sizeof full);
     return REDLOCK_OK;
 }
 

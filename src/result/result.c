@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/holder.h"
 
 int redlock_result_code(const redlock_result *result) {
@@ -39,19 +40,19 @@ size_t redlock_result_vote_count(const redlock_result *result) {
 }
 
 int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote *vote) {
-    if (!vote || vote->size == 0 || index >= result->count) {
+    struct redlock_failure nowhere = {0};
+    if (redlock_check_struct(&nowhere, "vote", vote) != REDLOCK_OK || index >= result->count) {
         return REDLOCK_ERR_INVALID;
     }
     const struct redlock_result_vote *from = &result->votes[index];
-    const redlock_vote full = {.size = vote->size < sizeof full ? vote->size : sizeof full,
-                               .node = from->node,
+    const redlock_vote full = {.node = from->node,
                                .kind = from->kind,
                                .error = redlock_text_string(from->text),
                                .latency_us = from->latency_us,
                                .holder = from->holder,
                                .holder_ttl_ms = from->holder_ttl_ms,
                                .holder_text = redlock_holder_of_vote(from)};
-    memcpy(vote, &full, full.size);
+    redlock_fill_struct(vote, &full, sizeof full);
     return REDLOCK_OK;
 }
 

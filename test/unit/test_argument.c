@@ -80,8 +80,39 @@ static void a_struct_has_its_size(void **state) {
     given.size = sizeof known + 1;
     assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
     assert_int_equal(known.b, 2);
-    passes(redlock_check_struct(&failure, "info", 1));
-    says("info.size is 0; set it to the size of the struct before the call", redlock_check_struct(&failure, "info", 0));
+}
+
+static void as_much_is_filled_in_as_fits(void **state) {
+    struct {
+        size_t size;
+        int a, b;
+    } known = {sizeof known, 1, 2}, given = {0, 5, 6};
+    struct {
+        size_t size;
+        int a, b, newer;
+    } longer = {sizeof longer, 5, 6, 7};
+    (void)state;
+    says("info is NULL", redlock_check_struct(&failure, "info", NULL));
+    says("info.size is 0; set it to the size of the struct before the call",
+         redlock_check_struct(&failure, "info", &given));
+    given.size = sizeof given;
+    passes(redlock_check_struct(&failure, "info", &given));
+    redlock_fill_struct(&given, &known, sizeof known);
+    assert_memory_equal(&given, &known, sizeof known);
+    given.b = 6;
+    given.size = sizeof(size_t) + sizeof(int); /* an older program's */
+    passes(redlock_check_struct(&failure, "info", &given));
+    redlock_fill_struct(&given, &known, sizeof known);
+    assert_int_equal(given.size, sizeof(size_t) + sizeof(int));
+    assert_int_equal(given.b, 6);
+    redlock_fill_struct(&longer, &known, sizeof known);
+    assert_int_equal(longer.size, sizeof known);
+    assert_int_equal(longer.b, 2);
+    assert_int_equal(longer.newer, 7);
+}
+
+static void a_pointer_that_is_needed_is_given(void **state) {
+    (void)state;
     passes(redlock_check_given(&failure, "cb", true));
     says("cb is NULL", redlock_check_given(&failure, "cb", false));
 }
@@ -100,6 +131,8 @@ int main(void) {
         cmocka_unit_test(a_text_has_a_size_and_bytes),
         cmocka_unit_test(an_enumerator_is_one_of_its_type),
         cmocka_unit_test(a_struct_has_its_size),
+        cmocka_unit_test(as_much_is_filled_in_as_fits),
+        cmocka_unit_test(a_pointer_that_is_needed_is_given),
         cmocka_unit_test(without_room_only_the_code_tells),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
