@@ -1,6 +1,7 @@
 /* Checks the arguments of public calls, and says what is wrong. */
 #include "base/check.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,6 +50,10 @@ int redlock_fail_enum(struct redlock_failure *failure, const char *name, int val
     return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %d; it must be a %s", name, value, type);
 }
 
+/* Room for nothing but `size` itself. It is also what `sizeof` of a pointer gives, where the struct
+ * was meant. */
+#define EMPTY_SIZE sizeof(size_t)
+
 /* The first member of each struct that crosses the border. */
 static size_t size_of(const void *given) {
     size_t size;
@@ -62,28 +67,31 @@ int redlock_check_options(struct redlock_failure *failure, const char *type, voi
         return REDLOCK_OK;
     }
     const size_t given_size = size_of(given);
-    if (given_size > 0 && given_size <= known_size) {
+    if (given_size > EMPTY_SIZE && given_size <= known_size) {
         memcpy(known, given, given_size);
         return REDLOCK_OK;
     }
     return redlock_fail(failure, REDLOCK_ERR_INVALID,
-                        "options.size is %zu; it must be 1 to %zu: call %s_default() first, and build against the "
+                        "options.size is %zu; it must be %zu to %zu: call %s_default() first, and build against the "
                         "header of this library or an older one",
-                        given_size, known_size, type);
+                        given_size, EMPTY_SIZE + 1, known_size, type);
 }
 
 int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given) {
     if (given == NULL) {
         return redlock_check_given(failure, name, false);
     }
-    return size_of(given) > 0 ? REDLOCK_OK
-                              : redlock_fail(failure, REDLOCK_ERR_INVALID,
-                                             "%s.size is 0; set it to the size of the struct before the call", name);
+    const size_t size = size_of(given);
+    return size > EMPTY_SIZE
+               ? REDLOCK_OK
+               : redlock_fail(failure, REDLOCK_ERR_INVALID,
+                              "%s.size is %zu; set it to the size of the struct before the call", name, size);
 }
 
 void redlock_fill_struct(void *given, const void *known, size_t known_size) {
     const size_t given_size = size_of(given);
     const size_t size = given_size < known_size ? given_size : known_size;
+    assert(size > EMPTY_SIZE);
     memcpy(given, known, size);
-    memcpy(given, &size, size < sizeof size ? size : sizeof size);
+    memcpy(given, &size, sizeof size);
 }

@@ -65,9 +65,9 @@ static inline int redlock_check_enum(struct redlock_failure *failure, const char
 
 /*
  * Copies the caller's option struct over the defaults in `known`; NULL leaves the defaults. The
- * struct of an older program may be shorter than ours (docs/architecture.md). A size of 0 is
- * refused: the caller did not call the _default function. A longer struct is refused, too: a newer
- * program may ask for something that this library cannot do.
+ * struct of an older program may be shorter than ours (docs/architecture.md). A size without room
+ * for an option is refused: the caller did not call the _default function. A longer struct is
+ * refused, too: a newer program may ask for something that this library cannot do.
  */
 int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
                           const void *given);

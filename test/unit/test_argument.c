@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -66,6 +67,7 @@ static void a_struct_has_its_size(void **state) {
         size_t size;
         int a, b;
     } known = {sizeof known, 1, 2}, given = {sizeof given, 5, 6};
+    char sentence[REDLOCK_INVALID_SIZE];
     (void)state;
     passes(redlock_check_options(&failure, "x", &known, sizeof known, NULL));
     assert_int_equal(known.a, 1);
@@ -74,9 +76,15 @@ static void a_struct_has_its_size(void **state) {
     assert_int_equal(known.a, 5);
     assert_int_equal(known.b, 2);
     given.size = 0;
-    says("options.size is 0; it must be 1 to 16: call x_default() first, and build against the header of this library "
-         "or an older one",
-         redlock_check_options(&failure, "x", &known, sizeof known, &given));
+    snprintf(sentence, sizeof sentence,
+             "options.size is 0; it must be %zu to %zu: call x_default() first, and build against the header of this "
+             "library or an older one",
+             sizeof(size_t) + 1, sizeof known);
+    says(sentence, redlock_check_options(&failure, "x", &known, sizeof known, &given));
+    given.size = sizeof &given; /* a slip of the pen for sizeof given */
+    assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
+    assert_int_equal(known.a, 5);
+    assert_int_equal(known.b, 2);
     given.size = sizeof known + 1;
     assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
     assert_int_equal(known.b, 2);
@@ -95,6 +103,11 @@ static void as_much_is_filled_in_as_fits(void **state) {
     says("info is NULL", redlock_check_struct(&failure, "info", NULL));
     says("info.size is 0; set it to the size of the struct before the call",
          redlock_check_struct(&failure, "info", &given));
+    given.size = sizeof &given;
+    assert_int_equal(redlock_check_struct(&failure, "info", &given), REDLOCK_ERR_INVALID);
+    assert_non_null(strstr(text, "; set it to the size of the struct before the call"));
+    given.size = sizeof(size_t) + 1;
+    passes(redlock_check_struct(&failure, "info", &given));
     given.size = sizeof given;
     passes(redlock_check_struct(&failure, "info", &given));
     redlock_fill_struct(&given, &known, sizeof known);
