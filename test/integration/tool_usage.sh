@@ -23,9 +23,14 @@ for command in run elect acquire extend release clear status; do
     says "$out" "exit status:"
     says "$out" "^example: .*redlock $command"
     says_nothing "$err"
+    is "lines of $command --help that are too long" "$(LC_ALL=C.UTF-8 grep -cE '.{101}' "$out" || true)" 0
     expect 0 "$t" --help "$command"
     says "$out" "^usage: redlock $command"
 done
+# What a user needs comes first.
+is 'the first options of run' "$("$t" run --help | sed -n '/^options:$/,/^$/p' | grep -oE -- '^.{6}--[a-z-]+' |
+    grep -oE -- '--.*' | tr '\n' ' ')" \
+    '--nodes --ttl --wait --contended-status --at-least --max-time --grace --fence --lock-delay --holder '
 expect 0 "$t" --help
 says "$out" '^usage: redlock'
 says "$out" 'acquire RESOURCE'

@@ -18,53 +18,51 @@ static const char general[] =
     "  clear RESOURCE          free the lock of somebody else, after a question\n"
     "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n";
 
+/* Every command has it, before its own options. */
+static const char nodes_option[] =
+    "  -n, --nodes URI,URI,…     the nodes: host:port, [v6]:port, unix:///path[?db=n] or\n"
+    "                            redis://[user[:password]@]host[:port][/db]; rediss:// is that with TLS.\n"
+    "                            Default: REDLOCK_NODES, which keeps passwords out of ps\n";
+
 static const char global_options[] =
     "\n"
-    "options of every command:\n"
-    "  -n, --nodes URI,URI,…     the nodes; default: the environment variable REDLOCK_NODES, which keeps\n"
-    "                            passwords out of ps. A URI is host:port, [v6]:port, unix:///path[?db=n]\n"
-    "                            or redis://[user[:password]@]host[:port][/db]; rediss:// is the same\n"
-    "                            with TLS. A password alone:\n"
-    "                            redis://:PASSWORD@host. In it, write a comma %2C, an @ %40, a / %2F\n"
-    "      --nodes-file FILE     the nodes, one URI a line; lines that begin with # are comments. Default:\n"
-    "                            REDLOCK_NODES_FILE\n"
-    "      --quorum N            how many nodes must grant a lock: more than half of them; for changing the\n"
-    "                            nodes (docs/operations.md). Default: REDLOCK_QUORUM, else the least\n"
+    "nodes:\n"
+    "      --nodes-file FILE     the nodes, one URI a line; default: REDLOCK_NODES_FILE\n"
+    "      --quorum N            how many nodes must grant a lock, more than half of them; default:\n"
+    "                            REDLOCK_QUORUM, else the least\n"
     "      --node-timeout MS     how long a node may take to answer, 1 to 60000 ms; default 50\n"
     "      --connect-timeout T   how long connecting to a node may take, up to 60s; default 1s\n"
-    "      --restart-guard MODE  keep nodes from voting for the time of --ttl-max if they may have\n"
-    "                            forgotten locks. observed: nodes that restart while this command waits;\n"
-    "                            strict: also nodes that have not been up for so long; off: none.\n"
-    "                            Default: REDLOCK_RESTART_GUARD, else off\n"
-    "      --clock-guard         the same for nodes whose clock jumps; --no-clock-guard switches it off.\n"
-    "                            Default: REDLOCK_CLOCK_GUARD (on or off), else off\n"
-    "      --ttl-max TIME        the longest ttl, lock delay included, of any client of these nodes. The\n"
-    "                            guards need it; a longer -t is an error. Default: REDLOCK_TTL_MAX, else\n"
-    "                            none\n"
-    "      --wait-suffix TEXT    the key of a resource's queue is RESOURCE followed by TEXT; all clients\n"
-    "                            need the same. Default: REDLOCK_WAIT_SUFFIX, else :wait\n"
-    "      --tls                 TLS for nodes without a scheme: host:port is rediss://host:port. Default:\n"
-    "                            REDLOCK_TLS (1 or 0), else only for rediss://\n"
-    "      --cacert FILE         trust the authorities in this PEM file; default: REDLOCK_CACERT\n"
-    "      --cacertdir DIR       trust those in this folder; default: REDLOCK_CACERTDIR. With neither, the\n"
-    "                            system's\n"
-    "      --cert FILE           our certificate, for nodes that ask for one; default: REDLOCK_CERT\n"
-    "      --key FILE            its private key, without a passphrase; default: REDLOCK_KEY\n"
-    "      --sni NAME            the name or address that the nodes' certificates must have; default:\n"
-    "                            REDLOCK_SNI, else the host of each node\n"
-    "      --insecure            do not check the nodes' certificates: anybody between may read and change\n"
-    "                            everything. Default: REDLOCK_INSECURE (1 or 0)\n"
+    "      --wait-suffix TEXT    a queue's key is RESOURCE followed by TEXT, the same for all clients;\n"
+    "                            default: REDLOCK_WAIT_SUFFIX, else :wait\n"
+    "\n"
+    "guards:\n"
+    "      --restart-guard MODE  nodes that may have forgotten locks do not vote for --ttl-max: if they\n"
+    "                            restart meanwhile (observed), or also if they have not been up for so\n"
+    "                            long (strict); default: REDLOCK_RESTART_GUARD, else off\n"
+    "      --clock-guard         the same for nodes whose clock jumps; --no-clock-guard switches it off;\n"
+    "                            default: REDLOCK_CLOCK_GUARD (on or off), else off\n"
+    "      --ttl-max TIME        the longest ttl of any client, lock delay included; the guards need it;\n"
+    "                            default: REDLOCK_TTL_MAX\n"
     "      --first-boot          all nodes are new and have never granted a lock: they may vote at once\n"
-    "      --json                print results and errors as one JSON object on standard output (run,\n"
-    "                            elect: on standard error)\n"
-    "  -q, --quiet               print no sentences about success or failure: the exit status tells. In\n"
-    "                            cron, this also keeps errors such as no quorum out of the mail\n"
-    "  -v, --verbose             print what happens at each node on standard error; while it waits,\n"
-    "                            only answers that changed\n"
+    "\n"
+    "TLS:\n"
+    "      --tls                 for nodes without a scheme; default: REDLOCK_TLS (1 or 0), else no\n"
+    "      --cacert FILE         trust the authorities in this PEM file; default: REDLOCK_CACERT\n"
+    "      --cacertdir DIR       trust those in DIR; default: REDLOCK_CACERTDIR, else the system's\n"
+    "      --cert FILE           our certificate, for nodes that ask for one; default: REDLOCK_CERT\n"
+    "      --key FILE            its private key; default: REDLOCK_KEY\n"
+    "      --sni NAME            the name in the nodes' certificates; default: REDLOCK_SNI, else the host\n"
+    "      --insecure            do not check certificates: anybody between may read and change\n"
+    "                            everything; default: REDLOCK_INSECURE (1 or 0)\n"
+    "\n"
+    "output:\n"
+    "      --json                one JSON object on standard output (run, elect: on standard error)\n"
+    "  -q, --quiet               no sentences about success or failure: the exit status tells\n"
+    "  -v, --verbose             what happens at each node, on standard error\n"
     "  -h, --help                print this text\n"
     "  -V, --version             print the version, and which TLS there is\n"
     "\n"
-    "A time is a whole number with a unit: 500ms, 10s, 2m, 1h, 1d\n";
+    "A time is a whole number with a unit: 500ms, 10s, 2m, 1h, 1d. man redlock says more of each option.\n";
 
 static const char statuses[] =
     "\n"
@@ -75,37 +73,43 @@ static const char statuses[] =
     "  71  the system failed (memory, descriptors)\n"
     "  74  standard output could not be written\n";
 
+/* Options that some commands share. */
+#define ORDER_OPTION                                                                                                   \
+    "      --order fair|none     how to wait: in the queue of those who wait, or by trying again at\n"                 \
+    "                            random; default: REDLOCK_ORDER, else fair\n"
+#define COUNTER_OPTIONS                                                                                                \
+    "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"                \
+    "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
+    "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"                 \
+    "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+#define NO_HEAL_OPTION "      --no-heal             do not set the key again on nodes that lost it\n"
+#define HOLDER_OPTION(whom, whose)                                                                                     \
+    "      --holder TEXT         what people see of the " whom ": up to 64 printable characters, no space;\n"          \
+    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID " whose "\n"
+
 static const char run_help[] =
-    "usage: redlock run [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE -- CMD …\n"
+    "usage: redlock run [-t TTL] [-w WAIT] [OPTION…] RESOURCE -- CMD …\n"
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds\n"
     "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its\n"
-    "environment. If the lease is lost, all processes of CMD's process group get SIGTERM at once and\n"
-    "SIGKILL after the grace time. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and\n"
-    "CONT on to CMD.\n"
-    "\n"
-    "options:\n"
+    "environment. If the lease is lost, CMD's process group gets SIGTERM at once and SIGKILL after the\n"
+    "grace time. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT on to CMD.\n";
+
+static const char run_options[] =
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
-    "      --order fair|none     how to wait: in the queue of those who wait, or by trying again at\n"
-    "                            random; default: REDLOCK_ORDER, else fair\n"
     "  -E, --contended-status N  if others hold the lock, exit with N instead of 75 and print nothing\n"
-    "      --fence               ask for a fencing token, a number that rises with every lease, and set\n"
-    "                            it as REDLOCK_FENCE for CMD\n"
-    "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"
-    "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
-    "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
-    "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
-    "      --holder TEXT         what people see of the holder: up to 64 printable characters, no space;\n"
-    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of this process\n"
-    "      --lock-delay TIME     if the lease is lost or its holder dies, keep others out for this long\n"
-    "                            after its ttl; default 0\n"
-    "      --no-heal             do not set the key again on nodes that lost it\n"
-    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
+    "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken:\n"
+    "                            a job that several machines start then runs once in that time\n"
     "      --max-time TIME       stop renewing after this long: the lease is lost when its ttl ends;\n"
     "                            default: no limit\n"
-    "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken:\n"
-    "                            a job that several machines start then runs once in that time\n";
+    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
+    "      --fence               ask for a fencing token, a number that rises with every lease, and set\n"
+    "                            it as REDLOCK_FENCE for CMD\n"
+    "      --lock-delay TIME     if the lease is lost or its holder dies, keep others out for this long\n"
+    "                            after its ttl; default 0\n" HOLDER_OPTION("holder", "of this process");
+
+static const char run_more[] = ORDER_OPTION COUNTER_OPTIONS NO_HEAL_OPTION;
 
 static const char run_tail[] = "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
                                "  76  the lease was lost: CMD may have overlapped with another holder's work\n"
@@ -119,30 +123,25 @@ static const char elect_help[] =
     "       redlock elect --observe [OPTION…] RESOURCE\n"
     "\n"
     "Campaigns to lead: waits in line until it holds the lock, however long that takes. Then runs CMD and\n"
-    "renews the lock, as run does. If the lease is lost, stops CMD as run does, campaigns again at the end\n"
-    "of the line, and starts CMD again when it leads. When CMD ends by itself, resigns, so that the next\n"
-    "in line leads, and exits with the status of CMD. CMD finds the same environment, and gets the same\n"
-    "signals, as with run.\n"
+    "renews the lock, as run does. If the lease is lost, stops CMD as run does, campaigns again at the\n"
+    "end of the line, and starts CMD again when it leads. When CMD ends by itself, resigns, so that the\n"
+    "next in line leads, and exits with the status of CMD. CMD finds the same environment, and gets the\n"
+    "same signals, as with run.\n"
     "\n"
     "With --observe it does not campaign. It prints a line for each change of the leader, at first who\n"
-    "leads now, until a signal ends it; with --json an object for each change.\n"
-    "\n"
-    "options:\n"
+    "leads now, until a signal ends it; with --json an object for each change.\n";
+
+static const char elect_options[] =
     "  -t, --ttl TTL             how long the others wait for a leader that died; renewed at a third of\n"
     "                            it; default 30s\n"
     "      --observe             only print who leads\n"
+    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
     "      --fence               ask for a fencing token, a number that rises with every leader, and set\n"
     "                            it as REDLOCK_FENCE for CMD\n"
-    "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"
-    "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
-    "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
-    "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
-    "      --holder TEXT         what people see of the leader: up to 64 printable characters, no space;\n"
-    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of this process\n"
     "      --lock-delay TIME     if the lease is lost or the leader dies, keep others out for this long\n"
-    "                            after its ttl; default 0\n"
-    "      --no-heal             do not set the key again on nodes that lost it\n"
-    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n";
+    "                            after its ttl; default 0\n" HOLDER_OPTION("leader", "of this process");
+
+static const char elect_more[] = COUNTER_OPTIONS NO_HEAL_OPTION;
 
 static const char elect_tail[] =
     "  76  CMD ended, but the lease was lost before: CMD may have overlapped with the next leader's work;\n"
@@ -158,24 +157,18 @@ static const char acquire_help[] =
     "usage: redlock acquire [-t TTL] [-w WAIT] [-E N] [--fence] [OPTION…] RESOURCE\n"
     "\n"
     "Takes the lock, prints its token and exits; with --fence it prints \"TOKEN FENCE\" on one line. The\n"
-    "lock stays until its ttl ends or until somebody releases it with the token.\n"
-    "\n"
-    "options:\n"
+    "lock stays until its ttl ends or until somebody releases it with the token.\n";
+
+static const char acquire_options[] =
     "  -t, --ttl TTL             time to live on the nodes; default 10s\n"
     "  -w, --wait WAIT           keep trying for this long, or forever; default 0: try once\n"
-    "      --order fair|none     how to wait: in the queue of those who wait, or by trying again at\n"
-    "                            random; default: REDLOCK_ORDER, else fair\n"
     "  -E, --contended-status N  if others hold the lock, exit with N (not 0) instead of 75 and print\n"
     "                            nothing\n"
     "      --fence               also ask for a fencing token, a number that rises with every lease\n"
-    "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"
-    "                            REDLOCK_FENCE_SUFFIX, else :fence\n"
-    "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"
-    "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
-    "      --holder TEXT         what people see of the holder: up to 64 printable characters, no space;\n"
-    "                            '' for none; default: REDLOCK_HOLDER, else HOST:PID of the caller\n"
     "      --lock-delay TIME     keep others out for this long after the ttl, unless the lock is\n"
-    "                            released; default 0\n";
+    "                            released; default 0\n" HOLDER_OPTION("holder", "of the caller");
+
+static const char acquire_more[] = ORDER_OPTION COUNTER_OPTIONS;
 
 static const char acquire_tail[] = "  75  others held the lock until the end of the wait (-E changes it)\n"
                                    " 128 + n  signal n ended the wait; nothing is held\n"
@@ -190,9 +183,9 @@ static const char extend_help[] =
     "usage: redlock extend -t TTL RESOURCE TOKEN\n"
     "\n"
     "Lets the lock with this token live for TTL from now, and prints for how long it is valid at least.\n"
-    "It never shortens: a lock that lives longer already keeps its time. To end a lock, release it.\n"
-    "\n"
-    "options:\n"
+    "It never shortens: a lock that lives longer already keeps its time. To end a lock, release it.\n";
+
+static const char extend_options[] =
     "  -t, --ttl TTL             the new time to live on the nodes; required\n"
     "      --lock-delay TIME     keep others out for this long after the ttl; give the same as to\n"
     "                            acquire; default 0\n";
@@ -214,11 +207,10 @@ static const char clear_help[] =
     "\n"
     "Frees a lock by force: for a holder that is dead, or that nobody can reach. Shows who holds it, asks\n"
     "on the terminal, and then releases the tokens that it has shown, as their owner would; the next in\n"
-    "line gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that is still\n"
-    "alive learns of the loss at its next renewal: until then two may work at once.\n"
-    "\n"
-    "options:\n"
-    "  -y, --yes                 do not ask\n";
+    "line gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that is\n"
+    "still alive learns of the loss at its next renewal: until then two may work at once.\n";
+
+static const char clear_options[] = "  -y, --yes                 do not ask\n";
 
 static const char clear_tail[] = "  75  the answer was not yes: nothing was done\n"
                                  "  76  the lock changed meanwhile: nothing was done to its new holder\n"
@@ -232,9 +224,9 @@ static const char status_help[] =
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
     "RESOURCE it shows who holds it, on which nodes, and for how long, and how many wait for it. It takes\n"
-    "no lock. With a guard it also shows which nodes may not vote.\n"
-    "\n"
-    "options:\n"
+    "no lock. With a guard it also shows which nodes may not vote.\n";
+
+static const char status_options[] =
     "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock\n"
     "      --match PATTERN       list the locks whose names match, as in 'lock:*', also those of other\n"
     "                            libraries: all strings with a ttl and up to 128 bytes\n"
@@ -255,22 +247,31 @@ static const char status_tail[] =
 void tool_help_print(enum tool_command command) {
     static const struct {
         const char *head;
+        const char *options;
+        const char *more;
         const char *tail;
     } texts[] = {
-        [TOOL_NO_COMMAND] = {general, "  75  others held the lock until the end of the wait\n"
-                                      "  76  the lease was lost\n"
-                                      "  run exits with the status of the command that it ran\n"
-                                      "\n"
-                                      "example: redlock -n 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 status\n"},
-        [TOOL_RUN] = {run_help, run_tail},
-        [TOOL_ELECT] = {elect_help, elect_tail},
-        [TOOL_ACQUIRE] = {acquire_help, acquire_tail},
-        [TOOL_EXTEND] = {extend_help, extend_tail},
-        [TOOL_RELEASE] = {release_help, release_tail},
-        [TOOL_CLEAR] = {clear_help, clear_tail},
-        [TOOL_STATUS] = {status_help, status_tail},
+        [TOOL_NO_COMMAND] = {general, "", "",
+                             "  75  others held the lock until the end of the wait\n"
+                             "  76  the lease was lost\n"
+                             "  run exits with the status of the command that it ran\n"
+                             "\n"
+                             "example: redlock -n 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 status\n"},
+        [TOOL_RUN] = {run_help, run_options, run_more, run_tail},
+        [TOOL_ELECT] = {elect_help, elect_options, elect_more, elect_tail},
+        [TOOL_ACQUIRE] = {acquire_help, acquire_options, acquire_more, acquire_tail},
+        [TOOL_EXTEND] = {extend_help, extend_options, "", extend_tail},
+        [TOOL_RELEASE] = {release_help, "", "", release_tail},
+        [TOOL_CLEAR] = {clear_help, clear_options, "", clear_tail},
+        [TOOL_STATUS] = {status_help, status_options, "", status_tail},
     };
     fputs(texts[command].head, stdout);
+    fputs(command == TOOL_NO_COMMAND ? "\noptions of every command:\n" : "\noptions:\n", stdout);
+    fputs(nodes_option, stdout);
+    fputs(texts[command].options, stdout);
+    if (texts[command].more[0] != '\0') {
+        printf("\nmore about the lock:\n%s", texts[command].more);
+    }
     fputs(global_options, stdout);
     fputs(statuses, stdout);
     fputs(texts[command].tail, stdout);
