@@ -55,13 +55,17 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
 redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
-    begin_details(lease, actions->send_nodes);
+    /* A waiter that gave its votes back may ask nobody for a while: the last answers stand. */
+    const bool pauses = actions->step == REDLOCK_QUEUE_YIELDED && actions->send_nodes == 0;
+    if (!pauses) {
+        begin_details(lease, actions->send_nodes);
+    }
     switch (actions->send) {
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_WAIT:
         group->statistics.attempts += actions->fresh_token;
         lease->token_drawn = false;
-        if (group->guards) {
+        if (group->guards && !pauses) {
             excuse_details(lease, ~actions->send_nodes);
         }
         break;

@@ -148,6 +148,32 @@ static void a_wait_that_a_node_does_not_know_is_sent_by_source(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
+static void who_gives_up_in_a_pause_is_told_what_the_nodes_said(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    redlock_acquire_options options = patient_options();
+    options.wait_timeout_ms = 3000;
+    fake.refusing = redlock_nodes_all(5) & ~REDLOCK_NODE(0);
+    acquire(&options, &seen);
+    while (seen.count == 0) { /* node 0 grants each time, and gets the lock back before the pause */
+        if (fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)) {
+            fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+        } else if (fake_env_waiting(&fake, 0, REDLOCK_OP_WAIT)) {
+            fake_env_answer(&fake, 0, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+        } else if (fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)) {
+            fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+        }
+        fake_env_pass_ms(&fake, 1);
+    }
+    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_true(statistics().yields > 0);
+    for (unsigned i = 1; i < 5; i++) {
+        assert_int_equal(seen.votes[i], REDLOCK_VOTE_FAILED);
+    }
+    assert_non_null(strstr(seen.message, ": no answer)"));
+    fake.refusing = 0;
+}
+
 /* Whoever is before us may have died with the holder. */
 static void the_second_in_line_looks_when_the_holder_may_be_dead(void **state) {
     (void)state;
@@ -326,6 +352,7 @@ int main(void) {
         group_test(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes),
         group_test(who_handed_over_does_not_jump_the_queue, five_nodes),
         group_test(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes),
+        group_test(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes),
         group_test(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes),
         group_test(statistics_count_what_waiters_did, five_nodes),
         group_test(the_log_tells_of_changes_only, five_nodes),
