@@ -64,6 +64,7 @@ struct redlock_lease {
     bool waited : 1;               /* its first try failed, or it queued */
     bool has_span : 1;             /* ACQUIRED or ADOPTED was told, and its end was not */
     bool is_traced : 1;            /* has a trace */
+    bool only_deletes : 1;         /* its release serves no queue: REDLOCK_ORDER_NONE */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;

@@ -84,6 +84,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     }
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    message.only_deletes = actions->send == REDLOCK_OP_RELEASE && lease->only_deletes;
     if (actions->send == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;

@@ -46,18 +46,37 @@ static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, cons
     return taken;
 }
 
-static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
-    redlock_manager *manager = context;
+/* In one form. */
+static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    if (redlock_loop_forked(manager->loop)) {
-        return 0; /* the connections belong to the parent */
-    }
     enum redlock_reply_kind kind;
     const size_t size = redlock_wire_format(message, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     const redlock_nodes last = behind(manager, nodes, message->now_ns);
     const redlock_nodes taken = send_to(manager, nodes & ~last, bytes, size, reply_kind, message);
     return last == 0 ? taken : taken | send_to(manager, last, bytes, size, reply_kind, message);
+}
+
+/* In the form that each node has. */
+__attribute__((noinline)) static redlock_nodes send_deleting(redlock_manager *manager, redlock_nodes nodes,
+                                                             struct redlock_message message) {
+    redlock_nodes having[REDLOCK_DELETING_DELIFEQ + 1] = {0}, taken = 0;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        having[redlock_node_deleting(manager->nodes[redlock_nodes_first(nodes)])] |= nodes & -nodes;
+    }
+    for (unsigned i = 0; i <= REDLOCK_DELETING_DELIFEQ; i++) {
+        message.deleting = (enum redlock_deleting)i;
+        taken |= having[i] == 0 ? 0 : send_form(manager, having[i], &message);
+    }
+    return taken;
+}
+
+static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
+    redlock_manager *manager = context;
+    if (redlock_loop_forked(manager->loop)) {
+        return 0; /* the connections belong to the parent */
+    }
+    return message->only_deletes ? send_deleting(manager, nodes, *message) : send_form(manager, nodes, message);
 }
 
 static void env_listen(void *context, const char *channel) {

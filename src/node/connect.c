@@ -182,6 +182,7 @@ static void ready(struct redlock_node *node) {
     node->timeouts = 0;
     node->connects++;
     node->first_try_done = true;
+    node->deleting = redlock_info_deleting(&node->info);
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);

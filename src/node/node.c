@@ -270,6 +270,10 @@ const char *redlock_node_run_id(const struct redlock_node *node) {
     return redlock_node_is_up(node) ? node->info.run_id : "";
 }
 
+enum redlock_deleting redlock_node_deleting(const struct redlock_node *node) {
+    return node->phase == REDLOCK_PHASE_READY ? node->deleting : REDLOCK_DELETING_SCRIPT;
+}
+
 void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info) {
     const char *why = redlock_text_string(node->why);
     info->state = public_state(node);

@@ -57,6 +57,8 @@ void redlock_node_yield(struct redlock_node *node, const char *rival);
 struct redlock_text *redlock_node_refusal(struct redlock_node *node);
 const char *redlock_node_name(const struct redlock_node *node);
 const char *redlock_node_run_id(const struct redlock_node *node); /* "" unless READY or STALLED */
+/* How to ask it for a RELEASE that only deletes. */
+enum redlock_deleting redlock_node_deleting(const struct redlock_node *node);
 void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info);
 
 #endif

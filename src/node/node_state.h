@@ -66,7 +66,8 @@ struct redlock_node {
     struct redlock_text *yields;                /* why it must give way to another node */
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
 
-    struct redlock_info info; /* from the last handshake that got so far */
+    enum redlock_deleting deleting; /* READY: what this server has, and has not refused */
+    struct redlock_info info;       /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     int64_t round_trip_ns; /* of the last reply; -1 for none */
     uint64_t connects;

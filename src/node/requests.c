@@ -53,18 +53,30 @@ static void load_scripts(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
+/* It may not be allowed, or not be there: the script does the same. */
+static void delete_by_script(struct redlock_node *node, const struct redlock_text *why) {
+    if (node->deleting != REDLOCK_DELETING_SCRIPT) {
+        node->deleting = REDLOCK_DELETING_SCRIPT;
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO,
+                          "node %s refused to delete a lock without a script, so releases use the script: %s",
+                          node->address.name, redlock_text_string(why));
+    }
+}
+
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    redlock_wire_answer((enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT), reply,
-                        node->address.credentials.password, &told);
+    const enum redlock_reply_kind kind = (enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT);
+    redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;
         told.clock.read_ns = now_ns;
     }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (told.no_script) {
+    if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
+        delete_by_script(node, told.text);
+    } else if (told.no_script) {
         load_scripts(node, now_ns);
     }
     if (in_time || has_no_timeout(entry)) {

@@ -33,6 +33,19 @@ char *redlock_format_set(char *at, const struct redlock_message *message) {
     return redlock_resp_integer(at, message->ttl_ms);
 }
 
+/* Kept apart, like redlock_format_wait(). */
+__attribute__((noinline)) char *redlock_format_deleting(char *at, const struct redlock_message *message) {
+    static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
+    static const char if_equal[] = "$4\r\nIFEQ\r\n";
+    const bool is_delex = message->deleting == REDLOCK_DELETING_DELEX;
+    assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
+    assert(!message->target->announced);
+    at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);
+    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    at = is_delex ? literal(at, if_equal, sizeof if_equal - 1) : at;
+    return redlock_resp_bulk(at, message->token, message->token_size);
+}
+
 char *redlock_format_time(char *at, const struct redlock_message *message) {
     static const char command[] = "*1\r\n$4\r\nTIME\r\n";
     (void)message;

@@ -99,3 +99,12 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
 bool redlock_info_evicts(const struct redlock_info *info) {
     return info->memory_max > 0 && info->policy[0] != '\0' && strcmp(info->policy, "noeviction") != 0;
 }
+
+enum redlock_deleting redlock_info_deleting(const struct redlock_info *info) {
+    unsigned major = 0, minor = 0;
+    if (sscanf(info->version, "valkey %3u.%3u", &major, &minor) == 2) {
+        return major >= 9 ? REDLOCK_DELETING_DELIFEQ : REDLOCK_DELETING_SCRIPT;
+    }
+    const bool is_redis = sscanf(info->version, "redis %3u.%3u", &major, &minor) == 2;
+    return is_redis && (major > 8 || (major == 8 && minor >= 4)) ? REDLOCK_DELETING_DELEX : REDLOCK_DELETING_SCRIPT;
+}

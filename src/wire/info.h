@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "wire/message.h"
+
 #define REDLOCK_INFO_WORD_SIZE 64
 
 /* Strings are printable ASCII, "" if the server did not say. */
@@ -25,5 +27,9 @@ void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t siz
 
 /* Returns whether the server may evict locks when its memory is full. */
 bool redlock_info_evicts(const struct redlock_info *info);
+
+/* Which command the server has for a RELEASE that only deletes, by its version. A server that told
+ * no version has none. */
+enum redlock_deleting redlock_info_deleting(const struct redlock_info *info);
 
 #endif

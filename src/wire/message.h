@@ -49,6 +49,13 @@ struct redlock_page {
     bool others;         /* also strings with a ttl that are no tokens of ours */
 };
 
+/* How a node deletes a key under its token, without a look at the queue. */
+enum redlock_deleting {
+    REDLOCK_DELETING_SCRIPT, /* it has no command for that, or refused it */
+    REDLOCK_DELETING_DELEX,  /* Redis 8.4 */
+    REDLOCK_DELETING_DELIFEQ /* Valkey 9.0 */
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
@@ -66,17 +73,20 @@ struct redlock_message {
         const struct redlock_place *place; /* WAIT; `round` is its serial */
         const struct redlock_page *page;   /* LIST */
     };
-    enum redlock_handing handing; /* RELEASE */
-    int64_t now_ns;               /* when it is sent; at or before now */
-    void *owner;                  /* returned with each answer */
-    uint32_t round;               /* returned with each answer */
+    enum redlock_handing handing;   /* RELEASE */
+    bool only_deletes;              /* RELEASE: hands over to nobody, so a command may do it */
+    enum redlock_deleting deleting; /* with only_deletes: what these nodes have; the env sets it */
+    int64_t now_ns;                 /* when it is sent; at or before now */
+    void *owner;                    /* returned with each answer */
+    uint32_t round;                 /* returned with each answer */
 };
 
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
  * is closed. */
 struct redlock_answer {
-    redlock_vote_kind vote;    /* GRANTED, DENIED, FAILED or UNKNOWN */
-    bool no_script;            /* FAILED: unknown script, send the source */
+    redlock_vote_kind vote; /* GRANTED, DENIED, FAILED or UNKNOWN */
+    /* FAILED: it does not know the script, or refuses the command in its place: send the source. */
+    bool no_script;
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */
     bool handed_over;          /* RELEASE, GRANTED: to a waiter */

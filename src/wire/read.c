@@ -18,6 +18,7 @@
 
 static const struct redlock_text key_missing = {.string = "the key is missing"};
 static const struct redlock_text other_token = {.string = "held under another token"};
+static const struct redlock_text not_ours = {.string = "the key is missing, or held under another token"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
 static const struct redlock_text queued_free = {.string = "queued for a free lock"};
 static const struct redlock_text no_script = {.string = "the node does not know the script",
@@ -94,6 +95,18 @@ void redlock_read_release(const struct redlock_reply *reply, struct redlock_answ
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else {
         read_compared(reply, answer);
+    }
+}
+
+/* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. */
+void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    if (reply->value.type != REDLOCK_REPLY_INTEGER || reply->value.integer < 0 || reply->value.integer > 1) {
+        redlock_read_unexpected(reply, answer);
+    } else if (reply->value.integer == 1) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else {
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_text_constant(&not_ours);
     }
 }
 

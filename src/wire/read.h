@@ -12,6 +12,7 @@ void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlo
 void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer);

@@ -19,6 +19,7 @@
     ROW(EXTEND, EXTEND, extend, extend)                                                                                \
     ROW(EXTEND_TIMED, EXTEND, extend, extend_timed)                                                                    \
     ROW(RELEASE, RELEASE, release, release)                                                                            \
+    ROW(RELEASE_DELETING, RELEASE, deleting, deleting)                                                                 \
     ROW(INSPECT, INSPECT, inspect, inspect)                                                                            \
     ROW(FENCE, FENCE, fence, fence)                                                                                    \
     ROW(HEAL, HEAL, set, heal)                                                                                         \
@@ -26,10 +27,11 @@
     ROW(WAIT, WAIT, wait, wait)                                                                                        \
     ROW(LIST, LIST, list, list)
 
-/* kind_of() takes an operation's number for that of its plain kind; these two have other kinds. */
+/* kind_of() takes an operation's number for that of its plain kind; these three have other kinds. */
 #define SAME_NUMBER(kind, operation, format, read)                                                                     \
     _Static_assert((int)REDLOCK_KIND_##kind == (int)REDLOCK_OP_##operation ||                                          \
-                       REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND,    \
+                       REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND ||  \
+                       REDLOCK_OP_##operation == REDLOCK_OP_RELEASE,                                                   \
                    "kind and operation need the same number");
 KINDS(SAME_NUMBER)
 
@@ -55,6 +57,8 @@ static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
         return message->timed ? REDLOCK_KIND_ACQUIRE_TIMED : REDLOCK_KIND_ACQUIRE;
     case REDLOCK_OP_EXTEND:
         return message->timed ? REDLOCK_KIND_EXTEND_TIMED : REDLOCK_KIND_EXTEND;
+    case REDLOCK_OP_RELEASE:
+        return message->deleting == REDLOCK_DELETING_SCRIPT ? REDLOCK_KIND_RELEASE : REDLOCK_KIND_RELEASE_DELETING;
     default:
         return (enum redlock_reply_kind)message->operation;
     }
@@ -91,6 +95,7 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         redlock_read_error(&reply->value, password, answer);
+        answer->no_script |= kind == REDLOCK_KIND_RELEASE_DELETING;
         return;
     }
     switch (kind) {

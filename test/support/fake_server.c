@@ -21,7 +21,7 @@ struct fake_server {
     pthread_t thread;
     struct fake_script script;
     int listener, stop[2];
-    atomic_int connections, hostile_answers;
+    atomic_int connections, hostile_answers, replies[FAKE_REPLIES_MAX];
     atomic_llong bytes_sent;
     char name[32], uri[48], run_id[41];
 };
@@ -119,19 +119,27 @@ static bool begins(const char *words, const char *name) {
 }
 
 static bool say_info(struct conversation *talk) {
+    const char *version = talk->fake->script.version;
     char info[512], reply[600];
     int size = snprintf(info, sizeof info,
-                        "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\nuptime_in_seconds:100\r\n"
+                        "# Server\r\n%s\r\nrun_id:%s\r\nuptime_in_seconds:100\r\n"
                         "# Memory\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\n# Persistence\r\nloading:0\r\n"
                         "# Replication\r\nrole:master\r\n",
-                        talk->fake->run_id);
+                        version ? version : "redis_version:7.0.15", talk->fake->run_id);
     snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", size, info);
     return say_text(talk, reply);
 }
 
-/* Answers a handshake command as a real node would. Sets *known to false for other commands. */
+/* Answers a handshake command as a real node would, and others as `replies` says. Sets *known to false for the rest. */
 static bool behave(struct conversation *talk, const char *const *words, bool *known) {
+    const struct fake_reply *replies = talk->fake->script.replies;
     *known = true;
+    for (size_t i = 0; i < FAKE_REPLIES_MAX && replies[i].command; i++) {
+        if (begins(words[0], replies[i].command)) {
+            atomic_fetch_add(&talk->fake->replies[i], 1);
+            return say_text(talk, replies[i].bytes);
+        }
+    }
     if (begins(words[0], "INFO")) {
         return say_info(talk);
     }
@@ -280,6 +288,15 @@ int fake_server_connections(struct fake_server *fake) {
 
 int fake_server_hostile_answers(struct fake_server *fake) {
     return atomic_load(&fake->hostile_answers);
+}
+
+int fake_server_replies(struct fake_server *fake, const char *command) {
+    for (size_t i = 0; i < FAKE_REPLIES_MAX && fake->script.replies[i].command; i++) {
+        if (strcmp(fake->script.replies[i].command, command) == 0) {
+            return atomic_load(&fake->replies[i]);
+        }
+    }
+    support_fatal("fake server: no reply for %s", command);
 }
 
 long long fake_server_bytes_sent(struct fake_server *fake) {

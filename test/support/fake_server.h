@@ -11,12 +11,21 @@ struct fake_server;
 
 enum fake_end { FAKE_KEEP_OPEN, FAKE_FIN, FAKE_RST };
 
+#define FAKE_REPLIES_MAX 6
+
+/* The reply to each request of this command. */
+struct fake_reply {
+    const char *command, *bytes;
+};
+
 /* What to do with each request that gets no normal answer. */
 struct fake_script {
     /* Answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node. */
     bool behave_in_handshake;
-    bool greet;        /* send `bytes` right after accept, before any request */
-    const char *bytes; /* NULL: send nothing */
+    const char *version;                         /* INFO's line for it; NULL: redis_version:7.0.15 */
+    struct fake_reply replies[FAKE_REPLIES_MAX]; /* these come before the rest; borrowed */
+    bool greet;                                  /* send `bytes` right after accept, before any request */
+    const char *bytes;                           /* NULL: send nothing */
     size_t size;
     bool for_ever;    /* after `bytes`, send `tail` until the client closes */
     const char *tail; /* NULL with for_ever: 'x' */
@@ -35,6 +44,8 @@ const char *fake_server_name(const struct fake_server *fake);
 /* Since the start: accepted connections, requests with scripted answers, bytes sent. */
 int fake_server_connections(struct fake_server *fake);
 int fake_server_hostile_answers(struct fake_server *fake);
+/* How often a command of `replies` was answered. */
+int fake_server_replies(struct fake_server *fake, const char *command);
 long long fake_server_bytes_sent(struct fake_server *fake);
 
 #endif

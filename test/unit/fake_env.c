@@ -81,6 +81,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
                                    .fence = message->fence,
                                    .timed = message->timed,
                                    .handing = message->handing,
+                                   .only_deletes = message->only_deletes,
                                    .announced = message->target != NULL && message->target->announced};
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);

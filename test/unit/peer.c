@@ -250,8 +250,8 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     peer_accept(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
-    (void)snprintf(info, sizeof info, "redis_version:7.0.15\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",
-                   run_id);
+    (void)snprintf(info, sizeof info, "%s\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",
+                   peer->version == NULL ? "redis_version:7.0.15" : peer->version, run_id);
     (void)snprintf(bytes, sizeof bytes, "$%zu\r\n%s\r\n", strlen(info), info);
     peer_say(peer, bytes);
     peer_say(peer, "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n");

@@ -269,6 +269,67 @@ static void no_script_twice_is_a_failed_vote(void **state) {
     assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->by_source);
 }
 
+/* Takes "r" in this order, asks for its release, and returns what node 0 was sent. */
+static const struct fake_sent *sent_to_release(redlock_order order, struct seen *released) {
+    struct seen seen = {0};
+    redlock_acquire_options options = default_options();
+    options.order = order;
+    redlock_lease *lease = take(&options, &seen);
+    assert_int_equal(redlock_release(lease, see, released), REDLOCK_OK);
+    return fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
+}
+
+static void only_a_lease_without_order_may_be_released_by_a_command(void **state) {
+    (void)state;
+    struct seen released = {0};
+    assert_true(sent_to_release(REDLOCK_ORDER_NONE, &released)->only_deletes);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_false(sent_to_release(REDLOCK_ORDER_FAIR, &released)->only_deletes);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(released.code, REDLOCK_OK);
+    /* What it holds may have waited in line. */
+    redlock_acquire_options options = default_options();
+    redlock_lease *adopted;
+    options.order = REDLOCK_ORDER_NONE;
+    assert_int_equal(redlock_group_adopt(fake.group, "r", "abc", &options, &adopted), REDLOCK_OK);
+    assert_int_equal(redlock_release(adopted, see, &released), REDLOCK_OK);
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->only_deletes);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    struct seen elected = {0};
+    assert_int_equal(redlock_group_campaign(fake.group, "e", &options, NULL, see, &elected), REDLOCK_OK);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(elected.code, REDLOCK_OK);
+    assert_int_equal(redlock_release(elected.lease, see, &released), REDLOCK_OK);
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->only_deletes);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
+static void where_the_command_is_refused_the_script_follows(void **state) {
+    (void)state;
+    struct seen released = {0};
+    (void)sent_to_release(REDLOCK_ORDER_NONE, &released);
+    for (unsigned i = 0; i < 4; i++) {
+        fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
+        const struct fake_sent *sent = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
+        assert_true(sent->by_source && !sent->only_deletes);
+    }
+    assert_int_equal(released.count, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    }
+    assert_int_equal(released.code, REDLOCK_OK);
+    /* What a node does not confirm is owed, and asked for by the script. */
+    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(statistics().releases_owed, 1);
+    for (unsigned i = 3; i < 5; i++) {
+        const struct fake_sent *sent = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
+        assert_true(sent->no_timeout && !sent->only_deletes);
+    }
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(statistics().releases_owed, 0);
+}
+
 static void release_that_a_node_missed_is_owed(void **state) {
     (void)state;
     struct seen seen, released = {0};
@@ -378,6 +439,8 @@ int main(void) {
         group_test(the_log_describes_a_lease_without_its_token, five_nodes),
         group_test(no_script_is_sent_again_by_source, five_nodes),
         group_test(no_script_twice_is_a_failed_vote, five_nodes),
+        group_test(only_a_lease_without_order_may_be_released_by_a_command, five_nodes),
+        group_test(where_the_command_is_refused_the_script_follows, five_nodes),
         group_test(release_that_a_node_missed_is_owed, five_nodes),
         group_test(auto_extend_renews_until_released, five_nodes),
         group_test(a_loss_says_what_the_nodes_said, five_nodes),

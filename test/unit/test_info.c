@@ -91,6 +91,34 @@ static void numbers_beyond_their_bounds(void **state) {
     assert_true(redlock_info_evicts(&info));
 }
 
+static void the_version_says_which_command_deletes(void **state) {
+    static const struct {
+        const char *info;
+        enum redlock_deleting deleting;
+    } rows[] = {
+        {"redis_version:8.4.0", REDLOCK_DELETING_DELEX},
+        {"redis_version:8.10.2", REDLOCK_DELETING_DELEX},
+        {"redis_version:10.0.0", REDLOCK_DELETING_DELEX},
+        {"redis_version:8.3.224", REDLOCK_DELETING_SCRIPT},
+        {"redis_version:7.9.9", REDLOCK_DELETING_SCRIPT},
+        {"redis_version:84", REDLOCK_DELETING_SCRIPT},
+        {"redis_version:x8.4", REDLOCK_DELETING_SCRIPT},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.0.0", REDLOCK_DELETING_DELIFEQ},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:10.1.0", REDLOCK_DELETING_DELIFEQ},
+        {"redis_version:8.6.0\r\nvalkey_version:8.1.4", REDLOCK_DELETING_SCRIPT},
+        {"redis_version:9.4.0\r\nserver_name:keydb", REDLOCK_DELETING_SCRIPT}, /* who knows */
+        {"valkey_version:99999999999999999999.0", REDLOCK_DELETING_SCRIPT},
+        {"role:master", REDLOCK_DELETING_SCRIPT},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct redlock_info info = parsed(rows[i].info);
+        if (redlock_info_deleting(&info) != rows[i].deleting) {
+            fail_msg("%s: %d", rows[i].info, (int)redlock_info_deleting(&info));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(info_of_redis),
@@ -99,6 +127,7 @@ int main(void) {
         cmocka_unit_test(evicting_policies),
         cmocka_unit_test(empty_and_nonsense),
         cmocka_unit_test(numbers_beyond_their_bounds),
+        cmocka_unit_test(the_version_says_which_command_deletes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "peer.h"
+#include "wire/wire.h"
 
 static struct peer peer;
 
@@ -307,6 +308,77 @@ static void forgotten_scripts_are_loaded_again(void **state) {
     peer_expect(&peer, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
 }
 
+static void connect_as(const char *version) {
+    peer.version = version;
+    connect_it();
+}
+
+static void say_to_a_delete(uint32_t round, const char *reply) {
+    const size_t answers = peer.answer_count;
+    assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, round));
+    peer_expect(&peer, "d");
+    peer_say(&peer, reply);
+    peer_until_answers(&peer, answers + 1);
+}
+
+static unsigned times_logged(const char *words) {
+    unsigned times = 0;
+    for (const char *at = peer.log; (at = strstr(at, words)) != NULL; at++) {
+        times++;
+    }
+    return times;
+}
+
+static void a_server_that_has_a_command_to_delete_is_asked_by_it(void **state) {
+    (void)state;
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
+    connect_as("redis_version:8.4.0");
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    say_to_a_delete(1, ":1\r\n");
+    say_to_a_delete(2, ":0\r\n");
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "missing, or held under another token");
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    /* The next server may be another. */
+    peer_close(&peer);
+    peer.version = NULL;
+    peer_greet(&peer, "r2", 8, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT);
+}
+
+/* Also where the answer comes too late for its request. */
+static void a_refused_delete_is_not_tried_again_on_this_connection(void **state) {
+    (void)state;
+    connect_as("redis_version:7.2.4\r\nvalkey_version:9.0.1");
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+    assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
+    peer_expect(&peer, "d");
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    peer_say(&peer, "-NOPERM User u has no permissions to run the 'delifeq' command\r\n");
+    PEER_UNTIL(&peer, redlock_node_deleting(peer.node) == REDLOCK_DELETING_SCRIPT);
+    assert_int_equal(peer.answer_count, 1);
+    say_to_a_delete(2, "-OOM no\r\n"); /* one that was under way; no script is loaded for it */
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "OOM no");
+    assert_int_equal(times_logged("releases use the script"), 1);
+    assert_int_equal(times_logged("NOPERM User u"), 1);
+    assert_true(peer_send(&peer, "s", 3));
+    peer_expect(&peer, "s");
+    peer_close(&peer);
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+}
+
+static void a_delete_that_answers_out_of_protocol_ends_the_connection(void **state) {
+    (void)state;
+    connect_as("redis_version:8.4.0");
+    say_to_a_delete(1, "+OK\r\n");
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
+    peer_expect_end(&peer, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(answers_come_in_order, setup, teardown),
@@ -321,6 +393,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_waited_is_written_when_it_is_ready, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_socket_withdraws_what_was_not_begun, setup, teardown),
         cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_has_a_command_to_delete_is_asked_by_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_refused_delete_is_not_tried_again_on_this_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_delete_that_answers_out_of_protocol_ends_the_connection, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

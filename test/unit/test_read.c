@@ -66,6 +66,8 @@ static void each_reply_makes_its_vote(void **state) {
         {RELEASE, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
         {RELEASE, ":2\r\n", REDLOCK_VOTE_GRANTED, ""},
         {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
+        {DELETING, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {DELETING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing, or held under another token"},
         {INSPECT, "*4\r\n$3\r\nabc\r\n:99\r\n:0\r\n:-1\r\n", REDLOCK_VOTE_GRANTED, "abc"},
         {INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", REDLOCK_VOTE_DENIED, ""},
         {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
@@ -199,8 +201,8 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
     } rows[] = {
         {"+OK\r\n", {SET, HEAL}},
         {"$-1\r\n", {SET, HEAL}},
-        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING}},
-        {":0\r\n", {EXTEND, RELEASE, FENCING}},
+        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING}},
+        {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING}},
         {":-1\r\n", {EXTEND, RELEASE, FENCING}},
         {"*2\r\n:0\r\n" COUNTER, {FENCED}},
         {"*2\r\n:0\r\n" NO_NUMBER, {FENCED}},
@@ -357,6 +359,25 @@ static void noscript_says_so(void **state) {
     assert_int_equal(cause, REDLOCK_CAUSE_NOSCRIPT);
 }
 
+/* Whatever the error: the script may do what the command cannot. */
+static void a_refused_command_asks_for_the_script(void **state) {
+    static const char *const errors[] = {"-ERR unknown command 'DELEX'\r\n",
+                                         "-NOPERM no\r\n",
+                                         "-OOM no\r\n",
+                                         "-WRONGTYPE no\r\n",
+                                         "-ERR syntax error\r\n",
+                                         "-BUSY no\r\n"};
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        const struct redlock_answer answer = vote_of(DELETING, errors[i], text);
+        assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+        assert_true(answer.no_script);
+        assert_false(vote_of(RELEASE, errors[i], text).no_script);
+    }
+    assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
+}
+
 static void a_text_has_its_cause(void **state) {
     char text[512];
     (void)state;
@@ -417,6 +438,7 @@ int main(void) {
         cmocka_unit_test(what_a_message_cannot_get_is_unknown),
         cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),
+        cmocka_unit_test(a_refused_command_asks_for_the_script),
         cmocka_unit_test(a_text_has_its_cause),
         cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
         cmocka_unit_test(no_text_quotes_the_password),

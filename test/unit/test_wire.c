@@ -91,6 +91,17 @@ static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
     assert_script(message, REDLOCK_SCRIPT_FENCE, "8", TWO_KEYS, A_TOKEN A_FENCE "$1\r\n0\r\n");
 }
 
+static void a_release_that_only_deletes_may_be_a_command(void **state) {
+    struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
+    (void)state;
+    message.only_deletes = true;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
+    message.deleting = REDLOCK_DELETING_DELEX;
+    assert_bytes(&message, "*4\r\n$5\r\nDELEX\r\n$3\r\nres\r\n$4\r\nIFEQ\r\n" A_TOKEN);
+    message.deleting = REDLOCK_DELETING_DELIFEQ;
+    assert_bytes(&message, "*3\r\n$7\r\nDELIFEQ\r\n$3\r\nres\r\n" A_TOKEN);
+}
+
 static void a_release_may_keep_the_lock_from_the_queue(void **state) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
     (void)state;
@@ -162,7 +173,7 @@ static void the_kind_is_the_messages_form(void **state) {
         [BOTH] = REDLOCK_OP_ACQUIRE,    [EXTEND] = REDLOCK_OP_EXTEND,   [EXTENDED] = REDLOCK_OP_EXTEND,
         [RELEASE] = REDLOCK_OP_RELEASE, [INSPECT] = REDLOCK_OP_INSPECT, [FENCING] = REDLOCK_OP_FENCE,
         [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL,       [WAITING] = REDLOCK_OP_WAIT,
-        [LISTING] = REDLOCK_OP_LIST};
+        [LISTING] = REDLOCK_OP_LIST,    [DELETING] = REDLOCK_OP_RELEASE};
     const struct redlock_place place = {.channel = "c"};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)state;
@@ -183,6 +194,11 @@ static void the_kind_is_the_messages_form(void **state) {
         message.operation = (enum redlock_operation)operation;
         assert_int_equal(kind_of(&message), operation);
     }
+    message = message_of(REDLOCK_OP_RELEASE);
+    message.only_deletes = true;
+    assert_int_equal(kind_of(&message), RELEASE);
+    message.deleting = REDLOCK_DELETING_DELEX;
+    assert_int_equal(kind_of(&message), DELETING);
     for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         assert_int_equal(redlock_wire_operation((enum redlock_reply_kind)kind), operations[kind]);
     }
@@ -229,6 +245,7 @@ int main(void) {
         cmocka_unit_test(acquire_is_set_nx_px),
         cmocka_unit_test(the_others_are_scripts_by_sha_or_source),
         cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
+        cmocka_unit_test(a_release_that_only_deletes_may_be_a_command),
         cmocka_unit_test(a_release_may_keep_the_lock_from_the_queue),
         cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
         cmocka_unit_test(an_election_asks_to_tell_observers),
