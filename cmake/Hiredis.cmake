@@ -28,3 +28,6 @@ if(NOT REDLOCK_HIREDIS_ARRAY_SIZE_T AND NOT REDLOCK_HIREDIS_ARRAY_INT)
   message(FATAL_ERROR
     "hiredis ${HIREDIS_VERSION} cannot be used: its redisReader is none that we know; 0.14.1 to 1.3 will do")
 endif()
+if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
+  target_compile_definitions(redlock_flags INTERFACE REDLOCK_HIREDIS_ARRAY_SIZE_T)
+endif()

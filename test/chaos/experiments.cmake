@@ -56,9 +56,6 @@ get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINIT
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)
 add_executable(redlock_chaos_planted ${conductor} ${planted_sources} planted.c)
 target_compile_definitions(redlock_chaos_planted PRIVATE REDLOCK_PLANTED_BUGS)
-if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
-  target_compile_definitions(redlock_chaos_planted PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
-endif()
 target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
   redlock_tls PkgConfig::HIREDIS Threads::Threads)

@@ -2,9 +2,6 @@
 redlock_sources(IO_UNDER_TEST CORE BASE LOOP WIRE NODE)
 add_library(redlock_test_io STATIC EXCLUDE_FROM_ALL ${IO_UNDER_TEST})
 target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-if(REDLOCK_HIREDIS_ARRAY_SIZE_T)
-  target_compile_definitions(redlock_test_io PRIVATE REDLOCK_HIREDIS_ARRAY_SIZE_T)
-endif()
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
   PkgConfig::CMOCKA Threads::Threads)
 
