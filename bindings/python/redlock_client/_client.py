@@ -526,6 +526,7 @@ class Election:
     def __init__(self, client: Client, handle: CData) -> None:
         self._client = client
         self._handle = handle
+        self._unread: list[CData] = []
         with client._core.changed:
             client._core.elections.add(handle)
 
@@ -553,7 +554,14 @@ class Election:
         while True:
             slice_ms = self._SLICE_MS if left is None else min(left, self._SLICE_MS)
             with self._client._core.call():
-                check(lib.redlock_client_election_next(self._handle, slice_ms, event))
+                if self._unread:
+                    return Event.of(self._unread.pop())
+                try:
+                    check(lib.redlock_client_election_next(self._handle, slice_ms, event))
+                except BaseException:  # a signal came meanwhile, and its handler raised this
+                    if event.kind != lib.REDLOCK_ELECTION_NOTHING:
+                        self._unread.append(event)
+                    raise
                 if event.kind != lib.REDLOCK_ELECTION_NOTHING:
                     return Event.of(event)
             if left is not None:

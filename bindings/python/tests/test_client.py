@@ -439,6 +439,27 @@ class Elections(Base):
         with self.assertRaises(redlock_client.InvalidError):
             first.campaign()
 
+    def test_an_event_that_comes_with_ctrl_c_is_not_lost(self):
+        def interrupt(number, frame):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGUSR1, interrupt)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+        first = self.open().elect("e", ttl_ms=PATIENT_MS)
+        self.until(first, EventKind.LEADING)
+        second = self.client.elect("e", ttl_ms=PATIENT_MS)
+        self.until(second, EventKind.LEADER)
+
+        def hand_over():
+            os.kill(os.getpid(), signal.SIGUSR1)
+            first.resign()
+
+        threading.Timer(0.02, hand_over).start()
+        with self.assertRaises(KeyboardInterrupt):
+            while True:
+                self.assertNotEqual(second.next().kind, EventKind.LEADING)
+        self.until(second, EventKind.LEADING)
+
     def test_the_close_wakes_a_reader(self):
         election = self.client.elect("e")
         kinds = []
