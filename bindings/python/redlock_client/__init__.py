@@ -6,14 +6,17 @@
 
 redlock_client.aio has the same for asyncio.
 """
-from ._base import (
-    BusyError, CancelledError, ClosedError, Code, ContendedError, Error, Event, EventKind,
-    FOREVER, ForkedError, Histogram, InvalidError, Leader, LimitError, Listed, LogLevel,
-    LostError, NodeInfo, NodeState, NoMemoryError, NoQuorumError, NotOwnerError, Order, RandomError,
-    RestartGuard, Result, SystemCallError, Telemetry, TelemetryEvent, TelemetryKind, token_holder,
-    TooSlowError, version, Vote, VoteKind,
-)
+from ._base import FOREVER, token_holder, version
 from ._client import Client, Election, Lease
+from ._enums import (
+    Code, EventKind, LogLevel, NodeState, Order, RestartGuard, TelemetryKind, VoteKind,
+)
+from ._news import Event, Histogram, Leader, Listed, NodeInfo, Telemetry, TelemetryEvent
+from ._result import (
+    BusyError, CancelledError, ClosedError, ContendedError, Error, ForkedError, InvalidError,
+    LimitError, LostError, NoMemoryError, NoQuorumError, NotOwnerError, RandomError, Result,
+    SystemCallError, TooSlowError, Vote,
+)
 
 __all__ = [
     "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",

@@ -9,17 +9,24 @@ import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
-from ._base import (Event, EventKind, Handle, Listed, NodeInfo, Options, Result, Telemetry, check, error_of,
-                    list_options, manager_options, result_of, statistics_of, text, to_bytes, to_callable,
-                    to_int)
+from ._base import text, to_bytes, to_callable, to_int
+from ._callbacks import Handle
+from ._core import Core, interruptible
+from ._enums import EventKind
+from ._news import Event, NodeInfo, statistics_of, Telemetry
+from ._options import list_options, manager_options, Options
 from ._redlock import ffi, lib
+from ._result import check, error_of, result_of
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
 
-    from ._base import CData, ClientAcquireOptions, ElectionOptions, ManagerOptions
+    from ._base import CData
+    from ._news import Listed
+    from ._options import ClientAcquireOptions, ElectionOptions, ManagerOptions
+    from ._result import Result
 
 
 class _Owner(threading.local):
@@ -32,144 +39,7 @@ class _Owner(threading.local):
     def __init__(self) -> None:
         self.id = next(self._ids)
 
-
 _owner = _Owner()
-
-
-class _Core:
-    """The client of C. It knows who is inside a call of C: after the close C must not be called, and a
-    thread of Python may be stopped between any two steps."""
-
-    def __init__(self, c: CData, keeps: object) -> None:
-        self.c = c
-        self.keeps = keeps
-        self.process = os.getpid()
-        self.loop_thread = 0
-        self.changed = threading.Condition()
-        self.is_closing = False
-        self.is_closed = False
-        self.inside = 0
-        self.cancels: set[CData] = set()
-        self.elections: set[CData] = set()
-        # By the lease of C, which reentrant leases share: how many refer to it, what on_lost needs.
-        self.leases: dict[CData, tuple[int, Optional[Handle]]] = {}
-
-    @contextlib.contextmanager
-    def call(self) -> Iterator[CData]:
-        """A call of C."""
-        if os.getpid() != self.process:
-            raise error_of(lib.REDLOCK_ERR_FORKED)
-        with self.changed:
-            if self.is_closing:
-                raise error_of(lib.REDLOCK_ERR_CLOSED)
-            self.inside += 1
-        try:
-            yield self.c
-        finally:
-            with self.changed:
-                self.inside -= 1
-                self.changed.notify_all()
-
-    @contextlib.contextmanager
-    def cancel(self) -> Iterator[CData]:
-        """A flag for an acquire that waits. close() sets it."""
-        made = ffi.new("redlock_cancel **")
-        check(lib.redlock_cancel_new(self.c, made))
-        with self.changed:
-            self.cancels.add(made[0])
-            if self.is_closing:
-                lib.redlock_cancel_set(made[0])
-        try:
-            yield made[0]
-        finally:
-            with self.changed:
-                self.cancels.remove(made[0])
-            lib.redlock_cancel_free(made[0])
-
-    def keep(self, lease: CData, lost: Optional[Handle]) -> None:
-        """One more Lease refers to this lease of C."""
-        with self.changed:
-            users, kept = self.leases.get(lease, (0, lost))
-            self.leases[lease] = (users + 1, kept)
-
-    def drop(self, lease: CData) -> None:
-        """One less does."""
-        with self.changed:
-            users, lost = self.leases.pop(lease, (0, None))
-            if users > 1:
-                self.leases[lease] = (users - 1, lost)
-
-    def on_loop_thread(self) -> None:
-        """Callbacks say so: there a call cannot block."""
-        self.loop_thread = threading.get_ident()
-
-    def close(self) -> None:
-        # In a child process the threads that were inside, or held a mutex, are not here.
-        if os.getpid() != self.process:
-            if not self.is_closed:
-                self.is_closed = True
-                lib.redlock_client_close(self.c)
-            return
-        if threading.get_ident() == self.loop_thread:
-            threading.Thread(target=self.close).start()
-            return
-        with self.changed:
-            begins = not self.is_closing
-            self.is_closing = True
-        if begins and not self._close_on_a_thread():
-            self._close()
-        with self.changed:
-            self.changed.wait_for(lambda: self.is_closed)
-
-    def _close_on_a_thread(self) -> bool:
-        """On the main thread: Ctrl-C ends the wait for the close, and not the close."""
-        if threading.current_thread() is not threading.main_thread():
-            return False
-        try:
-            threading.Thread(target=self._close).start()
-        except RuntimeError:  # at the end of the program
-            return False
-        return True
-
-    def _close(self) -> None:
-        with self.changed:
-            for cancel in self.cancels:
-                lib.redlock_cancel_set(cancel)
-            elections = list(self.elections)
-        for election in elections:  # wakes who waits for its news
-            lib.redlock_client_election_end(election, ffi.NULL)
-        with self.changed:
-            self.changed.wait_for(lambda: self.inside == 0)
-        lib.redlock_client_close(self.c)
-        with self.changed:
-            self.is_closed = True
-            self.leases.clear()
-            self.changed.notify_all()
-
-
-def _interruptible(work: Callable[[], int], interrupt: Callable[[], None], undo: Callable[[int], None]) -> int:
-    """Python runs signal handlers, as that of Ctrl-C, only between steps of the main thread. So another
-    thread waits in C there."""
-    if threading.current_thread() is not threading.main_thread():
-        return work()
-    codes: list[int] = []
-    done = threading.Event()  # Thread.join() must not be called again after a signal
-
-    def run() -> None:
-        codes.append(work())
-        done.set()
-
-    threading.Thread(target=run, daemon=True).start()
-    try:
-        done.wait()
-    except BaseException:
-        interrupt()
-        while not done.is_set():
-            with contextlib.suppress(BaseException):  # one more Ctrl-C: C must let go first
-                done.wait()
-        undo(codes[0])
-        raise
-    return codes[0]
 
 
 class Client:
@@ -181,7 +51,7 @@ class Client:
 
     def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
         given: dict[str, Any] = dict(options)
-        cores: Callable[[], Optional[_Core]] = lambda: None
+        cores: Callable[[], Optional[Core]] = lambda: None
 
         def on_loop(run: Callable[..., None]) -> Callable[..., None]:
             def ran(*arguments: object) -> None:
@@ -199,7 +69,7 @@ class Client:
         client = ffi.new("redlock_client **")
         error = ffi.new("char[]", 512)
         check(lib.redlock_client_open(made.c, client, error, 512), None, text(error))
-        self._core = _Core(client[0], handles)
+        self._core = Core(client[0], handles)
         cores = weakref.ref(self._core)
         # Also at the end of the program: C must not call Python after it.
         self._end = weakref.finalize(self, self._core.close)
@@ -259,7 +129,7 @@ class Client:
             else:
                 with self._core.cancel() as cancel:
                     lock.cancel = cancel
-                    code = _interruptible(acquire, lambda: lib.redlock_cancel_set(cancel), undo)
+                    code = interruptible(acquire, lambda: lib.redlock_cancel_set(cancel), undo)
             said = result_of(result[0])
             check(code, said)
             return Lease(self, lease[0], made.c.owner, lost, said)

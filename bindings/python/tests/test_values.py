@@ -26,12 +26,12 @@ class Values(unittest.TestCase):
             for value, member in members.items():
                 self.assertTrue(member.endswith(kinds(value).name), member)
         self.assertEqual(Code(-1000).name, "UNKNOWN_-1000")
-        self.assertEqual(type(redlock_client._base.error_of(-1000)), redlock_client.Error)
+        self.assertEqual(type(redlock_client._result.error_of(-1000)), redlock_client.Error)
 
     def test_every_code_has_an_exception(self):
         for code in Code:
             if code != Code.OK:
-                error = redlock_client._base.error_of(code)
+                error = redlock_client._result.error_of(code)
                 self.assertIsNot(type(error), redlock_client.Error, code.name)
                 self.assertEqual(error.code, code)
                 self.assertTrue(str(error))

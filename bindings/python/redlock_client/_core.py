@@ -1,0 +1,150 @@
+"""The client of C, and calls that signals interrupt."""
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import TYPE_CHECKING, Callable, Iterator, Optional
+
+from ._redlock import ffi, lib
+from ._result import check, error_of
+
+if TYPE_CHECKING:
+    from ._base import CData
+    from ._callbacks import Handle
+
+
+class Core:
+    """The client of C. It knows who is inside a call of C: after the close C must not be called, and a
+    thread of Python may be stopped between any two steps."""
+
+    def __init__(self, c: CData, keeps: object) -> None:
+        self.c = c
+        self.keeps = keeps
+        self.process = os.getpid()
+        self.loop_thread = 0
+        self.changed = threading.Condition()
+        self.is_closing = False
+        self.is_closed = False
+        self.inside = 0
+        self.cancels: set[CData] = set()
+        self.elections: set[CData] = set()
+        # By the lease of C, which reentrant leases share: how many refer to it, what on_lost needs.
+        self.leases: dict[CData, tuple[int, Optional[Handle]]] = {}
+
+    @contextlib.contextmanager
+    def call(self) -> Iterator[CData]:
+        """A call of C."""
+        if os.getpid() != self.process:
+            raise error_of(lib.REDLOCK_ERR_FORKED)
+        with self.changed:
+            if self.is_closing:
+                raise error_of(lib.REDLOCK_ERR_CLOSED)
+            self.inside += 1
+        try:
+            yield self.c
+        finally:
+            with self.changed:
+                self.inside -= 1
+                self.changed.notify_all()
+
+    @contextlib.contextmanager
+    def cancel(self) -> Iterator[CData]:
+        """A flag for an acquire that waits. close() sets it."""
+        made = ffi.new("redlock_cancel **")
+        check(lib.redlock_cancel_new(self.c, made))
+        with self.changed:
+            self.cancels.add(made[0])
+            if self.is_closing:
+                lib.redlock_cancel_set(made[0])
+        try:
+            yield made[0]
+        finally:
+            with self.changed:
+                self.cancels.remove(made[0])
+            lib.redlock_cancel_free(made[0])
+
+    def keep(self, lease: CData, lost: Optional[Handle]) -> None:
+        """One more Lease refers to this lease of C."""
+        with self.changed:
+            users, kept = self.leases.get(lease, (0, lost))
+            self.leases[lease] = (users + 1, kept)
+
+    def drop(self, lease: CData) -> None:
+        """One less does."""
+        with self.changed:
+            users, lost = self.leases.pop(lease, (0, None))
+            if users > 1:
+                self.leases[lease] = (users - 1, lost)
+
+    def on_loop_thread(self) -> None:
+        """Callbacks say so: there a call cannot block."""
+        self.loop_thread = threading.get_ident()
+
+    def close(self) -> None:
+        # In a child process the threads that were inside, or held a mutex, are not here.
+        if os.getpid() != self.process:
+            if not self.is_closed:
+                self.is_closed = True
+                lib.redlock_client_close(self.c)
+            return
+        if threading.get_ident() == self.loop_thread:
+            threading.Thread(target=self.close).start()
+            return
+        with self.changed:
+            begins = not self.is_closing
+            self.is_closing = True
+        if begins and not self._close_on_a_thread():
+            self._close()
+        with self.changed:
+            self.changed.wait_for(lambda: self.is_closed)
+
+    def _close_on_a_thread(self) -> bool:
+        """On the main thread: Ctrl-C ends the wait for the close, and not the close."""
+        if threading.current_thread() is not threading.main_thread():
+            return False
+        try:
+            threading.Thread(target=self._close).start()
+        except RuntimeError:  # at the end of the program
+            return False
+        return True
+
+    def _close(self) -> None:
+        with self.changed:
+            for cancel in self.cancels:
+                lib.redlock_cancel_set(cancel)
+            elections = list(self.elections)
+        for election in elections:  # wakes who waits for its news
+            lib.redlock_client_election_end(election, ffi.NULL)
+        with self.changed:
+            self.changed.wait_for(lambda: self.inside == 0)
+        lib.redlock_client_close(self.c)
+        with self.changed:
+            self.is_closed = True
+            self.leases.clear()
+            self.changed.notify_all()
+
+
+def interruptible(work: Callable[[], int], interrupt: Callable[[], None], undo: Callable[[int], None]) -> int:
+    """Python runs signal handlers, as that of Ctrl-C, only between steps of the main thread. So another
+    thread waits in C there."""
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    codes: list[int] = []
+    done = threading.Event()  # Thread.join() must not be called again after a signal
+
+    def run() -> None:
+        codes.append(work())
+        done.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        interrupt()
+        while not done.is_set():
+            with contextlib.suppress(BaseException):  # one more Ctrl-C: C must let go first
+                done.wait()
+        undo(codes[0])
+        raise
+    return codes[0]
