@@ -11,7 +11,8 @@
 
 static struct fake_server *fakes[3];
 
-/* A manager with three servers that say `version`; they answer a command to delete, then a script. */
+/* A manager with three servers that say `version`. They answer a command to delete, then a
+ * script. */
 static redlock_manager *on_fakes(const char *version, const char *command, const char *reply, const char *by_script) {
     const struct fake_script script = {
         .behave_in_handshake = true,

@@ -130,7 +130,8 @@ static bool say_info(struct conversation *talk) {
     return say_text(talk, reply);
 }
 
-/* Answers a handshake command as a real node would, and others as `replies` says. Sets *known to false for the rest. */
+/* Answers a handshake command as a real node would, and others as `replies` says. Sets *known to
+ * false for the rest. */
 static bool behave(struct conversation *talk, const char *const *words, bool *known) {
     const struct fake_reply *replies = talk->fake->script.replies;
     *known = true;

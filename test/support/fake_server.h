@@ -22,10 +22,11 @@ struct fake_reply {
 struct fake_script {
     /* Answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node. */
     bool behave_in_handshake;
-    const char *version;                         /* INFO's line for it; NULL: redis_version:7.0.15 */
-    struct fake_reply replies[FAKE_REPLIES_MAX]; /* these come before the rest; borrowed */
-    bool greet;                                  /* send `bytes` right after accept, before any request */
-    const char *bytes;                           /* NULL: send nothing */
+    const char *version; /* INFO's line for it; NULL: redis_version:7.0.15 */
+    /* These come before the rest; borrowed. */
+    struct fake_reply replies[FAKE_REPLIES_MAX];
+    bool greet;        /* send `bytes` right after accept, before any request */
+    const char *bytes; /* NULL: send nothing */
     size_t size;
     bool for_ever;    /* after `bytes`, send `tail` until the client closes */
     const char *tail; /* NULL with for_ever: 'x' */
