@@ -86,13 +86,16 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
              (struct sim_event){.kind = SIM_WAKE, .client = (uint8_t)client->index, .entry = client->wake_serial});
 }
 
-static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
-    struct sim_client *client = ctx;
-    struct sim_world *world = client->world;
+bool sim_deletes(const struct sim_world *world) {
+    return world->seed % 3 == 0;
+}
+
+static const struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
+                                        uint8_t *reply_kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     enum redlock_reply_kind kind;
     size_t size = redlock_wire_format(message, buffer, &kind);
-    struct sim_bytes *bytes = sim_arena(world, sizeof *bytes + size);
+    struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
     memset(bytes, 0, sizeof *bytes);
     bytes->operation = (uint8_t)message->operation;
     if (message->token != NULL) {
@@ -104,12 +107,24 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
+    *reply_kind = (uint8_t)kind;
+    return bytes;
+}
+
+static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
+    struct sim_client *client = ctx;
+    struct sim_world *world = client->world;
+    struct redlock_message form = *message;
+    uint8_t kind;
+    if (message->only_deletes && sim_deletes(world)) {
+        form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
+    }
+    const struct sim_bytes *bytes = bytes_of(client, &form, &kind);
     redlock_nodes taken = 0;
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)kind, message->owner, message->round)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 || !sim_link_send(client, i, bytes, kind, message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);

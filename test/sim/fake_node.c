@@ -109,6 +109,23 @@ static void command_push(struct fake_node *node, const struct sim_argument *a, s
     fake_reply_integer(reply, key != NULL ? ++key->value_size : 0);
 }
 
+/* DELIFEQ key value: the real one says 0 also of a missing key. */
+static void command_delete_if_equal(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    struct fake_key *key = fake_find(node, &a[1]);
+    if (fake_refused(node, false, reply)) {
+        return;
+    }
+    if (key != NULL && key->type != FAKE_STRING) {
+        fake_reply_wrong_type(reply);
+        return;
+    }
+    const bool equal = key != NULL && fake_holds(key, &a[2]);
+    fake_reply_integer(reply, equal);
+    if (equal) {
+        fake_delete(node, key);
+    }
+}
+
 /* The commands on one key but SET; returns false for none of them. */
 static bool key_command(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply) {
     int64_t number;
@@ -133,6 +150,8 @@ static bool key_command(struct fake_node *node, const struct sim_argument *a, si
         if (key != NULL) {
             fake_delete(node, key);
         }
+    } else if (count == 3 && fake_is(&a[0], "DELIFEQ") && node->deletes) {
+        command_delete_if_equal(node, a, reply);
     } else if (count == 3 && fake_is(&a[0], "PEXPIRE") && fake_integer(&a[2], &number)) {
         if (fake_refused(node, false, reply)) {
             return true;
