@@ -56,7 +56,12 @@ typedef enum redlock_restart_guard {
 typedef enum redlock_order {
     /** In a queue on the nodes, in the order in which the acquires began (docs/waiting.md). */
     REDLOCK_ORDER_FAIR = 0,
-    /** By trying again after a random delay. Who tries at the right moment wins. */
+    /**
+     * By trying again after a random delay. Who tries at the right moment wins. The release of such
+     * a lease may hand the lock to nobody, also if it did not wait: where a server has DELEX (Redis
+     * 8.4) or DELIFEQ (Valkey 9.0), it only deletes the lock. Those who queue then find it free a
+     * little later (docs/waiting.md).
+     */
     REDLOCK_ORDER_NONE
 } redlock_order;
 
