@@ -101,10 +101,10 @@ void sim_steady_event(struct sim_world *world) {
     for (unsigned r = 0; r < world->profile.resources; r++) {
         all = is_steady(world, r) && all;
     }
-    if (!all) {
+    if (!all && world->now_ns <= world->elections.steady_by_ns) {
         const int64_t step_ns = sim_random_between(&world->random, 1, 20) * SIM_MS;
         sim_push(world, world->now_ns + step_ns, (struct sim_event){.kind = SIM_STEADY});
-    } else if (world->elections.round++ < ROUNDS) {
+    } else if (all && world->elections.round++ < ROUNDS) {
         SIM_TRACE(world, "round %u: who leads resigns", world->elections.round);
         resign(world);
         sim_steady_begin(world);
