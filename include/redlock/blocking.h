@@ -17,7 +17,8 @@
  * #REDLOCK_ERR_FORKED. A thread is never cancelled inside a call: pthread_cancel() takes effect at
  * the next cancellation point after the call. If an acquire must end, limit it with wait_timeout_ms
  * or give it a redlock_cancel. redlock_client_list() takes as long as the nodes need to look
- * through their keys. All other calls end within about two node timeouts.
+ * through their keys; it takes a redlock_cancel, too. All other calls end within about two node
+ * timeouts.
  */
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
@@ -203,9 +204,10 @@ REDLOCK_API void redlock_node_info_free(redlock_node_info *info);
  * it in its options (lock.cancel) returns #REDLOCK_ERR_CANCELLED, those that wait and those that
  * begin later. What such an acquire got of the lock by then, the library releases. So after
  * #REDLOCK_ERR_CANCELLED nothing is held. An acquire that was won before the flag was set may
- * still return #REDLOCK_OK, and then its caller holds the lock.
+ * still return #REDLOCK_OK, and then its caller holds the lock. It ends redlock_client_list() in
+ * the same way.
  *
- * One object may serve any number of acquires of one client. In redlock_client_with() it ends the
+ * One object may serve any number of calls of one client. In redlock_client_with() it ends the
  * wait for the lock, but not the work, which can ask redlock_cancel_is_set().
  *
  * An election needs none. redlock_client_elect() waits for nothing. A thread that blocks in

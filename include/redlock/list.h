@@ -47,6 +47,11 @@ typedef struct redlock_list_options {
      * holder's text. Default false.
      */
     bool others;
+    /**
+     * Only for redlock_client_list(): lets another thread end it; see redlock_cancel_new().
+     * redlock_list() refuses it. Default NULL: nobody can.
+     */
+    struct redlock_cancel *cancel;
 } redlock_list_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

@@ -1,10 +1,13 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/check.h"
 #include "blocking/client.h"
 #include "core/validity.h"
+#include "group/listing.h"
 #include "loop/loop.h"
+#include "manager/manager_state.h"
 
 void redlock_client_acquire_options_default(redlock_client_acquire_options *options) {
     *options = (redlock_client_acquire_options){.size = sizeof *options};
@@ -45,9 +48,31 @@ int redlock_call_perform(redlock_client *client, struct redlock_call *call, redl
 
 struct acquire_call {
     struct redlock_call call;
-    redlock_acquire_options lock;
     struct redlock_cancellable cancellable;
+    redlock_acquire_options lock;
+    redlock_request *request;
 };
+
+/* How reading the options of a call ends that may be cancelled: `code` says whether they are good so
+ * far. */
+static int begin_cancellable(redlock_client *client, struct redlock_call *call, struct redlock_cancellable *cancellable,
+                             const redlock_cancel *cancel, int code, struct redlock_failure *failure) {
+    if (code == REDLOCK_OK && cancel && cancel->client != client) {
+        code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is of another client");
+    }
+    if (code != REDLOCK_OK) {
+        return redlock_call_refuse(call, code, failure->text);
+    }
+    redlock_cancellable_begin(cancellable, cancel);
+    return redlock_cancellable_is_cancelled(cancellable) ? redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL)
+                                                         : REDLOCK_OK;
+}
+
+#define CALL_OF(type, member) ((type *)(void *)((char *)(member)-offsetof(type, cancellable)))
+
+static void stop_acquire(struct redlock_cancellable *cancellable) {
+    redlock_request_cancel(CALL_OF(struct acquire_call, cancellable)->request);
+}
 
 static void acquire_ends(const redlock_result *result, void *data) {
     redlock_cancellable_remove(&((struct acquire_call *)data)->cancellable);
@@ -60,8 +85,7 @@ static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) 
         call->code = REDLOCK_ERR_CANCELLED;
         return false;
     }
-    call->code =
-        redlock_acquire(manager, call->resource, &acquire->lock, &acquire->cancellable.request, acquire_ends, call);
+    call->code = redlock_acquire(manager, call->resource, &acquire->lock, &acquire->request, acquire_ends, call);
     if (call->code != REDLOCK_OK) {
         return false;
     }
@@ -108,19 +132,10 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     char text[REDLOCK_INVALID_SIZE] = "";
     struct redlock_failure failure = {text, sizeof text};
     redlock_client_acquire_options_default(asked);
-    int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
-    if (code == REDLOCK_OK && asked->lock.cancel && asked->lock.cancel->client != client) {
-        code = redlock_fail(&failure, REDLOCK_ERR_INVALID, "cancel is of another client");
-    }
-    if (code != REDLOCK_OK) {
-        return redlock_call_refuse(&acquire->call, code, text);
-    }
+    const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
-    redlock_cancellable_begin(&acquire->cancellable, asked->lock.cancel);
-    return redlock_cancellable_is_cancelled(&acquire->cancellable)
-               ? redlock_call_refuse(&acquire->call, REDLOCK_ERR_CANCELLED, NULL)
-               : REDLOCK_OK;
+    return begin_cancellable(client, &acquire->call, &acquire->cancellable, asked->lock.cancel, code, &failure);
 }
 
 static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
@@ -145,7 +160,8 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
     struct acquire_call acquire = {.call = {.begin = acquire_begins,
                                             .resource = resource ? resource : "",
                                             .of = REDLOCK_RESULT_ACQUIRE,
-                                            .want_result = result != NULL}};
+                                            .want_result = result != NULL},
+                                   .cancellable = {.stop = stop_acquire}};
     int code;
     if (!lease || !resource) {
         code = redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, lease ? "resource is NULL" : "lease is NULL");
@@ -336,8 +352,10 @@ int redlock_client_inspect(redlock_client *client, const char *resource, redlock
 }
 
 struct list_call {
-    struct redlock_call call; /* first member: the data of redlock_call_answer() and tell_each() */
-    const redlock_list_options *options;
+    struct redlock_call call; /* first member: the data of list_ends() and tell_each() */
+    struct redlock_cancellable cancellable;
+    redlock_manager *manager;
+    redlock_list_options options;
     redlock_list_callback each;
     void *data;
 };
@@ -347,20 +365,52 @@ static bool tell_each(const redlock_listed *lock, void *data) {
     return list->each(lock, list->data);
 }
 
+static void stop_list(struct redlock_cancellable *cancellable) {
+    const struct list_call *list = CALL_OF(struct list_call, cancellable);
+    redlock_listing_cancel(list->manager->group, list);
+}
+
+static void list_ends(const redlock_result *result, void *data) {
+    redlock_cancellable_remove(&((struct list_call *)data)->cancellable);
+    redlock_call_answer(result, data);
+}
+
 static bool list_begins(redlock_manager *manager, struct redlock_call *call) {
     struct list_call *list = (struct list_call *)call;
-    call->code = redlock_list(manager, list->options, list->each ? tell_each : NULL, redlock_call_answer, list);
-    return call->code == REDLOCK_OK;
+    if (redlock_cancellable_is_cancelled(&list->cancellable)) {
+        call->code = REDLOCK_ERR_CANCELLED;
+        return false;
+    }
+    call->code = redlock_list(manager, &list->options, list->each ? tell_each : NULL, list_ends, list);
+    if (call->code != REDLOCK_OK) {
+        return false;
+    }
+    list->manager = manager;
+    redlock_cancellable_add(redlock_client_cancellables(call->client), &list->cancellable);
+    return true;
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,
                         void *data, redlock_result **result) {
     struct list_call list = {
         .call = {.begin = list_begins, .resource = "", .of = REDLOCK_RESULT_LIST, .want_result = result != NULL},
-        .options = options,
+        .cancellable = {.stop = stop_list},
         .each = each,
         .data = data};
-    return redlock_call_perform(client, &list.call, result);
+    char text[REDLOCK_INVALID_SIZE] = "";
+    struct redlock_failure failure = {text, sizeof text};
+    redlock_list_options_default(&list.options);
+    int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
+    list.options.size = sizeof list.options;
+    code = begin_cancellable(client, &list.call, &list.cancellable, list.options.cancel, code, &failure);
+    list.options.cancel = NULL;
+    if (code == REDLOCK_OK) {
+        return redlock_call_perform(client, &list.call, result);
+    }
+    if (result) {
+        *result = list.call.result;
+    }
+    return code;
 }
 
 struct statistics_call {

@@ -17,7 +17,7 @@
  * before it begins             returns CANCELLED at once; the loop thread is not asked
  * before the loop thread has   returns CANCELLED; no node was asked
  *   its call
- * while it waits for nodes,    on_wake() cancels the request. It completes with CANCELLED, and what
+ * while it waits for nodes,    on_wake() stops the request. It completes with CANCELLED, and what
  *   or in a queue              it got is released (R8). It never completes with OK after that.
  * while it waits for another   redlock_reentrant_wake() wakes it, and it returns CANCELLED
  *   thread of its owner
@@ -33,7 +33,8 @@ struct redlock_cancel {
 struct redlock_cancellable {
     const redlock_cancel *cancel;
     unsigned turns; /* when the call began */
-    redlock_request *request;
+    /* Ends the request. No callback may run inside it. */
+    void (*stop)(struct redlock_cancellable *call);
     struct redlock_cancellable *next, **link;
 };
 
@@ -51,7 +52,7 @@ static inline bool redlock_cancellable_is_cancelled(const struct redlock_cancell
 /* The loop thread's. A call that nobody can cancel is in no list. */
 void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call);
 void redlock_cancellable_remove(struct redlock_cancellable *call);
-/* Cancels the requests of the calls that are cancelled. */
+/* Stops the requests of the calls that are cancelled. */
 void redlock_cancellables_check(struct redlock_cancellable *list);
 
 #endif

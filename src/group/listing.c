@@ -300,6 +300,9 @@ static int check(struct redlock_group *group, const redlock_list_options *given,
         code = redlock_check_size(failure, "match", strnlen(known->match, REDLOCK_RESOURCE_SIZE_MAX + 1), 0,
                                   REDLOCK_RESOURCE_SIZE_MAX, "");
     }
+    if (code == REDLOCK_OK && known->cancel) {
+        code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is only for redlock_client_list()");
+    }
     code = redlock_group_refuse(group, code);
     return code == REDLOCK_OK ? redlock_group_check_open(group) : code;
 }
@@ -324,6 +327,16 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
+}
+
+void redlock_listing_cancel(struct redlock_group *group, const void *data) {
+    for (struct redlock_owner *owner = group->listings.first; owner; owner = owner->next) {
+        struct redlock_listing *listing = (struct redlock_listing *)owner;
+        if (listing->data == data) {
+            decide(listing, REDLOCK_ERR_CANCELLED);
+        }
+    }
+    redlock_group_rearm(group);
 }
 
 void redlock_listings_close(struct redlock_group *group) {

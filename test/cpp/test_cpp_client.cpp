@@ -251,6 +251,12 @@ void all_locks_are_listed(void **) {
     const redlock::expected<void> done = client.list(options, each);
     assert_true(done && done.result().size() == 5 && seen >= 3);
     assert_true(client.list({}, [](const redlock::listed &) { return false; }).code() == errc::cancelled);
+    redlock::cancel_flag flag(client);
+    options.cancel = &flag;
+    assert_true(client.list(options, each));
+    flag.set();
+    assert_true(client.list(options, each).code() == errc::cancelled);
+    options.cancel = nullptr;
     options.match.assign(5000, 'x');
     const redlock::expected<void> refused = client.list(options, each);
     assert_true(refused.code() == errc::invalid && contains(refused.message(), "match has"));

@@ -278,6 +278,64 @@ static void all_locks_are_listed(void **state) {
     assert_int_equal(listing.count, 0);
 }
 
+struct canceller {
+    redlock_client *client;
+    redlock_cancel *cancel;
+};
+
+/* When the listing waits for its nodes. */
+static void *set_when_it_waits(void *data) {
+    const struct canceller *canceller = data;
+    redlock_statistics statistics = {.size = sizeof statistics};
+    kit_until(redlock_client_statistics(canceller->client, &statistics) == REDLOCK_OK &&
+              statistics.requests_pending == 1);
+    redlock_cancel_set(canceller->cancel);
+    return NULL;
+}
+
+static void another_thread_ends_a_listing(void **state) {
+    (void)state;
+    struct canceller canceller = {.client = kit_client(PATIENT_MS)};
+    redlock_client *client = canceller.client;
+    struct listing listing = {.client = client, .lease = kit_acquire(client, "job:1", 0)};
+    redlock_list_options options;
+    redlock_result *result = NULL;
+    char message[512];
+    pthread_t thread;
+    assert_int_equal(redlock_cancel_new(client, &canceller.cancel), REDLOCK_OK);
+    redlock_list_options_default(&options);
+    options.cancel = canceller.cancel;
+    kit_until(servers_with_key(&kit_servers, "job:1") == 5);
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
+    assert_int_equal(listing.count, 5);
+    for (size_t i = 0; i < 5; i++) {
+        server_pause(&kit_servers.at[i]); /* without a cancel, the listing would take PATIENT_MS */
+    }
+    const int64_t begun_ms = support_now_ms();
+    assert_int_equal(pthread_create(&thread, NULL, set_when_it_waits, &canceller), 0);
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
+    assert_true(support_now_ms() - begun_ms < PATIENT_MS);
+    pthread_join(thread, NULL);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_CANCELLED);
+    redlock_result_free(result);
+    /* While it is set, the next one does not begin. */
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
+    (void)redlock_result_message(result, message, sizeof message);
+    assert_non_null(strstr(message, "cannot list the locks: cancelled"));
+    redlock_result_free(result);
+    for (size_t i = 0; i < 5; i++) {
+        server_resume(&kit_servers.at[i]);
+    }
+    redlock_cancel_clear(canceller.cancel);
+    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
+    assert_int_equal(listing.count, 10);
+    assert_int_equal(redlock_client_list(kit_client(NODE_TIMEOUT_MS), &options, see, NULL, &result),
+                     REDLOCK_ERR_INVALID);
+    says(result, "cannot list the locks: invalid argument: cancel is of another client.");
+    kit_release(client, listing.lease);
+    redlock_cancel_free(canceller.cancel);
+}
+
 static void a_listing_says_what_is_wrong(void **state) {
     (void)state;
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
@@ -312,6 +370,7 @@ int main(void) {
         kit_test(a_wrong_index_or_size_is_refused),
         kit_test(many_threads_may_ask),
         kit_test(all_locks_are_listed),
+        kit_test(another_thread_ends_a_listing),
         kit_test(a_listing_says_what_is_wrong),
         kit_test(a_result_says_which_argument_is_invalid),
         kit_test(an_election_says_which_argument_is_invalid),

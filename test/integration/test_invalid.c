@@ -150,6 +150,8 @@ static void other_options_are_refused(void **state) {
     which.match = longest;
     says("match has 1025 bytes; it must have 0 to 1024",
          redlock_list(manager, &which, never, outcome_collect, &outcome));
+    which.match = NULL, which.cancel = (struct redlock_cancel *)&which;
+    says("cancel is only for redlock_client_list()", redlock_list(manager, &which, never, outcome_collect, &outcome));
     says("timeout_ms is -1; it must be 0 to 60000", redlock_manager_connect(manager, -1, outcome_collect, &outcome));
     redlock_election_options_default(&how);
     how.ttl_ms = -5;

@@ -82,7 +82,8 @@ class Client:
 
     def close(self) -> None:
         """Releases all leases, ends all elections, and closes the client. Acquires that wait in other
-        threads raise CancelledError; other calls end first. Leases that are left have no validity."""
+        threads, and listings, raise CancelledError; other calls end first. Leases that are left have no
+        validity."""
         self._end()
 
     @property
@@ -174,8 +175,11 @@ class Client:
         made = list_options(match, others)
         handle = Handle((found,))
         result = ffi.new("redlock_result **")
-        with self._core.call() as client:
-            code = lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)
+        with self._core.call() as client, self._core.cancel() as cancel:
+            made.c.cancel = cancel
+            code = interruptible(
+                lambda: int(lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)),
+                lambda: lib.redlock_cancel_set(cancel), lambda _: lib.redlock_result_free(result[0]))
         said = result_of(result[0])
         check(code, said)
         assert said

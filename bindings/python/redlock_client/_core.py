@@ -50,7 +50,7 @@ class Core:
 
     @contextlib.contextmanager
     def cancel(self) -> Iterator[CData]:
-        """A flag for an acquire that waits. close() sets it."""
+        """A flag for an acquire that waits, or a listing. close() sets it."""
         made = ffi.new("redlock_cancel **")
         check(lib.redlock_cancel_new(self.c, made))
         with self.changed:

@@ -238,6 +238,31 @@ class Locks(Base):
         with self.assertRaisesRegex(ValueError, "match has"):
             self.client.locks(5000 * "x")
 
+    def test_the_close_ends_a_listing(self):
+        client = redlock_client.Client(servers.nodes, node_timeout_ms=60000, connect_timeout_ms=20000)
+        errors = []
+
+        def tell_servers(number):
+            for server in servers.all:
+                server.process.send_signal(number)
+
+        def read():
+            try:
+                client.locks()
+            except redlock_client.Error as error:
+                errors.append(type(error))
+
+        reader, closer = threading.Thread(target=read), threading.Thread(target=client.close)
+        self.addCleanup(tell_servers, signal.SIGCONT)
+        tell_servers(signal.SIGSTOP)
+        reader.start()
+        eventually(lambda: client.statistics()["requests_pending"] == 1)
+        closer.start()
+        reader.join()
+        self.assertEqual(errors, [redlock_client.CancelledError])
+        tell_servers(signal.SIGCONT)
+        closer.join()
+
     def test_what_is_known_of_the_nodes(self):
         nodes = self.client.nodes()
         self.assertEqual([node.name for node in nodes], servers.nodes)

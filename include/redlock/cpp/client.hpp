@@ -123,8 +123,8 @@ class client {
 };
 
 /**
- * redlock_cancel: any thread may set it, and a signal handler. While it is set, each acquire that
- * names it ends with errc::cancelled. It must outlive those acquires.
+ * redlock_cancel: any thread may set it, and a signal handler. While it is set, each acquire and
+ * listing that names it ends with errc::cancelled. It must outlive them.
  */
 class cancel_flag {
   public:
@@ -402,7 +402,8 @@ inline expected<void> client::inspect(text resource) {
 template <class Each> expected<void> client::list(const list_options &options, Each &&each) {
     using callable = std::decay_t<Each>;
     callable run(std::forward<Each>(each));
-    const redlock_list_options to = detail::to_c(options);
+    redlock_list_options to = detail::to_c(options);
+    to.cancel = options.cancel ? options.cancel->get() : nullptr;
     const redlock_list_callback on_lock = [](const redlock_listed *lock, void *data) noexcept -> bool {
         return (*static_cast<callable *>(data))(listed(lock));
     };

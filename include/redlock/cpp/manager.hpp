@@ -167,6 +167,9 @@ class manager {
         if (!get()) {
             return errc::closed;
         }
+        if (options.cancel) {
+            return errc::invalid; // only a client can
+        }
         std::unique_ptr<state> made(new (std::nothrow) state{std::forward<Each>(each), std::forward<Done>(done)});
         if (!made) {
             return errc::no_memory;

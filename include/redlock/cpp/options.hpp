@@ -194,6 +194,8 @@ struct election_options {
 struct list_options {
     std::string match;   /**< A pattern for the names of resources. */
     bool others = false; /**< Lists also the locks of other libraries. */
+    /** client::list() only: while it is set, a listing ends with errc::cancelled. */
+    const cancel_flag *cancel = nullptr;
 };
 
 /** redlock_listed: one lock at one node. The texts are valid only during the callback. */
