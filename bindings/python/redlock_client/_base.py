@@ -32,7 +32,7 @@ def to_bytes(name: str, string: str) -> bytes:
 
 def to_int(name: str, value: Any, type_: str = "int64_t") -> int:
     """A number, a member of an enum, or a bool for C."""
-    kind = "a bool" if type_ == "_Bool" else "an int"
+    kind = "a bool" if type_ == "_Bool" else f"a {type_[5:]}" if type_.startswith("enum ") else "an int"
     try:
         return int(ffi.new(f"{type_} *", operator.index(value))[0])
     except TypeError:

@@ -98,7 +98,7 @@ class Client:
         of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
-        if given.get("owner", 0) >= _Owner.FIRST:
+        if to_int("owner", given.get("owner", 0), "uint64_t") >= _Owner.FIRST:
             raise ValueError(f"owner is {given['owner']}; it must be below 2**63")
         made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
         lost = self._lost(given.pop("on_lost", None))

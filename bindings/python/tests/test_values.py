@@ -65,7 +65,7 @@ class Values(unittest.TestCase):
             ({"quorum": -1}, ValueError, "^quorum is -1; it is out of range$"),
             ({"clock_guard": "no"}, TypeError, "^clock_guard must be a bool, not str$"),
             ({"clock_guard": 5}, ValueError, "^clock_guard is 5; it must be True or False$"),
-            ({"restart_guard": "strict"}, TypeError, "^restart_guard must be an int, not str$"),
+            ({"restart_guard": "strict"}, TypeError, "^restart_guard must be a redlock_restart_guard, not str$"),
             ({"restart_guard": -1}, ValueError, "^restart_guard is -1; it "),
             ({"restart_guard": 7}, ValueError, "restart_guard is 7; it must be"),
             ({"on_log": 3}, TypeError, "^on_log must be callable, not int$"),
@@ -85,6 +85,7 @@ class Values(unittest.TestCase):
             for call, sentence in [
                 (lambda: client.acquire(3), "^resource must be a str, not int$"),
                 (lambda: client.acquire("r", ttl_ms="10"), "^ttl_ms must be an int, not str$"),
+                (lambda: client.acquire("r", reentrant=True, owner="x"), "^owner must be an int, not str$"),
                 (lambda: client.acquire("r", heal="yes"), "^heal must be a bool, not str$"),
                 (lambda: client.acquire("r", on_lost=3), "^on_lost must be callable, not int$"),
                 (lambda: client.adopt("r", 3), "^token must be a str, not int$"),
