@@ -84,12 +84,9 @@ bool redlock_group_close_is_due(const struct redlock_group *group) {
 }
 
 void redlock_group_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
-    struct redlock_errand **last = &group->errands_done;
-    while (*last) {
-        last = &(*last)->next_callback;
-    }
     errand->next_callback = NULL;
-    *last = errand;
+    *(group->errands_done ? &group->errands_last->next_callback : &group->errands_done) = errand;
+    group->errands_last = errand;
 }
 
 bool redlock_group_has_callbacks(const struct redlock_group *group) {

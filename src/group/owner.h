@@ -85,9 +85,10 @@ struct redlock_group {
     redlock_nodes owed_back; /* the nodes that came back */
     uint32_t owed_waiting;   /* releases that are to be sent a little later */
     struct redlock_lease *callbacks_first, *callbacks_last;
-    struct redlock_errand *errands_done; /* their callbacks are to run */
-    uint64_t in_flight;                  /* answers to come, of all owners */
-    int64_t armed_ns;                    /* what wake_at() was last asked for */
+    /* Their callbacks are to run. The last one counts only if there is a first. */
+    struct redlock_errand *errands_done, *errands_last;
+    uint64_t in_flight; /* answers to come, of all owners */
+    int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
     bool in_callbacks;
     bool closing;

@@ -4,7 +4,8 @@
 
 #include "world.h"
 
-#define LOCKS 10000
+#define LOCKS       10000
+#define INSPECTIONS 200000
 
 struct crowd {
     int acquired, failed, released, release_failed;
@@ -111,6 +112,34 @@ static void ten_thousand_with_two_nodes_hung(void **state) {
     assert_true(world_wait_without_key(NULL, 60000));
 }
 
+static void on_inspected(const redlock_result *result, void *data) {
+    int *inspected = data;
+    char resource[32];
+    snprintf(resource, sizeof resource, "%d", *inspected);
+    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
+    assert_string_equal(redlock_result_resource(result), resource);
+    ++*inspected;
+}
+
+static bool all_inspected(void *data) {
+    return *(const int *)data == INSPECTIONS;
+}
+
+/* Nodes that are down refuse each at once, so all wait for their callbacks. A list that is walked
+ * for each takes longer than the test has. */
+static void two_hundred_thousand_inspections_of_nodes_that_are_down(void **state) {
+    (void)state;
+    const char *uris[] = {world_closed_uri(), world_closed_uri(), world_closed_uri()};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    int inspected = 0;
+    for (int i = 0; i < INSPECTIONS; i++) {
+        char resource[32];
+        snprintf(resource, sizeof resource, "%d", i);
+        assert_int_equal(redlock_inspect(manager, resource, on_inspected, &inspected), REDLOCK_OK);
+    }
+    assert_true(drive_until(world_loop, all_inspected, &inspected, 60000));
+}
+
 static int free_crowd(void **state) {
     int result = world_teardown(state);
     free(*state);
@@ -123,6 +152,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(ten_thousand_at_once, world_setup, free_crowd),
         cmocka_unit_test_setup_teardown(ten_thousand_held_are_released_by_close, world_setup, free_crowd),
         cmocka_unit_test_setup_teardown(ten_thousand_with_two_nodes_hung, world_setup, free_crowd),
+        world_test(two_hundred_thousand_inspections_of_nodes_that_are_down),
     };
     return cmocka_run_group_tests(tests, world_five, world_end);
 }
