@@ -27,7 +27,8 @@
     ROW(WAIT, WAIT, wait, wait)                                                                                        \
     ROW(LIST, LIST, list, list)
 
-/* kind_of() takes an operation's number for that of its plain kind; these three have other kinds. */
+/* kind_of() takes an operation's number for that of its plain kind. These three have other
+ * kinds. */
 #define SAME_NUMBER(kind, operation, format, read)                                                                     \
     _Static_assert((int)REDLOCK_KIND_##kind == (int)REDLOCK_OP_##operation ||                                          \
                        REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND ||  \

@@ -366,7 +366,8 @@ class Lease:
         _use(), if a handler of a signal calls this; C refuses a call on the loop thread."""
         core, thread = self._client._core, threading.get_ident()
         stays = (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY)
-        code: Optional[int] = None  # also if an exception, as that of Ctrl-C, takes the place of the answer
+        # Stays None if an exception, as that of Ctrl-C, takes the place of the answer.
+        code: Optional[int] = None
         with core.call() as client:
             with core.changed:
                 self._must_be_held()
