@@ -27,8 +27,7 @@
     ROW(WAIT, WAIT, wait, wait)                                                                                        \
     ROW(LIST, LIST, list, list)
 
-/* kind_of() takes an operation's number for that of its plain kind. These three have other
- * kinds. */
+/* kind_of() takes an operation's number for that of its plain kind; three have other kinds, too. */
 #define SAME_NUMBER(kind, operation, format, read)                                                                     \
     _Static_assert((int)REDLOCK_KIND_##kind == (int)REDLOCK_OP_##operation ||                                          \
                        REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND ||  \

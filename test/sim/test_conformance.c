@@ -178,6 +178,9 @@ static void ask_other(void) {
         ask_both("PTTL", key);
         break;
     case 2:
+        if (fake.deletes) {
+            ask_both("DELIFEQ", key, tokens[pushes % 3]); /* draws nothing */
+        }
         ask_both("DEL", key);
         break;
     case 3:
@@ -371,6 +374,7 @@ static int reset(void **state) {
     (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
     memset(&fake, 0, sizeof fake);
     fake.publish = publish;
+    fake.deletes = strstr(server_ask(&servers.at[0], "DELIFEQ"), "wrong number of arguments") != NULL;
     rng.state = SEED;
     return 0;
 }
