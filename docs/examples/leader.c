@@ -48,9 +48,12 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
             printf("the leader is %s\n", event->leader->is_self ? "this program" : event->leader->holder);
         }
         return term;
-    case REDLOCK_ELECTION_TROUBLE:
-        printf("trouble: %s\n", redlock_strerror(event->code));
+    case REDLOCK_ELECTION_TROUBLE: {
+        char message[1024] = ""; /* what each node said */
+        (void)redlock_result_message(event->result, message, sizeof message);
+        printf("trouble: %s\n", message[0] != '\0' ? message : redlock_strerror(event->code));
         return term;
+    }
     case REDLOCK_ELECTION_RESIGNED:
         printf("resigned: %s\n", redlock_strerror(event->code));
         return 0;
@@ -109,7 +112,7 @@ int main(int argc, char **argv) {
     snprintf(holder, sizeof holder, "%s:%ld", host, (long)getpid());
     options.holder = holder; /* what the others print while we lead */
     redlock_client *client;
-    char error[256];
+    char error[256] = "";
     int code = redlock_client_open(&options, &client, error, sizeof error);
     if (code != REDLOCK_OK) {
         fprintf(stderr, "%s\n", error);
@@ -124,10 +127,12 @@ int main(int argc, char **argv) {
     if (code == REDLOCK_OK) {
         code = work(election);
         (void)redlock_client_election_end(election, NULL); /* resigns: the next one leads at once */
+    } else {
+        (void)redlock_client_invalid(client, error, sizeof error); /* which argument is wrong */
     }
     redlock_client_close(client);
     if (code != REDLOCK_OK) {
-        fprintf(stderr, "%s\n", redlock_strerror(code));
+        fprintf(stderr, "%s%s%s\n", redlock_strerror(code), error[0] != '\0' ? ": " : "", error);
     }
     return code != REDLOCK_OK;
 }

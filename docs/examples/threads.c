@@ -5,6 +5,7 @@
  *
  * cc threads.c $(pkg-config --cflags --libs redlock) -pthread -o threads */
 #define _POSIX_C_SOURCE 200809L /* sigwait(), nanosleep() */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -88,8 +89,8 @@ static int read_password(const struct daemon *daemon) {
         fclose(file);
     }
     password[strcspn(password, "\n")] = '\0';
-    if (!got) {
-        perror(daemon->password_file);
+    if (!got || password[0] == '\0') {
+        fprintf(stderr, "%s: %s\n", daemon->password_file, file == NULL ? strerror(errno) : "no password in it");
         return 0;
     }
     const int code = redlock_client_set_credentials(daemon->client, REDLOCK_ALL_NODES, daemon->user, password);

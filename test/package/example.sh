@@ -39,6 +39,13 @@ works_above() {
     done
 }
 
+# A wrong argument is named, and so are the nodes that are away.
+if said=$("$work/leader" "" "${nodes[@]}" 2>&1); then echo "it takes an empty name"; exit 1; fi
+[[ $said == *"name has 0 bytes"* ]] || { echo "$said"; exit 1; }
+"$work/leader" job 127.0.0.1:1 >"$work/alone" 2>&1 &
+pids+=($!)
+eventually "$work/alone" 'trouble: .*127\.0\.0\.1:1: connection refused'
+
 starts "$work/1" && first=$process
 eventually "$work/1" 'step with fence'
 starts "$work/2" && second=$process

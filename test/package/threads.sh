@@ -29,6 +29,11 @@ eventually() {
     done
 }
 
+# A file without a password is no password.
+echo >"$work/password"
+if said=$("$work/threads" "$work/password" locker "${nodes[@]}" 2>&1); then echo "it takes an empty file"; exit 1; fi
+[[ $said == *"/password: no password in it"* ]] || { echo "$said"; exit 1; }
+
 acl reset on '~*' '&*' +@all '>first@:/%'
 echo 'first@:/%' >"$work/password"
 for n in 1 2; do
