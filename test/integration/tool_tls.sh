@@ -89,10 +89,21 @@ says "$err" "REDLOCK_TLS 'maybe': it must be 1 or 0"
 expect 69 env REDLOCK_TLS=0 REDLOCK_CACERT= "$t" -n "$nodes" run door -- true
 kill "${pids[@]}"
 
+# TLS, to a plain port: the node's own timeout ends a little later than that of the tool.
+ports=() pids=() nodes=
+start_node
+for command in "status" "run door -- true"; do
+    # shellcheck disable=SC2086
+    expect 69 "$t" "${ca[@]}" --connect-timeout 200ms -n "rediss://127.0.0.1:${ports[0]}" $command
+    cat "$out" "$err" >"$work/both"
+    says "$work/both" 'no answer to the TLS handshake within 200 ms; is this a TLS port\?'
+done
+kill "${pids[@]}"
+
 # Nodes that want a certificate of ours.
 start_tls_nodes --tls-auth-clients yes
 expect 69 "$t" "${ca[@]}" -n "$nodes" run door -- true
 says "$err" 'wants a client certificate .*--cert, --key'
-expect 0 "$t" "${ca[@]}" --cert "$work/node1.crt" --key "$work/node1.key" -n "$nodes" run door -- true
-expect 0 env REDLOCK_CERT="$work/node1.crt" REDLOCK_KEY="$work/node1.key" "$t" "${ca[@]}" -n "$nodes" run door -- true
+expect 0 "$t" "${ca[@]}" --cert "$work/client1.crt" --key "$work/client1.key" -n "$nodes" run door -- true
+expect 0 env REDLOCK_CERT="$work/client1.crt" REDLOCK_KEY="$work/client1.key" "$t" "${ca[@]}" -n "$nodes" run door -- true
 finish
