@@ -64,6 +64,9 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     if (ms > 0) {
         fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
     }
+    if (findings->voters == findings->quorum && findings->quorum < findings->nodes) {
+        fputs(", until one more node fails", out);
+    }
     if (findings->queueless + findings->quorum > findings->nodes) {
         fputs("; too few nodes keep queues: who waits tries again after random delays", out);
     }

@@ -109,7 +109,7 @@ static void warn_of_renewal(struct tool_work *work) {
     bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s%s",
                      session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
-                     ready ? ", but too few of them answered in time" : "");
+                     ready ? ", but too few of them confirmed it" : "");
 }
 
 /* Warns of trouble while the lease is still valid. */
