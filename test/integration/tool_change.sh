@@ -37,7 +37,10 @@ old=$!
 eventually test -e "$work/runs"
 configure 4 0 1 2 3 4
 expect 0 tool status job
-says "$out" '^5 of 5 nodes ready; a quorum is 4: locks can be taken'
+says "$out" '^5 of 5 nodes ready; a quorum is 4: locks can be taken$'
+expect 0 tool --quorum 0 status
+says "$out" '^5 of 5 nodes ready; a quorum is 3: locks can be taken$'
+expect 0 tool status job
 says "$out" '^job: split: no token is on a quorum \(4\)'
 expect 0 tool --json status job
 json '.quorum == 4 and .resources[0].held_on == 3'

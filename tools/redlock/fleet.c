@@ -82,9 +82,10 @@ static int complete_time(struct tool_options *options, const char *name, int64_t
 
 int tool_fleet_quorum(struct tool_options *options, const char *label, const char *text) {
     size_t length = strlen(text);
-    long value = length >= 1 && length <= 2 && strspn(text, "0123456789") == length ? strtol(text, NULL, 10) : 0;
-    if (value < 1 || value > REDLOCK_NODES_MAX) {
-        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them", label, text);
+    long value = length >= 1 && length <= 2 && strspn(text, "0123456789") == length ? strtol(text, NULL, 10) : -1;
+    if (value < 0 || value > REDLOCK_NODES_MAX) {
+        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least",
+                          label, text);
     }
     options->quorum = value;
     return 0;
