@@ -170,7 +170,8 @@ says "$out" "^127.0.0.1:${ports[0]} .*  no queue: SUBSCRIBE refused \\(NOPERM "
 says "$out" '; a quorum is 2: locks can be taken, until one more node fails$'
 redis 1 acl setuser default resetchannels >/dev/null
 expect 0 tool status
-says "$out" '; a quorum is 2: locks can be taken, until one more node fails; too few nodes keep queues: who waits tries again after random delays$'
+says "$out" '; a quorum is 2: locks can be taken, until one more node fails; too few nodes keep queues: '
+says "$out" ': who waits tries again after random delays$'
 expect 0 tool --json status
 json '.nodes[0] | .queue_refused and (.queue_error | test("NOPERM"))'
 json '.nodes[2] | (.queue_refused | not) and .queue_error == ""'

@@ -105,5 +105,6 @@ start_tls_nodes --tls-auth-clients yes
 expect 69 "$t" "${ca[@]}" -n "$nodes" run door -- true
 says "$err" 'wants a client certificate .*--cert, --key'
 expect 0 "$t" "${ca[@]}" --cert "$work/client1.crt" --key "$work/client1.key" -n "$nodes" run door -- true
-expect 0 env REDLOCK_CERT="$work/client1.crt" REDLOCK_KEY="$work/client1.key" "$t" "${ca[@]}" -n "$nodes" run door -- true
+expect 0 env REDLOCK_CERT="$work/client1.crt" REDLOCK_KEY="$work/client1.key" \
+    "$t" "${ca[@]}" -n "$nodes" run door -- true
 finish

@@ -145,7 +145,8 @@ bad 'fence-suffix has 65 bytes; it must have 1 to 64;' -n $some acquire --fence-
 bad 'wait-suffix has 0 bytes; it must have 1 to 62;' -n $some acquire --wait-suffix= r
 bad 'wait-suffix has 63 bytes; it must have 1 to 62;' -n $some --wait-suffix "$(printf 'x%.0s' {1..63})" release r token
 for number in -1 32 x '' 3x 00x; do
-    bad "--quorum '$number': a quorum is a number of nodes, more than half of them, or 0 for the least" -n $some --quorum "$number" status
+    bad "--quorum '$number': a quorum is a number of nodes, more than half of them, or 0 for the least" \
+        -n $some --quorum "$number" status
 done
 bad 'quorum is 2; it must be 1 ' -n $some --quorum 2 status
 bad 'quorum is 2; it must be 3 to 5 \(more than half of the nodes\), or 0' -n a:1,b:1,c:1,d:1,e:1 status --quorum 2
