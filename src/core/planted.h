@@ -48,6 +48,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_ELECT_RESIGN_SKIPS,  /* a release hands the lock of an election to nobody */
     REDLOCK_BUG_OBSERVER_DEAF,       /* who knows a leader ignores announcements, */
     REDLOCK_BUG_OBSERVER_ASKS_ONCE,  /* or asks nobody */
+    REDLOCK_BUG_OBSERVER_ANY_NODE,   /* whom one node names leads */
     REDLOCK_BUG_COUNT
 };
 

@@ -83,6 +83,11 @@ WRAPPED(void, redlock_candidate_step, struct redlock_candidate *candidate, enum 
     }
 }
 
+WRAPPED(void, redlock_leadership_init, struct redlock_leadership *leadership, uint32_t seed, int64_t now_ns) {
+    __real_redlock_leadership_init(leadership, seed, now_ns);
+    leadership->quorum = REDLOCK_PLANTED(OBSERVER_ANY_NODE) ? 1 : leadership->quorum;
+}
+
 WRAPPED(void, redlock_leadership_announce, struct redlock_leadership *leadership, unsigned node,
         const struct redlock_leader_word *word, int64_t now_ns) {
     if (!REDLOCK_PLANTED(OBSERVER_DEAF) || !leadership->known || leadership->leader.size == 0) {

@@ -43,10 +43,17 @@ struct sim_candidate {
     char known[SIM_TOKEN_SIZE + 1];
 };
 
-/* What a node says of a lock: who has it, and since when. */
+#define SIM_PAST_MAX 6
+
+/* What a node says of a lock: who has it, since when, and what it said last. */
 struct sim_word {
     char token[SIM_TOKEN_SIZE]; /* zero: it is free */
     int64_t since_ns;
+    struct {
+        char token[SIM_TOKEN_SIZE];
+        int64_t until_ns;
+    } past[SIM_PAST_MAX];
+    unsigned past_count; /* modulo SIM_PAST_MAX: the oldest */
 };
 
 /* One lock that candidates want. */
@@ -98,6 +105,8 @@ void sim_reign_ends(const struct sim_candidate *candidate);
 /* Somebody leads, or somebody who might have led does not want to any more. */
 void sim_reign_begins(struct sim_world *world, unsigned resource);
 bool sim_is_leading(const struct sim_candidate *candidate);
+/* It was told whom it knows now. */
+void sim_check_news(const struct sim_candidate *candidate);
 /* Whether its user can still be told anything. */
 bool sim_is_told(const struct sim_candidate *candidate);
 /* How long an observer may need, if nothing keeps it from asking. */

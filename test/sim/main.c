@@ -70,6 +70,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_ELECT_RESIGN_SKIPS] = "elect-resign-skips",
     [REDLOCK_BUG_OBSERVER_DEAF] = "observer-deaf",
     [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
+    [REDLOCK_BUG_OBSERVER_ANY_NODE] = "observer-any-node",
 };
 
 static const char *const control_names[] = {

@@ -149,6 +149,7 @@ static void note_leader(struct sim_candidate *candidate, const redlock_leader *l
     candidate->knows = true;
     memcpy(candidate->known, token, sizeof token);
     world->totals.news++;
+    sim_check_news(candidate);
 }
 
 /* A user may act at any point, also inside callbacks. */

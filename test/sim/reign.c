@@ -32,6 +32,9 @@ static void follow_words(struct sim_world *world) {
                 sim_token_set(token, lock->value, lock->value_size);
             }
             if (memcmp(token, word->token, sizeof token) != 0) {
+                const unsigned at = word->past_count++ % SIM_PAST_MAX;
+                memcpy(word->past[at].token, word->token, sizeof token);
+                word->past[at].until_ns = world->now_ns;
                 memcpy(word->token, token, sizeof token);
                 word->since_ns = world->now_ns;
             }
@@ -221,6 +224,31 @@ int64_t sim_news_ns(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     return profile->calm ? profile->ttl_max_ms * SIM_MS / 100 + 20 * SIM_MS + 8 * profile->delay_max_ns
                          : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
+}
+
+/* Whether the node has said this since then. */
+static bool has_said(const struct sim_word *word, const char *token, int64_t since_ns) {
+    bool said = memcmp(word->token, token, SIM_TOKEN_SIZE) == 0;
+    for (unsigned i = 0; i < SIM_PAST_MAX && !said; i++) {
+        said = word->past[i].until_ns >= since_ns && memcmp(word->past[i].token, token, SIM_TOKEN_SIZE) == 0;
+    }
+    return said;
+}
+
+/* If nothing fails, news is not old. */
+void sim_check_news(const struct sim_candidate *candidate) {
+    struct sim_world *world = candidate->client->world;
+    const struct sim_word *words = world->elections.offices[candidate->resource].words;
+    const unsigned client = candidate->client->index;
+    unsigned count = 0;
+    for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
+        count += has_said(&words[i], candidate->known, world->now_ns - sim_news_ns(world));
+    }
+    if (world->profile.calm && count < sim_quorum_of(world, client)) {
+        sim_violation(world, "rumour", "client %u/%u is told that %.8s leads '%s', but only %u nodes say so", client,
+                      candidate->slot, candidate->known[0] == '\0' ? "nobody" : sim_name(candidate->known),
+                      sim_resource_name(candidate->resource), count);
+    }
 }
 
 /* The candidate could have heard it from this node by now. */
