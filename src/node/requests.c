@@ -94,6 +94,16 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
     return timeout_at_ns(node, redlock_inflight_at(inflight, inflight->expired));
 }
 
+/* Nothing was written, because the connection is not there yet, or does not take it. */
+static struct redlock_text *withdrawn_text(const struct redlock_node *node) {
+    const char *why = node->phase == REDLOCK_PHASE_SECURING   ? "the TLS handshake is not over yet"
+                      : node->phase == REDLOCK_PHASE_GREETING ? "the node has not answered the handshake yet"
+                                                              : "not connected yet";
+    return redlock_node_is_connecting(node)
+               ? redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s: %s", redlock_text_string(node->withdrawn), why)
+               : redlock_text_keep(node->withdrawn);
+}
+
 /*
  * A written request stays in the queue. Its reply still comes, in order, and is then dropped (R9).
  * Without a timeout, that reply is the request's answer. A request that was not written is
@@ -102,6 +112,7 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
 void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_connection *connection = &node->connection;
     struct redlock_inflight *inflight = &connection->inflight;
+    struct redlock_text *why = NULL;
     size_t withdrawn = 0;
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
@@ -116,10 +127,12 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             }
         } else {
             withdrawn++;
+            why = why != NULL ? why : withdrawn_text(node);
             node->rotation.withdrawn |= entry.owner == &node->rotation;
-            answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn, now_ns);
+            answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);
         }
     }
+    redlock_text_drop(why);
     if (withdrawn > 0) {
         redlock_connection_withdraw(connection, inflight->expired, withdrawn);
     }

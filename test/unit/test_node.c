@@ -218,7 +218,8 @@ static void before_the_first_connection_requests_wait_and_are_withdrawn(void **s
     assert_true(peer_send(&peer, "b", 2));
     peer_accept(&peer);
     peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing could be sent within 400 ms");
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED,
+                       "nothing could be sent within 400 ms: the node has not answered the handshake yet");
     assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing could be sent");
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
