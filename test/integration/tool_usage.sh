@@ -44,8 +44,12 @@ unset REDLOCK_NODES
 bad 'no command'
 bad "unknown command 'lock'" -n $some lock r
 bad "unknown option '-x'" -n $some -x status
-bad "unknown option '--nope'" -n $some --nope status
-bad "unknown option '--ttlx'" -n $some acquire --ttlx 1s r
+bad "unknown option '--nope'; see" -n $some --nope status
+bad "unknown option '--ttlx' \\(is it --ttl\\?\\); see" -n $some acquire --ttlx 1s r
+bad "unknown option '--at-lest' \\(is it --at-least\\?\\); see" -n $some run --at-lest=1s r -- true
+bad "unknown option '--metric' \\(is it --metrics\\?\\); see" -n $some status --metric
+bad "unknown option '--metric'; see" -n $some run --metric r -- true
+bad "unknown option '--x'; see" -n $some run --x r -- true
 bad 'no nodes: .*REDLOCK_NODES' acquire r
 bad 'needs a value' acquire r -n
 bad 'needs a value' acquire r --nodes

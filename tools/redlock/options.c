@@ -177,6 +177,23 @@ static int check_place(const struct tool_options *options, const struct option_s
     return tool_usage(options, "%s has no option --%s", tool_command_name(options->command), spec->name);
 }
 
+/* Names the option that was meant, if the name of one that may stand here is close. */
+static int refuse_long(const struct tool_options *options, const char *name, size_t length) {
+    const struct option_spec *meant = NULL;
+    size_t least = length / 3 + 1 < 3 ? length / 3 + 1 : 3;
+    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        bool fits =
+            options->command == TOOL_NO_COMMAND || (specs[i].commands & (FOR_ALL | 1U << options->command)) != 0;
+        size_t distance = fits ? tool_usage_distance(name, length, specs[i].name) : SIZE_MAX;
+        if (distance < least) {
+            least = distance;
+            meant = &specs[i];
+        }
+    }
+    return tool_usage(options, "unknown option '--%.*s'%s%s%s", (int)(length < 64 ? length : 64), name,
+                      meant != NULL ? " (is it --" : "", meant != NULL ? meant->name : "", meant != NULL ? "?)" : "");
+}
+
 static int parse_long(struct tool_options *options, char **argv, int *index) {
     const char *name = argv[*index] + 2;
     size_t length = strcspn(name, "=");
@@ -204,7 +221,7 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
                    ? spec->apply(options, spec, argument)
                    : tool_usage(options, "--%s needs a value: --%s %s", spec->name, spec->name, spec->argument);
     }
-    return tool_usage(options, "unknown option '--%.*s'", (int)(length < 64 ? length : 64), name);
+    return refuse_long(options, name, length);
 }
 
 static int parse_short(struct tool_options *options, char **argv, int *index) {

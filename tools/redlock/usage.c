@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "duration.h"
 #include "text.h"
@@ -47,4 +48,31 @@ int tool_usage_time(const struct tool_options *options, const char *label, const
     }
     *ms = value;
     return 0;
+}
+
+#define NAME_LENGTH_MAX 32
+
+static size_t least(size_t a, size_t b) {
+    return a < b ? a : b;
+}
+
+size_t tool_usage_distance(const char *one, size_t one_length, const char *other) {
+    size_t other_length = strlen(other);
+    size_t row[NAME_LENGTH_MAX + 1]; /* row[k]: from the first i bytes of `one` to k of `other` */
+    if (one_length > NAME_LENGTH_MAX || other_length > NAME_LENGTH_MAX) {
+        return SIZE_MAX;
+    }
+    for (size_t k = 0; k <= other_length; k++) {
+        row[k] = k;
+    }
+    for (size_t i = 1; i <= one_length; i++) {
+        size_t before = row[0];
+        row[0] = i;
+        for (size_t k = 1; k <= other_length; k++) {
+            size_t replaced = before + (one[i - 1] != other[k - 1]);
+            before = row[k];
+            row[k] = least(replaced, least(row[k], row[k - 1]) + 1);
+        }
+    }
+    return row[other_length];
 }
