@@ -97,9 +97,12 @@ static const char *granted_word(enum redlock_result_of of) {
     return "";
 }
 
+/* An inspection needs answers, not holders. */
 static void add_tally(struct sentence *sentence, const redlock_result *result) {
-    add(sentence, "%u of %u nodes %s, %u are needed", count_votes(result, REDLOCK_VOTE_GRANTED), result->count,
-        granted_word(result->of), result->quorum);
+    const bool lacks_answers = result->of == REDLOCK_RESULT_INSPECT && result->code != REDLOCK_OK;
+    add(sentence, "%u of %u nodes %s, %u are needed",
+        count_votes(result, REDLOCK_VOTE_GRANTED) + (lacks_answers ? count_votes(result, REDLOCK_VOTE_DENIED) : 0),
+        result->count, lacks_answers ? "answered" : granted_word(result->of), result->quorum);
     const unsigned pending = count_votes(result, REDLOCK_VOTE_PENDING);
     if (pending > 0 && result->code != REDLOCK_OK) {
         add(sentence, ", %u had not answered yet", pending);

@@ -200,6 +200,18 @@ static void says_who_holds_it(void **state) {
     assert_non_null(strstr(text, "inspected 'job\\x0a7': held by web-3:4711: 1 of 3 nodes hold it"));
 }
 
+/* "free" is an answer, too. */
+static void an_inspection_without_a_quorum_lacks_answers(void **state) {
+    (void)state;
+    char text[512];
+    struct redlock_result result = example(REDLOCK_RESULT_INSPECT, REDLOCK_ERR_NO_QUORUM);
+    result.votes[0].kind = REDLOCK_VOTE_DENIED;
+    result.votes[0].text = NULL;
+    result.votes[1].kind = REDLOCK_VOTE_FAILED;
+    redlock_result_message(&result, text, sizeof text);
+    assert_non_null(strstr(text, "cannot inspect 'job\\x0a7': no quorum: 1 of 3 nodes answered, 2 are needed"));
+}
+
 /* A call that was refused before any node was asked. */
 static void a_refused_call_says_which_argument(void **state) {
     (void)state;
@@ -299,6 +311,7 @@ int main(void) {
         cmocka_unit_test(of_several_causes_one_is_advised_on),
         cmocka_unit_test(advises_to_wait_only_where_that_helps),
         cmocka_unit_test(says_who_holds_it),
+        cmocka_unit_test(an_inspection_without_a_quorum_lacks_answers),
         cmocka_unit_test(a_refused_call_says_which_argument),
         cmocka_unit_test(message_fits_any_buffer),
         cmocka_unit_test(a_copy_owns_its_strings),
