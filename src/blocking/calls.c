@@ -53,8 +53,7 @@ struct acquire_call {
     redlock_request *request;
 };
 
-/* How reading the options of a call ends that may be cancelled: `code` says whether they are good
- * so far. */
+/* Ends the reading of a call's options: `code` says whether they are good so far. */
 static int begin_cancellable(redlock_client *client, struct redlock_call *call, struct redlock_cancellable *cancellable,
                              const redlock_cancel *cancel, int code, struct redlock_failure *failure) {
     if (code == REDLOCK_OK && cancel && cancel->client != client) {

@@ -1,4 +1,4 @@
-/* A redlock_cancel: any thread, or a signal handler, ends acquires that block. */
+/* A redlock_cancel: any thread, or a signal handler, ends acquires and listings that block. */
 #include <stdlib.h>
 
 #include "blocking/client.h"
