@@ -138,7 +138,7 @@ static void bad_arguments_are_refused(void **state) {
 /* Each allocation of a start, and of a campaign after a loss, fails in turn. */
 static void it_survives_a_lack_of_memory(void **state) {
     (void)state;
-    unsigned failed = 0;
+    long failed = 0;
     for (;;) {
         memory_fails_at(failed + 1);
         const int code = start_with(NULL);
