@@ -39,9 +39,11 @@ static void drop_oldest(struct redlock_group *group) {
     }
 }
 
-/* A run that forgot a lock may still have the queue: there the lock only seems to be free. */
+/* A run that forgot a lock may still have the queue: there the lock only seems to be free. With a
+ * guard, a node that is not ready may become such a run before it gets what is queued for it. */
 static redlock_nodes may_not_serve(const struct redlock_group *group, const struct redlock_owed *owed, int64_t now_ns) {
-    return owed->handing == REDLOCK_HAND_FREE ? redlock_quarantine_may_not_vote(group, now_ns) : 0;
+    const bool guarded = owed->handing == REDLOCK_HAND_FREE && group->guards;
+    return guarded ? redlock_quarantine_may_not_vote(group, now_ns) | ~group->ready : 0;
 }
 
 static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_nodes nodes, bool by_source,
