@@ -168,8 +168,11 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     lease->data = data;
     group->statistics.acquires++;
     group->statistics.requests_pending++;
-    lease->target.announced = announced;
-    lease->only_deletes = options.order == REDLOCK_ORDER_NONE && !announced;
+    if (announced) {
+        lease->target.announced = true;
+    } else if (options.order == REDLOCK_ORDER_NONE) {
+        lease->only_deletes = true;
+    }
     redlock_telemetry_started(lease, now_ns);
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {

@@ -61,6 +61,7 @@ struct redlock_message {
     enum redlock_operation operation;
     bool by_source;                      /* EVAL, after NOSCRIPT to an EVALSHA (R11) */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
+    bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
     size_t token_size;
@@ -74,7 +75,6 @@ struct redlock_message {
         const struct redlock_page *page;   /* LIST */
     };
     enum redlock_handing handing;   /* RELEASE */
-    bool only_deletes;              /* RELEASE: hands over to nobody, so a command may do it */
     enum redlock_deleting deleting; /* with only_deletes: what these nodes have; the env sets it */
     int64_t now_ns;                 /* when it is sent; at or before now */
     void *owner;                    /* returned with each answer */
