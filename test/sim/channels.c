@@ -138,6 +138,8 @@ bool sim_announce(struct sim_node *node, const char *channel, size_t channel_siz
     if (channel_size <= prefix_size || memcmp(channel, REDLOCK_LEADER_CHANNEL, prefix_size) != 0) {
         return false;
     }
+    world->elections.offices[resource_of(channel, channel_size)].words[node - world->nodes].announced_ns =
+        world->now_ns;
     for (unsigned i = 0; i < world->profile.clients; i++) {
         if (node->heard_gen[i] == 0 || (node->heard_channels[i] >> resource_of(channel, channel_size) & 1) == 0) {
             continue;

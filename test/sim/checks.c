@@ -258,9 +258,7 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
 void sim_check_lost(const struct sim_lease *lease) {
     struct sim_world *world = lease->owner->world;
     bool patient = lease->ttl_ms * SIM_MS > 40 * world->profile.delay_max_ns + 40 * SIM_MS;
-    /* A grant of the node that hung counts from a WAIT of long ago. */
-    patient = patient && !(world->profile.one_hung && world->phase != SIM_ACTIVE);
-    if (world->profile.calm && lease->auto_extend && !lease->capped && !lease->shared && patient) {
+    if (sim_is_calm(world) && lease->auto_extend && !lease->capped && !lease->shared && patient) {
         sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }

@@ -49,6 +49,7 @@ struct sim_candidate {
 struct sim_word {
     char token[SIM_TOKEN_SIZE]; /* zero: it is free */
     int64_t since_ns;
+    int64_t announced_ns; /* its last announcement */
     struct {
         char token[SIM_TOKEN_SIZE];
         int64_t until_ns;

@@ -4,6 +4,12 @@
 
 #include "world.h"
 
+/* Nothing fails. A node that hung and runs again is a fault, too: its grants count from WAITs of
+ * long ago. */
+static inline bool sim_is_calm(const struct sim_world *world) {
+    return world->profile.calm && !(world->profile.one_hung && world->phase != SIM_ACTIVE);
+}
+
 /* --- world.c: the queue and the loop --- */
 struct sim_world *sim_world_new(void);
 void sim_world_delete(struct sim_world *world);

@@ -22,6 +22,10 @@ static const struct fake_key *lock_at(const struct sim_world *world, unsigned no
     return NULL;
 }
 
+/* Nobody announces that a key is set again, where it was free before. A node that is free is asked
+ * so often. */
+#define FREE_NS (2600 * SIM_MS)
+
 static void follow_words(struct sim_world *world) {
     for (unsigned r = 0; r < world->profile.resources; r++) {
         for (unsigned i = 0; i < world->profile.nodes; i++) {
@@ -37,6 +41,7 @@ static void follow_words(struct sim_world *world) {
                 word->past[at].until_ns = world->now_ns;
                 memcpy(word->token, token, sizeof token);
                 word->since_ns = world->now_ns;
+                word->since_ns += token[0] != '\0' && word->announced_ns != world->now_ns ? FREE_NS : 0;
             }
         }
     }
@@ -184,7 +189,7 @@ void sim_reign_ends(const struct sim_candidate *candidate) {
     const struct sim_lease *lease = candidate->client->slots[candidate->slot].lease;
     char first[SIM_TOKEN_SIZE] = "", other[SIM_TOKEN_SIZE];
     office->filled_ns = 0;
-    if (!world->profile.calm || count_dead(world) > 0 ||
+    if (!sim_is_calm(world) || count_dead(world) > 0 ||
         world->now_ns - office->left_ns < 4 * world->profile.delay_max_ns ||
         sim_lease_validity_ms(world, lease) * SIM_MS < 2 * succession_ns(world)) {
         return;
@@ -222,8 +227,8 @@ static void check_succession(struct sim_world *world) {
 
 int64_t sim_news_ns(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
-    return profile->calm ? profile->ttl_max_ms * SIM_MS / 100 + 20 * SIM_MS + 8 * profile->delay_max_ns
-                         : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
+    return sim_is_calm(world) ? profile->ttl_max_ms * SIM_MS / 100 + 20 * SIM_MS + 8 * profile->delay_max_ns
+                              : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
 }
 
 /* Whether the node has said this since then. */
@@ -240,11 +245,12 @@ void sim_check_news(const struct sim_candidate *candidate) {
     struct sim_world *world = candidate->client->world;
     const struct sim_word *words = world->elections.offices[candidate->resource].words;
     const unsigned client = candidate->client->index;
+    const int64_t since_ns = world->now_ns - sim_news_ns(world) - (candidate->known[0] == '\0' ? FREE_NS : 0);
     unsigned count = 0;
     for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
-        count += has_said(&words[i], candidate->known, world->now_ns - sim_news_ns(world));
+        count += has_said(&words[i], candidate->known, since_ns);
     }
-    if (world->profile.calm && count < sim_quorum_of(world, client)) {
+    if (sim_is_calm(world) && count < sim_quorum_of(world, client)) {
         sim_violation(world, "rumour", "client %u/%u is told that %.8s leads '%s', but only %u nodes say so", client,
                       candidate->slot, candidate->known[0] == '\0' ? "nobody" : sim_name(candidate->known),
                       sim_resource_name(candidate->resource), count);
@@ -294,7 +300,7 @@ void sim_check_elections(struct sim_world *world) {
     if (world->profile.trust != SIM_RECKLESS) {
         check_leaders(world);
     }
-    if (world->profile.calm) {
+    if (sim_is_calm(world)) {
         check_vacancies(world);
         check_succession(world);
     }
