@@ -57,6 +57,7 @@ static void left(struct redlock_candidate *candidate, int code, int64_t now_ns,
                  struct redlock_candidate_actions *actions) {
     candidate->wake_ns = REDLOCK_NEVER_NS;
     candidate->trouble = REDLOCK_OK;
+    candidate->untold = false;
     if (candidate->state == REDLOCK_CANDIDATE_ENDING) {
         candidate->state = REDLOCK_CANDIDATE_ENDED;
         tell(REDLOCK_ELECTION_ENDED, code, actions);

@@ -192,6 +192,20 @@ static void an_acquire_that_is_refused_is_told_later(void **state) {
     assert_next(CAMPAIGNING, .acquire = true);
 }
 
+static void trouble_that_was_not_told_is_forgotten_with_its_campaign(void **state) {
+    (void)state;
+    campaign();
+    feed(REDLOCK_CANDIDATE_REFUSED, REDLOCK_ERR_NO_MEMORY);
+    feed(REDLOCK_CANDIDATE_DO_RESIGN, REDLOCK_OK);
+    timer(REDLOCK_OK);
+    assert_next(OUT, .tell = REDLOCK_ELECTION_RESIGNED);
+    campaign();
+    feed(REDLOCK_CANDIDATE_FAILED, REDLOCK_ERR_RANDOM);
+    assert_next(PAUSED, .tell = REDLOCK_ELECTION_TROUBLE, .code = REDLOCK_ERR_RANDOM);
+    timer(REDLOCK_OK);
+    assert_next(CAMPAIGNING, .acquire = true);
+}
+
 static void it_leaves_a_pause_at_once(void **state) {
     (void)state;
     campaign();
@@ -297,6 +311,7 @@ int main(void) {
         candidate_test(it_looks_only_when_it_is_time),
         candidate_test(a_campaign_that_failed_is_tried_again),
         candidate_test(an_acquire_that_is_refused_is_told_later),
+        candidate_test(trouble_that_was_not_told_is_forgotten_with_its_campaign),
         candidate_test(it_leaves_a_pause_at_once),
         candidate_test(it_ends_in_each_state),
         candidate_test(it_closes_in_each_state),
