@@ -57,6 +57,8 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     /* A waiter that gave its votes back may ask nobody for a while: the last answers stand. */
     const bool pauses = actions->step == REDLOCK_QUEUE_YIELDED && actions->send_nodes == 0;
+    struct redlock_message message = message_of(lease);
+    struct redlock_place place;
     if (!pauses) {
         begin_details(lease, actions->send_nodes);
     }
@@ -72,9 +74,11 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     case REDLOCK_OP_EXTEND:
         group->statistics.extends++;
         break;
-    case REDLOCK_OP_RELEASE:
-    case REDLOCK_OP_FENCE:
-        break; /* a release is counted when it is confirmed; FENCE is a part of an attempt */
+    case REDLOCK_OP_RELEASE: /* counted when it is confirmed */
+        message.only_deletes = lease->only_deletes;
+        break;
+    case REDLOCK_OP_FENCE: /* a part of an attempt */
+        break;
     case REDLOCK_OP_HEAL:
     case REDLOCK_OP_TIME:
     case REDLOCK_OP_INSPECT:
@@ -82,9 +86,6 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     case REDLOCK_OP_NONE:
         assert(false && "a lease does not send this");
     }
-    struct redlock_message message = message_of(lease);
-    struct redlock_place place;
-    message.only_deletes = actions->send == REDLOCK_OP_RELEASE && lease->only_deletes;
     if (actions->send == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;

@@ -49,6 +49,9 @@ static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, cons
 /* In one form. */
 static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
+    if (redlock_loop_forked(manager->loop)) {
+        return 0; /* the connections belong to the parent */
+    }
     enum redlock_reply_kind kind;
     const size_t size = redlock_wire_format(message, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
@@ -72,11 +75,7 @@ __attribute__((noinline)) static redlock_nodes send_deleting(redlock_manager *ma
 }
 
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
-    redlock_manager *manager = context;
-    if (redlock_loop_forked(manager->loop)) {
-        return 0; /* the connections belong to the parent */
-    }
-    return message->only_deletes ? send_deleting(manager, nodes, *message) : send_form(manager, nodes, message);
+    return message->only_deletes ? send_deleting(context, nodes, *message) : send_form(context, nodes, message);
 }
 
 static void env_listen(void *context, const char *channel) {

@@ -201,7 +201,10 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
             return received;
         }
         /* A socket that gave less has no more; a record may be followed by others. */
-        if (connection->tls != NULL ? !redlock_tls_has_more(connection->tls) : (size_t)got < sizeof buffer) {
+        if (connection->tls == NULL && (size_t)got < sizeof buffer) {
+            return REDLOCK_RECEIVED;
+        }
+        if (connection->tls != NULL && !redlock_tls_has_more(connection->tls)) {
             break;
         }
     }
