@@ -13,6 +13,15 @@
 
 #define AUTH_KEEPS_LOGIN_SINCE 6 /* the version of Redis */
 
+static const char echo[] = "redlock-auth";
+
+/* `round` of the entry: which reply comes next. */
+enum place {
+    PLACE_AUTH,
+    PLACE_PING_ACCEPTED, /* the PING behind an AUTH that was accepted, */
+    PLACE_PING_REFUSED   /* or refused */
+};
+
 /* What the caller gave since is newer still. */
 static void give_back(struct redlock_rotation *rotation, struct redlock_credentials *credentials) {
     if (rotation->newer.password != NULL) {
@@ -68,14 +77,14 @@ static bool auth_may_log_out(const struct redlock_node *node) {
            strtol(version + sizeof redis - 1, NULL, 10) < AUTH_KEEPS_LOGIN_SINCE;
 }
 
-/* Queues AUTH behind the requests. Returns false without memory. */
+/* Queues AUTH and PING behind the requests. Returns false without memory. */
 static bool queue_auth(struct redlock_node *node) {
     const int64_t now_ns = redlock_node_now_ns(node);
     struct redlock_inflight_entry entry = {.owner = &node->rotation, .queued_ns = now_ns, .own = true};
     struct redlock_outbox box = {0};
-    const char *words[4];
+    const char *words[4], *const ping[4] = {"PING", echo};
     (void)redlock_handshake_auth(&node->rotation.asked, words);
-    const bool queued = redlock_handshake_say(&box, words) &&
+    const bool queued = redlock_handshake_say(&box, words) && redlock_handshake_say(&box, ping) &&
                         redlock_requests_queue(node, box.bytes + box.head, redlock_outbox_size(&box), &entry);
     redlock_outbox_clear(&box);
     return queued;
@@ -203,22 +212,43 @@ static void accepted(struct redlock_node *node) {
     }
 }
 
-bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_reply *reply) {
+static void refused(struct redlock_node *node, struct redlock_text *why) {
     struct redlock_rotation *rotation = &node->rotation;
+    const bool newest = rotation->newer.password == NULL;
+    log_refused(node, redlock_text_string(why));
+    give_back(rotation, &rotation->asked);
+    set_refusal(node, newest ? why : NULL);
+    if (!newest) {
+        redlock_text_drop(why);
+    }
+}
+
+static bool is_echo(const struct redlock_reply *reply) {
+    return reply->value.type == REDLOCK_REPLY_STRING && reply->value.size == sizeof echo - 1 &&
+           memcmp(reply->value.bytes, echo, sizeof echo - 1) == 0;
+}
+
+bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry,
+                            const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
+    struct redlock_inflight_entry next = *entry;
+    if (entry->round != PLACE_AUTH) {
+        return is_echo(reply) || (type == REDLOCK_REPLY_ERROR && entry->round == PLACE_PING_ACCEPTED);
+    }
     redlock_outbox_wipe(&node->connection.outbox);
     if (type == REDLOCK_REPLY_STATUS) {
+        next.round = PLACE_PING_ACCEPTED;
         accepted(node);
     } else if (type == REDLOCK_REPLY_ERROR) {
-        struct redlock_text *why = error_text(node, reply);
-        const bool newest = rotation->newer.password == NULL;
-        log_refused(node, redlock_text_string(why));
-        give_back(rotation, &rotation->asked);
-        set_refusal(node, newest ? why : NULL);
-        if (!newest) {
-            redlock_text_drop(why);
-        }
+        next.round = PLACE_PING_REFUSED;
+        refused(node, error_text(node, reply));
+    } else if (is_echo(reply)) {
+        refused(node, redlock_text_new(REDLOCK_CAUSE_AUTH,
+                                       "AUTH failed: WRONGPASS invalid username-password pair or user is disabled"));
     } else {
+        return false;
+    }
+    if (next.round != PLACE_AUTH && !redlock_inflight_put_back(&node->connection.inflight, &next)) {
         return false;
     }
     ask(node);

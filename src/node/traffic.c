@@ -57,7 +57,7 @@ __attribute__((noinline, cold)) static bool take_own_reply(struct redlock_node *
                                                            const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
     return entry->owner == &node->rotation
-               ? redlock_rotation_reply(node, reply)
+               ? redlock_rotation_reply(node, entry, reply)
                : type == REDLOCK_REPLY_STATUS || type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_ERROR;
 }
 

@@ -12,11 +12,13 @@
 #include "node/node_state.h"
 #include "subscriber.h"
 
-#define OLD     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n"
-#define NEW     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-1\r\n"
-#define NEWER   "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-2\r\n"
-#define ALICE   "*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$5\r\nneu-3\r\n"
-#define REFUSED "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+#define OLD       "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n"
+#define NEW       "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-1\r\n"
+#define NEWER     "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$5\r\nneu-2\r\n"
+#define ALICE     "*3\r\n$4\r\nAUTH\r\n$5\r\nalice\r\n$5\r\nneu-3\r\n"
+#define WITH_PING "*2\r\n$4\r\nPING\r\n$12\r\nredlock-auth\r\n"
+#define ECHO      "$12\r\nredlock-auth\r\n"
+#define REFUSED   "-WRONGPASS invalid username-password pair or user is disabled.\r\n"
 
 static void offer(const char *user, const char *password) {
     struct redlock_credentials credentials;
@@ -79,8 +81,8 @@ static void an_open_connection_gets_auth_in_order(void **state) {
     offer("bob", "neu-1");
     assert_true(peer_info(&peer).credentials_pending);
     assert_true(peer_send(&peer, "bb", 2));
-    peer_expect(&peer, "aa" NEW "bb");
-    peer_say(&peer, "+OK\r\n+OK\r\n$-1\r\n");
+    peer_expect(&peer, "aa" NEW WITH_PING "bb");
+    peer_say(&peer, "+OK\r\n+OK\r\n" ECHO "$-1\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
@@ -92,12 +94,60 @@ static void an_open_connection_gets_auth_in_order(void **state) {
     assert_accepted();
 }
 
+/* Redis from 7.2 on: a refused AUTH has no reply while the client has not got all earlier ones. */
+static void a_refusal_in_silence_shifts_no_reply(void **state) {
+    (void)state;
+    connect_with(OLD);
+    assert_true(peer_send(&peer, "aa", 1));
+    offer("bob", "neu-1");
+    assert_true(peer_send(&peer, "bb", 2));
+    assert_true(peer_send(&peer, "cc", 3));
+    peer_expect(&peer, "aa" NEW WITH_PING "bbcc");
+    peer_say(&peer, "+OK\r\n" ECHO "$-1\r\n+OK\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
+    assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
+    assert_true(peer_info(&peer).credentials_pending);
+    assert_int_equal(peer.became_unready, 0);
+}
+
+/* Only who is not permitted to PING gets an error behind an AUTH that was accepted. */
+static void what_follows_auth_is_looked_at(void **state) {
+    static const struct {
+        const char *replies;
+        bool ends;
+    } cases[] = {{"+OK\r\n-NOPERM no ping\r\n", false},
+                 {"+OK\r\n+OK\r\n", true},
+                 {REFUSED "-NOPERM no ping\r\n", true},
+                 {REFUSED "+OK\r\n", true},
+                 {"$12\r\nredlock-autH\r\n", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        connect_with(OLD);
+        offer("bob", "neu-1");
+        peer_expect(&peer, NEW WITH_PING);
+        peer_say(&peer, cases[i].replies);
+        if (cases[i].ends) {
+            peer_expect_end(&peer, true);
+        } else {
+            assert_accepted();
+            assert_true(peer_send(&peer, "aa", 1));
+            peer_expect(&peer, "aa");
+            peer_say(&peer, "+OK\r\n");
+            peer_until_answers(&peer, 1);
+        }
+        assert_int_equal(teardown(state), 0);
+        assert_int_equal(subscriber_setup_with_password(state), 0);
+    }
+}
+
 static void without_a_user_auth_has_the_password_only(void **state) {
     (void)state;
     connect_with(OLD);
     offer(NULL, "neu-1");
-    peer_expect(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n");
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n" WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -106,8 +156,8 @@ static void refused_ones_leave_the_old_ones_in_use(void **state) {
     (void)state;
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW);
-    peer_say(&peer, REFUSED);
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, REFUSED ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
     assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
@@ -126,8 +176,8 @@ static void refused_ones_leave_the_old_ones_in_use(void **state) {
     assert_true(peer_info(&peer).credentials_pending);
     assert_int_equal(count_in_log("refuses the new credentials"), 1); /* said once */
     offer("bob", "neu-1");                                            /* the node has them now */
-    peer_expect(&peer, NEW);
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -135,8 +185,8 @@ static void an_error_that_quotes_the_secret_is_not_shown(void **state) {
     (void)state;
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW);
-    peer_say(&peer, "-ERR neu-1 is no good\r\n");
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, "-ERR neu-1 is no good\r\n" ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     assert_non_null(strstr(peer_info(&peer).credentials_error, "quotes the password"));
 }
@@ -153,8 +203,8 @@ static void a_handshake_ends_with_the_old_ones_first(void **state) {
     hear_auth(OLD);
     offer("bob", "neu-1");
     welcome("7.0.15");
-    peer_expect(&peer, NEW);
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -215,7 +265,7 @@ static void the_end_of_the_connection_leaves_them_to_the_next(void **state) {
     (void)state;
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW);
+    peer_expect(&peer, NEW WITH_PING);
     peer_close(&peer);
     connect_with(NEW);
     assert_accepted();
@@ -226,15 +276,15 @@ static void one_auth_at_a_time(void **state) {
     connect_with(OLD);
     offer("bob", "neu-1");
     offer("bob", "neu-2"); /* the first is under way, and may be accepted */
-    peer_expect(&peer, NEW);
+    peer_expect(&peer, NEW WITH_PING);
     for (int i = 0; i < 10; i++) {
         peer_turn(&peer);
     }
     assert_int_equal(peer.heard_size, 0);
-    peer_say(&peer, "+OK\r\n");
-    peer_expect(&peer, NEWER);
+    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_expect(&peer, NEWER WITH_PING);
     assert_true(peer_info(&peer).credentials_pending);
-    peer_say(&peer, REFUSED);
+    peer_say(&peer, REFUSED ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     peer_close(&peer);
     hear_auth(NEWER);
@@ -247,10 +297,10 @@ static void a_refusal_is_over_when_newer_ones_wait(void **state) {
     connect_with(OLD);
     offer("bob", "neu-1");
     offer("bob", "neu-2");
-    peer_expect(&peer, NEW);
-    peer_say(&peer, REFUSED);
-    peer_expect(&peer, NEWER);
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, REFUSED ECHO);
+    peer_expect(&peer, NEWER WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -302,12 +352,12 @@ static void auth_that_could_not_be_written_is_asked_again(void **state) {
         }
         left -= peer.heard_size;
     }
-    peer_expect(&peer, NEW);
+    peer_expect(&peer, NEW WITH_PING);
     for (int i = 0; i < 10; i++) {
         peer_turn(&peer);
     }
     assert_int_equal(peer.heard_size, 0); /* once */
-    peer_say(&peer, "$-1\r\n+OK\r\n");
+    peer_say(&peer, "$-1\r\n+OK\r\n" ECHO);
     assert_accepted();
     free(big);
 }
@@ -316,7 +366,7 @@ static void an_answer_that_is_none_ends_the_connection(void **state) {
     (void)state;
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW);
+    peer_expect(&peer, NEW WITH_PING);
     peer_say(&peer, ":1\r\n");
     peer_expect_end(&peer, true);
     connect_with(NEW);
@@ -340,15 +390,15 @@ static void a_new_user_begins_the_second_connection_anew(void **state) {
     redlock_node_listen(peer.node, "ch");
     subscribe(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW);
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, NEW WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
     assert_true(peer_info(&peer).listens);
     peer_say(&second, A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
     offer("alice", "neu-3");
-    peer_expect(&peer, ALICE);
-    peer_say(&peer, "+OK\r\n");
+    peer_expect(&peer, ALICE WITH_PING);
+    peer_say(&peer, "+OK\r\n" ECHO);
     assert_accepted();
     assert_false(peer_info(&peer).listens);
     peer_expect_end(&second, true);
@@ -360,6 +410,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup_with_password, teardown)
     const struct CMUnitTest tests[] = {
         TEST(an_open_connection_gets_auth_in_order),
+        TEST(a_refusal_in_silence_shifts_no_reply),
+        TEST(what_follows_auth_is_looked_at),
         TEST(without_a_user_auth_has_the_password_only),
         TEST(refused_ones_leave_the_old_ones_in_use),
         TEST(an_error_that_quotes_the_secret_is_not_shown),
