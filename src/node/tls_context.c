@@ -280,24 +280,26 @@ static bool is_literal(const char *name) {
 
 SSL *redlock_tls_context_connect(const struct redlock_tls_context *context, const char *host) {
     char name[NAME_SIZE];
-    bool named;
+    ERR_clear_error();
     SSL *ssl = SSL_new(context->ssl);
     if (ssl == NULL) {
         ERR_clear_error();
         return NULL;
     }
+    SSL_set_connect_state(ssl);
+    /* Without memory it leaves only an error, and OpenSSL 3.2 would crash at the BIO then. */
+    bool ready = ERR_peek_error() == 0;
     bare_name(redlock_tls_context_name(context, host), name);
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     if (is_literal(name)) {
-        named = X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+        ready = ready && X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
     } else {
-        named = SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
+        ready = ready && SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
     }
-    if (!named) {
+    if (!ready) {
         ERR_clear_error();
         SSL_free(ssl);
         return NULL;
     }
-    SSL_set_connect_state(ssl);
     return ssl;
 }
