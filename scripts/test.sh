@@ -7,9 +7,10 @@ set -uo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
+# OpenSSL 3.2 and newer want libzstd-dev in static programs.
 TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev
-    redis-server openssl abigail-tools gcc-multilib python3 python3-cffi python3-dev python3-setuptools docker.io
-    docker-compose iptables chromium sqlite3 systemtap-sdt-dev zsh fish systemd busybox python3-yaml
+    libzstd-dev redis-server openssl abigail-tools gcc-multilib python3 python3-cffi python3-dev python3-setuptools
+    docker.io docker-compose iptables chromium sqlite3 systemtap-sdt-dev zsh fish systemd busybox python3-yaml
     "${REDLOCK_LOOP_PACKAGES[@]}")
 
 usage() {

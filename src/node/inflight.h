@@ -67,7 +67,7 @@ static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struc
     return false;
 }
 
-/* Puts an entry before the others, whose request has one more reply. Returns false without memory. */
+/* Puts an entry before the others: its request has one more reply. Returns false without memory. */
 bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry);
 
 /* Removes `count` entries from `index` on. Their `size` bytes were withdrawn from the outbox. */

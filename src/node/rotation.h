@@ -19,7 +19,8 @@ void redlock_rotation_ends(struct redlock_node *node);   /* it failed, or the co
 void redlock_rotation_was_withdrawn(struct redlock_node *node);
 /* The handshake's AUTH was refused. Returns true if it is to be tried again with the old ones. */
 bool redlock_rotation_goes_back(struct redlock_node *node, const char *reason);
-/* The reply to AUTH on an open connection, or to the PING behind it. Returns false if it is none. */
+/* The reply to AUTH on an open connection, or to the PING behind it. Returns false if it is
+ * neither. */
 bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry,
                             const struct redlock_reply *reply);
 

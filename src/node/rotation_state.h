@@ -27,9 +27,9 @@
  * The second connection cannot be asked: a subscriber may not say AUTH. A password matters only to
  * AUTH, so that connection stays if the user is the same. If the user changes, it begins anew.
  *
- * From Redis 7.2 on, and in Valkey, a refused AUTH has no reply at all while the client has not got
- * all earlier ones. Then each later reply would count for the request before its own. So a PING with
- * a word of ours follows each AUTH, as a part of the same request:
+ * From Redis 7.2 on, and in Valkey, a refused AUTH has no reply at all while the client has not
+ * got all earlier ones. Then each later reply would count for the request before its own. So a PING
+ * with a word of ours follows each AUTH, as a part of the same request:
  *
  * reply to AUTH's place   what it means       the next reply
  * +OK                     accepted            our word, or an error: no right to PING

@@ -63,7 +63,7 @@ struct redlock_message {
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
     enum redlock_handing handing : 8;    /* RELEASE */
-    enum redlock_deleting deleting : 8;  /* with only_deletes: what these nodes have; the env sets it */
+    enum redlock_deleting deleting : 8;  /* with only_deletes: what these nodes have, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
     size_t token_size;

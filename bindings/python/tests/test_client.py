@@ -267,7 +267,7 @@ class Locks(Base):
         nodes = self.client.nodes()
         self.assertEqual([node.name for node in nodes], servers.nodes)
         self.assertEqual({node.state for node in nodes}, {redlock_client.NodeState.READY})
-        self.assertIn("redis", nodes[0].version)
+        self.assertRegex(nodes[0].version, "^(redis|valkey) [0-9]")
         self.assertEqual(self.client.quorum, 3)
 
     def test_each_step_is_told(self):
