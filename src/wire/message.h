@@ -62,7 +62,6 @@ struct redlock_message {
     bool by_source;                      /* EVAL, after NOSCRIPT to an EVALSHA (R11) */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
-    enum redlock_handing handing : 8;    /* RELEASE */
     enum redlock_deleting deleting : 8;  /* with only_deletes: what these nodes have, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
@@ -76,9 +75,10 @@ struct redlock_message {
         const struct redlock_place *place; /* WAIT; `round` is its serial */
         const struct redlock_page *page;   /* LIST */
     };
-    int64_t now_ns; /* when it is sent; at or before now */
-    void *owner;    /* returned with each answer */
-    uint32_t round; /* returned with each answer */
+    enum redlock_handing handing; /* RELEASE */
+    int64_t now_ns;               /* when it is sent; at or before now */
+    void *owner;                  /* returned with each answer */
+    uint32_t round;               /* returned with each answer */
 };
 
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
