@@ -275,8 +275,9 @@ static void a_node_that_is_away_gets_them_when_it_returns(void **state) {
     rule(3, 5, "locker", ">" NEW);
     assert_int_equal(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, "locker", NEW), REDLOCK_OK);
     kit_until(is(client, 3, REDLOCK_NODE_READY, false, ""));
-    kit_until(is(client, 2, REDLOCK_NODE_WAITING, true, "")); /* not in one of its tries */
-    server_restart(&kit_servers.at[2]);                       /* it has forgotten its users, so it refuses both */
+    /* Now and then it is in the middle of a try instead. */
+    kit_until(is(client, 2, REDLOCK_NODE_WAITING, true, ""));
+    server_restart(&kit_servers.at[2]); /* it has forgotten its users, so it refuses both */
     kit_until(is(client, 2, REDLOCK_NODE_UNUSABLE, true, ""));
     make_user("locker", NEW);
     kit_until(is(client, 2, REDLOCK_NODE_READY, false, ""));
