@@ -6,7 +6,7 @@ endif()
 # They mostly wait, so they run beside each other and beside other tests.
 function(chaos_experiment name)
   add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh ${ARGN})
-  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 180 LABELS "chaos;experiment" SKIP_RETURN_CODE 77)
+  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 LABELS "chaos;experiment" SKIP_RETURN_CODE 77)
 endfunction()
 
 set(chaos $<TARGET_FILE:redlock_chaos>)

@@ -7,7 +7,7 @@ target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR} ${PROJECT_SOURC
 target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
   ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/locks.c)
 add_test(NAME tool_parts COMMAND tool_parts)
-set_tests_properties(tool_parts PROPERTIES TIMEOUT 30 LABELS "unit;tool")
+set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
 # A terminal for a program that wants one.
 add_executable(tool_terminal tool_terminal.c)
@@ -22,7 +22,7 @@ set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TA
 foreach(name usage locks holder change list list_many metrics clear keep nodes_file completion systemd kubernetes run
     elect loss blocked faults fence guard fencing terminal tls)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
-  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 180 LABELS "integration;tool" SKIP_RETURN_CODE 77
+  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")
 endforeach()
 
@@ -35,8 +35,8 @@ add_library(slow_kill MODULE slow_kill.c)
 target_compile_definitions(slow_kill PRIVATE _GNU_SOURCE)
 target_compile_options(slow_kill PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 add_test(NAME tool_stopped COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_stopped.sh)
-set_tests_properties(tool_stopped PROPERTIES TIMEOUT 180 LABELS "integration;tool"
+set_tests_properties(tool_stopped PROPERTIES TIMEOUT 300 LABELS "integration;tool"
   ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;SLOW_KILL=$<TARGET_FILE:slow_kill>")
 
 add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)
-set_tests_properties(demo PROPERTIES TIMEOUT 180 LABELS "integration;tool")
+set_tests_properties(demo PROPERTIES TIMEOUT 300 LABELS "integration;tool")

@@ -22,7 +22,7 @@
 
 /* For tests where the timeout does not matter: a healthy node never takes so long, however loaded
  * the machine. */
-#define PATIENT_MS 5000
+#define PATIENT_MS 20000
 /* For tests where it does: long enough for a healthy node, short enough to wait for. */
 #define BRISK_MS 1000
 

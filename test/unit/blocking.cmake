@@ -5,7 +5,7 @@ function(redlock_blocking_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PRIVATE redlock_flags PkgConfig::CMOCKA Threads::Threads)
   add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS "unit;blocking")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "unit;blocking")
 endfunction()
 
 redlock_blocking_test(test_mailbox ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)

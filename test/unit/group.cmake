@@ -10,7 +10,7 @@ foreach(name group group_life group_list group_fence group_guards group_queue gr
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_group)
   add_test(NAME unit_${name} COMMAND test_${name})
-  set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 60)
+  set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 300)
 endforeach()
 target_link_options(test_group_left PRIVATE -Wl,--wrap=malloc)
 foreach(name group_observer group_observer_end)
