@@ -133,7 +133,7 @@ class Client:
                     code = interruptible(acquire, lambda: lib.redlock_cancel_set(cancel), undo)
             said = result_of(result[0])
             check(code, said)
-            return Lease(self, lease[0], made.c.owner, lost, said)
+            return Lease(self, lease[0], made.c.owner if made.c.reentrant else 0, lost, said)
 
     @contextlib.contextmanager
     def lock(self, resource: str, **options: Unpack[ClientAcquireOptions]) -> Iterator[Lease]:
@@ -251,6 +251,11 @@ class Client:
         check(code, None, text(sentence))
 
 
+def _is_over(owner: int, result: Optional[CData]) -> bool:
+    """Whether C has ended the lease: one that is still held for others of its owner has no result."""
+    return owner == 0 or result is None or result[0] != ffi.NULL
+
+
 class Lease:
     """A lock of a Client. As a context manager it is released at the end of the block. Any number of
     threads may use it; when one has begun to release it, it has ended for the others."""
@@ -266,7 +271,10 @@ class Lease:
         self.resource: str = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
-        client._core.keep(handle, lost)
+        # All who share a reentrant lease of C know it by this.
+        self._id: object = self.token if owner else object()
+        if lost:
+            client._core.keep(self._id, lost, owner != 0 and result is None)
 
     def __repr__(self) -> str:
         return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"
@@ -305,14 +313,15 @@ class Lease:
         """Ends it. Raises LostError if the lock was not ours until now. The result is None for a reentrant
         lease that is still held."""
         result = ffi.new("redlock_result **")
-        code = self._end(lambda client: lib.redlock_client_release_as(client, self._handle, self._owner, result))
+        code = self._end(lambda client: lib.redlock_client_release_as(client, self._handle, self._owner, result),
+                         result)
         made = result_of(result[0])
         check(code, made)
         return made
 
     def forget(self) -> None:
         """Leaves the keys to their ttl: they can be adopted."""
-        check(self._end(lambda client: lib.redlock_client_forget(client, self._handle)))
+        check(self._end(lambda client: lib.redlock_client_forget(client, self._handle), None))
 
     def __enter__(self) -> Self:
         return self
@@ -334,12 +343,15 @@ class Lease:
         if core.is_closing or os.getpid() != core.process:
             return
         warnings.warn(f"{self!r} was never released", ResourceWarning, source=self)
-        handle, owner = self._handle, self._owner
+        handle, owner, id_ = self._handle, self._owner, self._id
 
         def release() -> None:
+            result = ffi.new("redlock_result **")
             with contextlib.suppress(Exception), core.call() as client:
-                lib.redlock_client_release_as(client, handle, owner, ffi.NULL)
-                core.drop(handle)
+                lib.redlock_client_release_as(client, handle, owner, result)
+                if _is_over(owner, result):
+                    core.drop(id_)
+            lib.redlock_result_free(result[0])
 
         if threading.get_ident() == core.loop_thread:
             threading.Thread(target=release).start()
@@ -361,7 +373,7 @@ class Lease:
                     self._users.remove(thread)
                     core.changed.notify_all()
 
-    def _end(self, end: Callable[[CData], int]) -> int:
+    def _end(self, end: Callable[[CData], int], result: Optional[CData]) -> int:
         """Ends the handle. C frees it, so no other thread may use it from now on. This thread may be in
         _use(), if a handler of a signal calls this; C refuses a call on the loop thread."""
         core, thread = self._client._core, threading.get_ident()
@@ -382,8 +394,9 @@ class Lease:
             finally:
                 self._held = code in stays
                 if not self._held:
-                    core.drop(self._handle)
                     self._handle = ffi.NULL
+            if not self._held and _is_over(self._owner, result):
+                core.drop(self._id)
         return code
 
     def _must_be_held(self) -> None:

@@ -29,8 +29,9 @@ class Core:
         self.inside = 0
         self.cancels: set[CData] = set()
         self.elections: set[CData] = set()
-        # By the lease of C, which reentrant leases share: how many refer to it, what on_lost needs.
-        self.leases: dict[CData, tuple[int, Optional[Handle]]] = {}
+        # What on_lost needs, until C has ended the lease. Not by the address of that: another lease may
+        # have it before this one is dropped here.
+        self.losses: dict[object, list[Handle]] = {}
 
     @contextlib.contextmanager
     def call(self) -> Iterator[CData]:
@@ -64,18 +65,17 @@ class Core:
                 self.cancels.remove(made[0])
             lib.redlock_cancel_free(made[0])
 
-    def keep(self, lease: CData, lost: Optional[Handle]) -> None:
-        """One more Lease refers to this lease of C."""
+    def keep(self, lease: object, lost: Handle, shared: bool) -> None:
+        """C may call `lost` for this lease. If the lease is shared, it calls that of who took it, who may
+        not have come here yet."""
         with self.changed:
-            users, kept = self.leases.get(lease, (0, lost))
-            self.leases[lease] = (users + 1, kept)
+            if not shared or lease not in self.losses:
+                self.losses.setdefault(lease, []).append(lost)
 
-    def drop(self, lease: CData) -> None:
-        """One less does."""
+    def drop(self, lease: object) -> None:
+        """C has ended this lease."""
         with self.changed:
-            users, lost = self.leases.pop(lease, (0, None))
-            if users > 1:
-                self.leases[lease] = (users - 1, lost)
+            self.losses.pop(lease, None)
 
     def on_loop_thread(self) -> None:
         """Callbacks say so: there a call cannot block."""
@@ -121,7 +121,7 @@ class Core:
         lib.redlock_client_close(self.c)
         with self.changed:
             self.is_closed = True
-            self.leases.clear()
+            self.losses.clear()
             self.changed.notify_all()
 
 

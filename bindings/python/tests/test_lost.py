@@ -1,0 +1,63 @@
+"""Whose on_lost runs, on three real servers: C frees a lease while Python still holds what belongs to it."""
+import gc
+import unittest
+
+import redlock_client
+from servers import PATIENT_S, Servers, eventually
+
+PATIENT_MS = PATIENT_S * 1000
+
+
+def setUpModule():
+    global servers
+    servers = Servers(3)
+
+
+def tearDownModule():
+    servers.stop()
+
+
+class Lost(unittest.TestCase):
+    def setUp(self):
+        servers.clear()
+        self.client = redlock_client.Client(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000)
+        self.addCleanup(self.client.close)
+
+    def is_told(self, lease, heard):
+        servers.delete(lease.resource)
+        with self.assertRaises(redlock_client.LostError):
+            lease.extend(PATIENT_MS)
+        eventually(lambda: heard)
+        with self.assertRaises(redlock_client.LostError):
+            lease.release()
+        self.assertEqual(self.client._core.losses, {})
+
+    def test_a_lease_at_the_address_of_one_that_ends(self):
+        heard, drops, core = [], [], self.client._core
+        drop = core.drop
+
+        def taken_at_the_same_address():
+            first = self.client.acquire("one", ttl_ms=PATIENT_MS, on_lost=print)
+            before = first._handle
+            core.drop = drops.append  # the thread of the release is slow
+            first.release()
+            second = self.client.acquire("two", ttl_ms=PATIENT_MS, on_lost=heard.append)
+            core.drop = drop
+            drop(drops.pop())
+            if second._handle == before:
+                return second
+            second.release()  # C had an answer to wait for before it could free the first
+            return None
+
+        leases = []
+        eventually(lambda: leases.append(taken_at_the_same_address()) or leases[-1])
+        gc.collect()
+        self.is_told(leases[-1], heard)
+
+    def test_a_lease_that_others_of_its_owner_share(self):
+        heard, owned = [], {"reentrant": True, "owner": 7}
+        outer = self.client.acquire("r", ttl_ms=PATIENT_MS, on_lost=heard.append, **owned)
+        inner = self.client.acquire("r", on_lost=print, **owned)
+        self.assertIsNone(outer.release())
+        gc.collect()
+        self.is_told(inner, heard)
