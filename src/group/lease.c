@@ -73,6 +73,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
         owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), REDLOCK_HAND_OVER);
     }
     if (lease->waiting) {
+        group->lingering -= lease->waiting->lingers;
         redlock_waiting_end(lease);
     }
     for (unsigned i = 0; i < group->node_count; i++) {
@@ -87,12 +88,12 @@ void redlock_lease_free(struct redlock_lease *lease) {
  * of a lost one keeps the lock delay. So the token must be known until no push can come. */
 static bool must_linger(const struct redlock_lease *lease) {
     const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
-    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
-           !lease->group->closing;
+    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers;
 }
 
 static void linger(struct redlock_lease *lease) {
     lease->forgotten = lease->waiting->lingers = true;
+    lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
                          redlock_after_ms(redlock_group_now_ns(lease->group),
                                           redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms));
@@ -315,7 +316,8 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
 
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->forgotten) {
-        redlock_lease_stop_lingering(lease);
+        assert(lease->waiting && lease->waiting->lingers);
+        redlock_lease_free(lease);
         return;
     }
     if (lease->waiting) {
@@ -348,14 +350,6 @@ void redlock_lease_abort(struct redlock_lease *lease) {
     if ((lease->release_pending || lease->has_span) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
         queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
-    }
-}
-
-void redlock_lease_stop_lingering(struct redlock_lease *lease) {
-    if (lease->waiting && lease->waiting->lingers) {
-        redlock_lease_free(lease);
-    } else {
-        redlock_lease_free_if_over(lease);
     }
 }
 

@@ -23,8 +23,6 @@ void redlock_lease_free_if_over(struct redlock_lease *lease);
 /* The caller forgot the handle. Answers and timers change nothing from now on. The lease is freed
  * when no answer is under way. */
 void redlock_lease_retire(struct redlock_lease *lease);
-/* Frees a lease that was forgotten and only waits for pushes. */
-void redlock_lease_stop_lingering(struct redlock_lease *lease);
 void redlock_lease_free(struct redlock_lease *lease);
 
 /* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not

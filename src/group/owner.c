@@ -76,7 +76,8 @@ bool redlock_group_may_ask_by_source(const struct redlock_owner *owner, unsigned
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {
-    return !group->leases.first && !group->queries.first && group->in_flight == 0 && group->owed_waiting == 0;
+    return group->leases.count == group->lingering && !group->queries.first && group->in_flight == 0 &&
+           group->owed_waiting == 0;
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {

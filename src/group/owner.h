@@ -84,6 +84,7 @@ struct redlock_group {
     struct redlock_owner *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
     uint32_t owed_waiting;   /* releases that are to be sent a little later */
+    uint32_t lingering;      /* leases that are known only for the sake of pushes */
     struct redlock_lease *callbacks_first, *callbacks_last;
     /* Their callbacks are to run. The last one counts only if there is a first. */
     struct redlock_errand *errands_done, *errands_last;

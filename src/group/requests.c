@@ -349,8 +349,7 @@ void redlock_lease_forget(redlock_lease *lease) {
 
 void redlock_lease_close(struct redlock_lease *lease) {
     if (lease->forgotten) {
-        redlock_lease_stop_lingering(lease);
-        return;
+        return; /* until the end, its token must be known when a push comes */
     }
     give_up(lease, REDLOCK_ERR_CLOSED);
     if (lease->handle_ended || lease->core.state == REDLOCK_LEASE_ENDED) {

@@ -184,6 +184,26 @@ static void the_keys_of_a_forgotten_lease_stay(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
 }
 
+/* A close waits for other answers meanwhile, but not for such a push. */
+static void the_keys_of_a_forgotten_lease_stay_during_a_close(void **state) {
+    (void)state;
+    struct seen seen, other;
+    unsigned drained = 0;
+    queue_up(&seen);
+    push(0, 2);
+    const struct fake_sent late = *last_wait(3);
+    redlock_lease_forget(seen.lease);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    acquire(NULL, &other);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    fake_env_push(&fake, &late);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_turn(&fake);
+    assert_int_equal(drained, 1);
+    assert_int_equal(other.code, REDLOCK_ERR_CLOSED);
+}
+
 static void keys_that_outlive_a_lost_lease_stay(void **state) {
     (void)state;
     struct seen seen;
@@ -447,6 +467,7 @@ int main(void) {
         group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
         group_test(an_answer_to_an_older_wait_may_grant, five_observed),
         group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
+        group_test(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes),
         group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
         group_test(a_push_that_comes_after_its_release_needs_no_other, five_nodes),
         group_test(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes),
