@@ -173,6 +173,21 @@ static void who_may_not_publish_leads_all_the_same(void **state) {
     }
 }
 
+/* An error would say that the lock is not set, so nobody would release it. */
+static void who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set(void **state) {
+    (void)state;
+    assert_string_equal(
+        server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "-pttl", "~*", "allchannels"),
+        "OK");
+    assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
+    assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
+    assert_value("door", FIRST);
+    assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_FAILED);
+    assert_int_equal(release_as(FIRST, false).vote, REDLOCK_VOTE_GRANTED);
+    assert_announced("");
+    assert_int_equal(server_key_count(server), 0);
+}
+
 static void subscribe(struct raw *raw, const char *channel) {
     assert_true(raw_open_tcp(raw, "127.0.0.1", server->port));
     assert_string_equal(raw_ask(raw, "AUTH", "all", "geheim"), "OK");
@@ -199,10 +214,14 @@ static int teardown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(who_takes_a_free_lock_is_announced),        TEST(so_is_who_was_first_in_line_then),
-        TEST(who_releases_announces_the_next_or_nobody), TEST(a_release_that_keeps_the_lock_announces_nobody),
-        TEST(a_lock_that_nobody_can_be_given_is_free),   TEST(any_other_lock_announces_nothing),
+        TEST(who_takes_a_free_lock_is_announced),
+        TEST(so_is_who_was_first_in_line_then),
+        TEST(who_releases_announces_the_next_or_nobody),
+        TEST(a_release_that_keeps_the_lock_announces_nobody),
+        TEST(a_lock_that_nobody_can_be_given_is_free),
+        TEST(any_other_lock_announces_nothing),
         TEST(who_may_not_publish_leads_all_the_same),
+        TEST(who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set),
     };
     return cmocka_run_group_tests(tests, scripts_begin, scripts_end);
 }
