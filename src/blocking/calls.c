@@ -46,50 +46,69 @@ int redlock_call_perform(redlock_client *client, struct redlock_call *call, redl
     return code;
 }
 
-struct acquire_call {
-    struct redlock_call call;
+/* A call that has a result. */
+static struct redlock_call call_of(bool (*begin)(redlock_manager *, struct redlock_call *), enum redlock_result_of of,
+                                   const char *resource, redlock_result **result) {
+    return (struct redlock_call){
+        .begin = begin, .resource = resource ? resource : "", .of = of, .want_result = result != NULL};
+}
+
+/* A call that somebody may cancel. */
+struct cancellable_call {
+    struct redlock_call call; /* first member */
     struct redlock_cancellable cancellable;
-    redlock_acquire_options lock;
-    redlock_request *request;
+    /* Makes the request, with cancellable_ends() and the call as its data. Returns its code. */
+    int (*request)(redlock_manager *manager, struct cancellable_call *base);
 };
 
 /* Ends the reading of a call's options: `code` says whether they are good so far. */
-static int begin_cancellable(redlock_client *client, struct redlock_call *call, struct redlock_cancellable *cancellable,
-                             const redlock_cancel *cancel, int code, struct redlock_failure *failure) {
+static int begin_cancellable(redlock_client *client, struct cancellable_call *base, const redlock_cancel *cancel,
+                             int code, struct redlock_failure *failure) {
     if (code == REDLOCK_OK && cancel && cancel->client != client) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is of another client");
     }
     if (code != REDLOCK_OK) {
-        return redlock_call_refuse(call, code, failure->text);
+        return redlock_call_refuse(&base->call, code, failure->text);
     }
-    redlock_cancellable_begin(cancellable, cancel);
-    return redlock_cancellable_is_cancelled(cancellable) ? redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL)
-                                                         : REDLOCK_OK;
+    redlock_cancellable_begin(&base->cancellable, cancel);
+    return redlock_cancellable_is_cancelled(&base->cancellable)
+               ? redlock_call_refuse(&base->call, REDLOCK_ERR_CANCELLED, NULL)
+               : REDLOCK_OK;
 }
 
-#define CALL_OF(type, member) ((type *)(void *)((char *)(member)-offsetof(type, cancellable)))
-
-static void stop_acquire(struct redlock_cancellable *cancellable) {
-    redlock_request_cancel(CALL_OF(struct acquire_call, cancellable)->request);
+static bool cancellable_begins(redlock_manager *manager, struct redlock_call *call) {
+    struct cancellable_call *base = (struct cancellable_call *)call;
+    const bool cancelled = redlock_cancellable_is_cancelled(&base->cancellable);
+    call->code = cancelled ? REDLOCK_ERR_CANCELLED : base->request(manager, base);
+    if (call->code == REDLOCK_OK) {
+        redlock_cancellable_add(redlock_client_cancellables(call->client), &base->cancellable);
+    }
+    return call->code == REDLOCK_OK;
 }
 
-static void acquire_ends(const redlock_result *result, void *data) {
-    redlock_cancellable_remove(&((struct acquire_call *)data)->cancellable);
+static void cancellable_ends(const redlock_result *result, void *data) {
+    redlock_cancellable_remove(&((struct cancellable_call *)data)->cancellable);
     redlock_call_answer(result, data);
 }
 
-static bool acquire_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct acquire_call *acquire = (struct acquire_call *)call;
-    if (redlock_cancellable_is_cancelled(&acquire->cancellable)) {
-        call->code = REDLOCK_ERR_CANCELLED;
-        return false;
-    }
-    call->code = redlock_acquire(manager, call->resource, &acquire->lock, &acquire->request, acquire_ends, call);
-    if (call->code != REDLOCK_OK) {
-        return false;
-    }
-    redlock_cancellable_add(redlock_client_cancellables(call->client), &acquire->cancellable);
-    return true;
+/* Returns the call, of which `cancellable` is a part. */
+static void *base_of(struct redlock_cancellable *cancellable) {
+    return (char *)cancellable - offsetof(struct cancellable_call, cancellable);
+}
+
+struct acquire_call {
+    struct cancellable_call base; /* first member */
+    redlock_acquire_options lock;
+    redlock_request *request;
+};
+
+static int request_acquire(redlock_manager *manager, struct cancellable_call *base) {
+    struct acquire_call *acquire = (struct acquire_call *)base;
+    return redlock_acquire(manager, base->call.resource, &acquire->lock, &acquire->request, cancellable_ends, base);
+}
+
+static void stop_acquire(struct redlock_cancellable *cancellable) {
+    redlock_request_cancel(((struct acquire_call *)base_of(cancellable))->request);
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
@@ -106,13 +125,13 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     int64_t wait_ms = acquire->lock.wait_timeout_ms;
     int64_t try_ms = redlock_client_node_timeout_ms(client);
     int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
-    switch (redlock_reentrant_enter(table, acquire->call.resource, redlock_holder_of(owner),
-                                    deadline_after(begun_ns, share_ms), &acquire->cancellable, &hold,
-                                    &acquire->call.acquired, &code)) {
+    switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_holder_of(owner),
+                                    deadline_after(begun_ns, share_ms), &acquire->base.cancellable, &hold,
+                                    &acquire->base.call.acquired, &code)) {
     case REDLOCK_ENTER_SHARED:
         return REDLOCK_OK;
     case REDLOCK_ENTER_ERROR:
-        return redlock_call_refuse(&acquire->call, code, "");
+        return redlock_call_refuse(&acquire->base.call, code, "");
     case REDLOCK_ENTER_TAKE:
         break;
     }
@@ -120,8 +139,8 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
-    code = redlock_client_perform(client, &acquire->call);
-    redlock_reentrant_acquire_done(table, hold, code == REDLOCK_OK ? acquire->call.acquired : NULL);
+    code = redlock_client_perform(client, &acquire->base.call);
+    redlock_reentrant_acquire_done(table, hold, code == REDLOCK_OK ? acquire->base.call.acquired : NULL);
     return code;
 }
 
@@ -134,7 +153,7 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
-    return begin_cancellable(client, &acquire->call, &acquire->cancellable, asked->lock.cancel, code, &failure);
+    return begin_cancellable(client, &acquire->base, asked->lock.cancel, code, &failure);
 }
 
 static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
@@ -143,35 +162,35 @@ static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
     int cancel_state;
     int code = read_options(client, acquire, options, &asked);
     if (code == REDLOCK_OK) {
-        code = enter(client, &acquire->call, &cancel_state);
+        code = enter(client, &acquire->base.call, &cancel_state);
     }
     if (code != REDLOCK_OK) {
         return code;
     }
     code = asked.reentrant ? acquire_as_holder(client, acquire, asked.owner)
-                           : redlock_client_perform(client, &acquire->call);
+                           : redlock_client_perform(client, &acquire->base.call);
     redlock_client_leave(client, cancel_state);
     return code;
 }
 
 int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                            redlock_lease **lease, redlock_result **result) {
-    struct acquire_call acquire = {.call = {.begin = acquire_begins,
-                                            .resource = resource ? resource : "",
-                                            .of = REDLOCK_RESULT_ACQUIRE,
-                                            .want_result = result != NULL},
-                                   .cancellable = {.stop = stop_acquire}};
+    struct acquire_call acquire = {
+        .base = {.call = call_of(cancellable_begins, REDLOCK_RESULT_ACQUIRE, resource, result),
+                 .cancellable = {.stop = stop_acquire},
+                 .request = request_acquire}};
     int code;
     if (!lease || !resource) {
-        code = redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, lease ? "resource is NULL" : "lease is NULL");
+        code =
+            redlock_call_refuse(&acquire.base.call, REDLOCK_ERR_INVALID, lease ? "resource is NULL" : "lease is NULL");
     } else {
         code = acquire_lock(client, &acquire, options);
     }
     if (lease) {
-        *lease = code == REDLOCK_OK ? acquire.call.acquired : NULL;
+        *lease = code == REDLOCK_OK ? acquire.base.call.acquired : NULL;
     }
     if (result) {
-        *result = acquire.call.result;
+        *result = acquire.base.call.result;
     }
     return code;
 }
@@ -183,13 +202,8 @@ struct lease_call {
     bool refused; /* the manager refused, so the handle still exists */
 };
 
-static struct redlock_call lease_call_of(bool (*begin)(redlock_manager *, struct redlock_call *),
-                                         enum redlock_result_of of, const redlock_lease *lease,
-                                         redlock_result **result) {
-    return (struct redlock_call){.begin = begin,
-                                 .resource = lease ? redlock_lease_resource(lease) : "",
-                                 .of = of,
-                                 .want_result = result != NULL};
+static const char *resource_of(const redlock_lease *lease) {
+    return lease ? redlock_lease_resource(lease) : NULL;
 }
 
 static int refuse_null(struct redlock_call *call, redlock_result **result) {
@@ -208,8 +222,9 @@ static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
 }
 
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
-    struct lease_call extend = {
-        .call = lease_call_of(extend_begins, REDLOCK_RESULT_EXTEND, lease, result), .lease = lease, .ttl_ms = ttl_ms};
+    struct lease_call extend = {.call = call_of(extend_begins, REDLOCK_RESULT_EXTEND, resource_of(lease), result),
+                                .lease = lease,
+                                .ttl_ms = ttl_ms};
     return lease ? redlock_call_perform(client, &extend.call, result) : refuse_null(&extend.call, result);
 }
 
@@ -268,7 +283,7 @@ static int leave_and_end(redlock_client *client, struct lease_call *ending, leav
 }
 
 int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
-    struct lease_call release = {.call = lease_call_of(release_begins, REDLOCK_RESULT_RELEASE, lease, result),
+    struct lease_call release = {.call = call_of(release_begins, REDLOCK_RESULT_RELEASE, resource_of(lease), result),
                                  .lease = lease};
     int code = leave_and_end(client, &release, redlock_reentrant_leave, owner, REDLOCK_OK);
     if (result) {
@@ -342,17 +357,13 @@ static bool inspect_begins(redlock_manager *manager, struct redlock_call *call) 
 }
 
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
-    struct inspect_call inspect = {.call = {.begin = inspect_begins,
-                                            .resource = resource ? resource : "",
-                                            .of = REDLOCK_RESULT_INSPECT,
-                                            .want_result = result != NULL},
+    struct inspect_call inspect = {.call = call_of(inspect_begins, REDLOCK_RESULT_INSPECT, resource, result),
                                    .resource = resource};
     return redlock_call_perform(client, &inspect.call, result);
 }
 
 struct list_call {
-    struct redlock_call call; /* first member: the data of list_ends() and tell_each() */
-    struct redlock_cancellable cancellable;
+    struct cancellable_call base; /* first member: the data of tell_each() */
     redlock_manager *manager;
     redlock_list_options options;
     redlock_list_callback each;
@@ -364,50 +375,36 @@ static bool tell_each(const redlock_listed *lock, void *data) {
     return list->each(lock, list->data);
 }
 
-static void stop_list(struct redlock_cancellable *cancellable) {
-    const struct list_call *list = CALL_OF(struct list_call, cancellable);
-    redlock_listing_cancel(list->manager->group, list);
-}
-
-static void list_ends(const redlock_result *result, void *data) {
-    redlock_cancellable_remove(&((struct list_call *)data)->cancellable);
-    redlock_call_answer(result, data);
-}
-
-static bool list_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct list_call *list = (struct list_call *)call;
-    if (redlock_cancellable_is_cancelled(&list->cancellable)) {
-        call->code = REDLOCK_ERR_CANCELLED;
-        return false;
-    }
-    call->code = redlock_list(manager, &list->options, list->each ? tell_each : NULL, list_ends, list);
-    if (call->code != REDLOCK_OK) {
-        return false;
-    }
+static int request_list(redlock_manager *manager, struct cancellable_call *base) {
+    struct list_call *list = (struct list_call *)base;
     list->manager = manager;
-    redlock_cancellable_add(redlock_client_cancellables(call->client), &list->cancellable);
-    return true;
+    return redlock_list(manager, &list->options, list->each ? tell_each : NULL, cancellable_ends, list);
+}
+
+static void stop_list(struct redlock_cancellable *cancellable) {
+    const struct list_call *list = base_of(cancellable);
+    redlock_listing_cancel(list->manager->group, list);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,
                         void *data, redlock_result **result) {
-    struct list_call list = {
-        .call = {.begin = list_begins, .resource = "", .of = REDLOCK_RESULT_LIST, .want_result = result != NULL},
-        .cancellable = {.stop = stop_list},
-        .each = each,
-        .data = data};
+    struct list_call list = {.base = {.call = call_of(cancellable_begins, REDLOCK_RESULT_LIST, NULL, result),
+                                      .cancellable = {.stop = stop_list},
+                                      .request = request_list},
+                             .each = each,
+                             .data = data};
     char text[REDLOCK_INVALID_SIZE] = "";
     struct redlock_failure failure = {text, sizeof text};
     redlock_list_options_default(&list.options);
     int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
     list.options.size = sizeof list.options;
-    code = begin_cancellable(client, &list.call, &list.cancellable, list.options.cancel, code, &failure);
+    code = begin_cancellable(client, &list.base, list.options.cancel, code, &failure);
     list.options.cancel = NULL;
     if (code == REDLOCK_OK) {
-        return redlock_call_perform(client, &list.call, result);
+        return redlock_call_perform(client, &list.base.call, result);
     }
     if (result) {
-        *result = list.call.result;
+        *result = list.base.call.result;
     }
     return code;
 }
