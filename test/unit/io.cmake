@@ -13,6 +13,8 @@ foreach(name text argument cause wire read page push reply script address info h
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 300)
 endforeach()
 
+target_link_libraries(test_inflight PRIVATE redlock_scarce_memory)
+
 if(REDLOCK_WITH_TLS)
   foreach(name tls_failure connection_tls)
     add_executable(test_${name} test_${name}.c)

@@ -1,5 +1,5 @@
-/* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the
- * middle. */
+/* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the middle,
+ * requests with one more reply. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "node/inflight.h"
+#include "scarce_memory.h"
 
 static struct redlock_inflight_entry entry_of(uint32_t round) {
     return (struct redlock_inflight_entry){.round = round, .position = (uint64_t)round * 10};
@@ -94,12 +95,143 @@ static void withdrawal_closes_the_gap(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
+/* Takes the oldest entry and puts it back, as for a request with two replies. */
+static void put_back_oldest(struct redlock_inflight *inflight) {
+    struct redlock_inflight_entry entry;
+    (void)redlock_inflight_pop(inflight, &entry);
+    assert_true(redlock_inflight_put_back(inflight, &entry));
+}
+
+/* The entries from `first` on, of which the first `expired` have timed out. */
+static void expect(struct redlock_inflight *inflight, uint32_t first, size_t count, size_t expired) {
+    struct redlock_inflight_entry entry;
+    assert_int_equal(inflight->count, count);
+    assert_int_equal(inflight->expired, expired);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_int_equal(redlock_inflight_pop(inflight, &entry), i >= expired);
+        assert_int_equal(entry.round, first + i);
+        assert_int_equal(entry.position, entry_of(first + i).position);
+    }
+}
+
+static void a_request_that_is_put_back_is_the_oldest_again(void **state) {
+    struct redlock_inflight inflight = {0};
+    (void)state;
+    push(&inflight, 0, 3);
+    put_back_oldest(&inflight);
+    expect(&inflight, 0, 3, 0);
+    struct redlock_inflight_entry third = entry_of(3);
+    assert_true(redlock_inflight_put_back(&inflight, &third)); /* the queue is empty */
+    push(&inflight, 4, 6);
+    expect(&inflight, 3, 3, 0);
+    redlock_inflight_clear(&inflight);
+}
+
+static void put_back_keeps_what_has_timed_out(void **state) {
+    struct redlock_inflight inflight = {0};
+    (void)state;
+    push(&inflight, 0, 5);
+    inflight.expired = 3;
+    put_back_oldest(&inflight);
+    expect(&inflight, 0, 5, 3);
+    /* No other has timed out: its own deadline says the same of it again. */
+    push(&inflight, 5, 8);
+    inflight.expired = 1;
+    put_back_oldest(&inflight);
+    expect(&inflight, 5, 3, 0);
+    /* Those behind it can be withdrawn, as before. */
+    push(&inflight, 8, 14);
+    inflight.expired = 2;
+    put_back_oldest(&inflight);
+    redlock_inflight_withdraw(&inflight, 2, 4, 40);
+    expect(&inflight, 8, 2, 2);
+    redlock_inflight_clear(&inflight);
+}
+
+static void put_back_makes_room(void **state) {
+    struct redlock_inflight inflight = {0};
+    struct redlock_inflight_entry entry, more;
+    (void)state;
+    for (uint32_t i = 0; i <= 64; i += 64) { /* with the head at 0, then in the middle of the ring */
+        push(&inflight, 0, i / 2);
+        for (uint32_t j = 0; j < i / 2; j++) {
+            (void)redlock_inflight_pop(&inflight, &entry);
+        }
+        push(&inflight, 0, 64);
+        assert_int_equal(inflight.count, inflight.room);
+        inflight.expired = 2;
+        (void)redlock_inflight_pop(&inflight, &entry);
+        more = entry_of(64);
+        assert_true(redlock_inflight_push(&inflight, &more)); /* a callback asks meanwhile */
+        memory_fails_at(1);
+        assert_false(redlock_inflight_put_back(&inflight, &entry));
+        memory.armed = false;
+        assert_int_equal(inflight.count, 64);
+        assert_int_equal(inflight.expired, 1);
+        assert_true(redlock_inflight_put_back(&inflight, &entry));
+        assert_int_equal(inflight.room, 128);
+        expect(&inflight, 0, 65, 2);
+        redlock_inflight_clear(&inflight);
+    }
+}
+
+static void without_memory_the_queue_stays_as_it_is(void **state) {
+    struct redlock_inflight inflight = {0};
+    struct redlock_inflight_entry entry = entry_of(0);
+    (void)state;
+    memory_fails_at(1);
+    assert_false(redlock_inflight_push(&inflight, &entry));
+    memory.armed = false;
+    push(&inflight, 0, 1000);
+    const size_t large = inflight.room;
+    uint32_t next = 0, in = 1000;
+    while (inflight.count > 10) {
+        (void)redlock_inflight_pop(&inflight, &entry);
+        assert_int_equal(entry.round, next++);
+    }
+    for (int turn = 0; turn < 3; turn++) {
+        /* The first turn saw the burst. Then it shrinks, but has no memory for that at first. */
+        memory_fails_at(turn == 1 ? 1 : 0);
+        for (uint32_t i = 0; i < REDLOCK_INFLIGHT_CALM_AFTER; i++) {
+            push(&inflight, in, in + 1);
+            in++;
+            assert_true(redlock_inflight_pop(&inflight, &entry));
+            assert_int_equal(entry.round, next++);
+        }
+        memory.armed = false;
+        assert_int_equal(memory.count, turn > 0);
+        assert_int_equal(inflight.room < large, turn == 2);
+    }
+    expect(&inflight, next, 10, 0);
+    redlock_inflight_clear(&inflight);
+}
+
+static void withdrawal_may_take_the_last_or_all(void **state) {
+    struct redlock_inflight inflight = {0};
+    (void)state;
+    push(&inflight, 0, 5);
+    redlock_inflight_withdraw(&inflight, 3, 2, 20);
+    assert_int_equal(inflight.count, 3);
+    redlock_inflight_withdraw(&inflight, 0, 0, 0);
+    expect(&inflight, 0, 3, 0);
+    push(&inflight, 3, 5);
+    redlock_inflight_withdraw(&inflight, 0, 2, 20);
+    push(&inflight, 5, 6);
+    expect(&inflight, 5, 1, 0);
+    redlock_inflight_clear(&inflight);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(first_in_first_out_while_it_grows),
         cmocka_unit_test(a_burst_gives_its_room_back),
         cmocka_unit_test(a_timed_out_request_gets_no_answer),
         cmocka_unit_test(withdrawal_closes_the_gap),
+        cmocka_unit_test(withdrawal_may_take_the_last_or_all),
+        cmocka_unit_test(a_request_that_is_put_back_is_the_oldest_again),
+        cmocka_unit_test(put_back_keeps_what_has_timed_out),
+        cmocka_unit_test(put_back_makes_room),
+        cmocka_unit_test(without_memory_the_queue_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
