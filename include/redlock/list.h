@@ -59,8 +59,10 @@ REDLOCK_API void redlock_list_options_default(redlock_list_options *options);
 
 /**
  * Asks every node for its locks. Nodes look through all of their keys, some at a time, with a
- * script of SCAN, GETRANGE, PTTL and ZCARD. Each part has the node timeout. So this takes long
- * where a node has millions of keys, but it never keeps a node from other requests for long.
+ * script of SCAN, GETRANGE, PTTL and ZCARD. So this takes long where a node has millions of keys,
+ * but it never keeps a node from other requests for long. Each part has the node timeout. A part
+ * that is not answered in time is asked again, for fewer keys; after three times in a row the node
+ * is given up.
  *
  * The result has a vote for each node: GRANTED if the node named all of its locks. Its error then
  * may say how many keys the user may not read. Any other vote says why the node named none, or not

@@ -11,17 +11,22 @@
 #include "result/result.h"
 #include "wire/page.h"
 
+#define PAGE_KEYS  250
+#define PAGE_TRIES 3
+
 /*
  * A node of a listing; the last state is DECIDED:
  *
- * | state | event                               | what happens                     | next  |
- * | ----- | ----------------------------------- | -------------------------------- | ----- |
- * | ASKED | a page with locks                   | keep it until the callbacks run  | FULL  |
- * | ASKED | a page without locks, not the last  | ask for the next                 | ASKED |
- * | ASKED | the last page, without locks        | GRANTED                          |       |
- * | ASKED | an error, no answer                 | that vote                        |       |
+ * | state | event                                | what happens                    | next  |
+ * | ----- | ------------------------------------ | ------------------------------- | ----- |
+ * | ASKED | a page with locks                    | keep it until the callbacks run | FULL  |
+ * | ASKED | a page without locks, not the last   | ask for the next                | ASKED |
+ * | ASKED | the last page, without locks         | GRANTED                         |       |
+ * | ASKED | no answer in time, try 1 or 2        | ask again, for fewer keys       | ASKED |
+ * | ASKED | no answer in time, try 3             | UNKNOWN                         |       |
+ * | ASKED | an error; the connection ends        | that vote                       |       |
  * | FULL  | the callbacks have run, not the last | ask for the next                | ASKED |
- * | FULL  | the callbacks have run, the last    | GRANTED                          |       |
+ * | FULL  | the callbacks have run, the last     | GRANTED                         |       |
  *
  * So no node is asked faster than its locks are taken, and at most one page of each is in memory.
  */
@@ -32,6 +37,7 @@ struct listed_node {
     uint64_t cursor; /* where the next page begins */
     uint64_t unread; /* keys that could not be read, on all pages */
     int64_t latency_us;
+    unsigned late;          /* tries of this page that had no answer in time */
     redlock_vote_kind kind; /* PENDING until it is decided */
 };
 
@@ -145,8 +151,11 @@ static void vote(struct redlock_listing *listing, unsigned node, redlock_vote_ki
 /* Asks the node for the page at its cursor. */
 static void ask(struct redlock_listing *listing, unsigned node) {
     struct redlock_group *group = listing->group;
-    const struct redlock_page page = {
-        .cursor = listing->nodes[node].cursor, .pattern = listing->pattern, .others = listing->others};
+    const struct listed_node *listed = &listing->nodes[node];
+    const struct redlock_page page = {.cursor = listed->cursor,
+                                      .pattern = listing->pattern,
+                                      .count = PAGE_KEYS >> (2 * listed->late),
+                                      .others = listing->others};
     struct redlock_message message = {.operation = REDLOCK_OP_LIST,
                                       .by_source = true,
                                       .fence_keys = &group->fence_keys,
@@ -178,6 +187,7 @@ static void take_page(struct redlock_listing *listing, unsigned node, const stru
     static const struct redlock_text no_memory = {.string = "no memory for its answer", .cause = REDLOCK_CAUSE_OURS};
     struct listed_node *listed = &listing->nodes[node];
     assert(!listed->page);
+    listed->late = 0;
     listed->cursor = answer->cursor;
     listed->unread += answer->unread;
     if (answer->holder_size == 0) {
@@ -194,11 +204,28 @@ static void take_page(struct redlock_listing *listing, unsigned node, const stru
     queue_callbacks(listing);
 }
 
+/* A page changes nothing, so it may be asked for again. SCAN takes its cursor with any count. A late
+ * reply is dropped, so no lock is told twice. */
+static void take_timeout(struct redlock_listing *listing, unsigned node, struct redlock_text *error) {
+    if (++listing->nodes[node].late < PAGE_TRIES) {
+        ask(listing, node);
+        return;
+    }
+    struct redlock_text *why =
+        redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s, %d times in a row", redlock_text_string(error), PAGE_TRIES);
+    vote(listing, node, REDLOCK_VOTE_UNKNOWN, why);
+    redlock_text_drop(why);
+}
+
 void redlock_listing_answer(struct redlock_listing *listing, unsigned node, const struct redlock_answer *answer) {
+    const bool timed_out =
+        answer->vote == REDLOCK_VOTE_UNKNOWN && redlock_text_cause(answer->text) == REDLOCK_CAUSE_TIMEOUT;
     if (!listing->decided) {
         listing->nodes[node].latency_us = (redlock_group_now_ns(listing->group) - listing->start_ns) / 1000;
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             take_page(listing, node, answer);
+        } else if (timed_out) {
+            take_timeout(listing, node, answer->text);
         } else {
             vote(listing, node, answer->vote, answer->text);
         }

@@ -150,7 +150,7 @@ char *redlock_format_inspect(char *at, const struct redlock_message *message) {
 }
 
 char *redlock_format_list(char *at, const struct redlock_message *message) {
-    static const char eval[] = "*9\r\n$4\r\nEVAL\r\n", no_keys[] = "$1\r\n0\r\n", count[] = "$3\r\n250\r\n";
+    static const char eval[] = "*9\r\n$4\r\nEVAL\r\n", no_keys[] = "$1\r\n0\r\n";
     const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_LIST];
     const struct redlock_page *page = message->page;
     const size_t pattern_size = strlen(page->pattern);
@@ -162,7 +162,7 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
     at = literal(at, no_keys, sizeof no_keys - 1);
     at = redlock_resp_bulk(at, cursor, (size_t)cursor_size);
     at = redlock_resp_bulk(at, page->pattern, pattern_size);
-    at = literal(at, count, sizeof count - 1);
+    at = redlock_resp_integer(at, page->count);
     at = format_wait_suffix(at, message);
     at = redlock_resp_bulk(at, message->fence_keys->suffix, message->fence_keys->suffix_size);
     return redlock_resp_integer(at, page->others);

@@ -46,6 +46,7 @@ struct redlock_place {
 struct redlock_page {
     uint64_t cursor;     /* of SCAN; 0 at first */
     const char *pattern; /* of the keys, prefix included; terminated */
+    uint32_t count;      /* about how many keys to look at */
     bool others;         /* also strings with a ttl that are no tokens of ours */
 };
 

@@ -37,14 +37,20 @@ static void collect(const redlock_result *result, void *data) {
     outcome_collect(result, ((struct seen *)data)->outcome);
 }
 
-/* Lists the locks whose names match; NULL: all. */
-static struct seen list(redlock_manager *manager, const char *match) {
-    struct seen seen = {.outcome = world_outcome()};
+/* Begins to list the locks whose names match; NULL: all. */
+static void begin_list(redlock_manager *manager, const char *match, struct seen *seen) {
     redlock_list_options options;
     redlock_list_options_default(&options);
     options.match = match;
-    assert_int_equal(redlock_list(manager, &options, see, collect, &seen), REDLOCK_OK);
-    assert_int_equal(seen.count, 0); /* no callback inside the call */
+    *seen = (struct seen){.outcome = world_outcome()};
+    assert_int_equal(redlock_list(manager, &options, see, collect, seen), REDLOCK_OK);
+    assert_int_equal(seen->count, 0); /* no callback inside the call */
+}
+
+/* Lists the locks whose names match; NULL: all. */
+static struct seen list(redlock_manager *manager, const char *match) {
+    struct seen seen;
+    begin_list(manager, match, &seen);
     assert_true(outcome_wait(world_loop, seen.outcome));
     assert_int_equal(seen.outcome->runs, 1);
     return seen;
@@ -110,6 +116,40 @@ static void a_node_that_is_down_names_nothing(void **state) {
     }
 }
 
+static void a_node_that_hangs_for_a_while_names_its_locks(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    redlock_lease *lease = world_acquire(manager, "r", 60000);
+    assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
+    server_pause(&world_servers.at[0]);
+    struct seen seen;
+    begin_list(manager, NULL, &seen);
+    /* It asks after the listing, and ends at the timeout: so the listing's page is late by then. */
+    struct outcome *inspected = world_outcome();
+    assert_int_equal(drive_inspect(world_loop, manager, "r", inspected), REDLOCK_OK);
+    assert_int_equal(outcome_vote(inspected, 0), REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(seen.outcome->runs, 0);
+    server_resume(&world_servers.at[0]);
+    assert_true(outcome_wait(world_loop, seen.outcome));
+    assert_int_equal(outcome_votes(seen.outcome, REDLOCK_VOTE_GRANTED), 3);
+    assert_int_equal(seen.count, 3); /* the late reply counts for nothing */
+    assert_int_equal(named(&seen, 0, "r", redlock_lease_token(lease)), 1);
+}
+
+static void a_node_that_hangs_for_long_is_given_up(void **state) {
+    (void)state;
+    redlock_manager *manager = world_manager_all(BRISK_MS);
+    (void)world_acquire(manager, "r", 60000);
+    assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
+    server_pause(&world_servers.at[2]);
+    struct seen seen = list(manager, NULL);
+    assert_int_equal(seen.outcome->code, REDLOCK_OK);
+    assert_int_equal(outcome_vote(seen.outcome, 2), REDLOCK_VOTE_UNKNOWN);
+    assert_string_equal(outcome_vote_error(seen.outcome, 2), "no answer within 1000 ms, 3 times in a row");
+    assert_int_equal(seen.count, 2);
+    server_resume(&world_servers.at[2]);
+}
+
 static void a_user_who_may_not_scan_is_told(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -137,6 +177,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         world_test(each_lock_is_named_by_each_node_that_has_it),
         world_test(a_node_that_is_down_names_nothing),
+        world_test(a_node_that_hangs_for_a_while_names_its_locks),
+        world_test(a_node_that_hangs_for_long_is_given_up),
         world_test(a_user_who_may_not_scan_is_told),
     };
     return cmocka_run_group_tests(tests, world_three, world_end);

@@ -90,6 +90,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
         if (message->operation == REDLOCK_OP_LIST) {
             assert_true(strlen(message->page->pattern) < sizeof sent->pattern);
             sent->cursor = message->page->cursor;
+            sent->keys = message->page->count;
             strcpy(sent->pattern, message->page->pattern);
             sent->others = message->page->others;
         }

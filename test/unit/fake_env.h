@@ -23,6 +23,7 @@ struct fake_sent {
     bool announced;
     struct redlock_place place; /* of a WAIT */
     uint64_t cursor;            /* of a LIST */
+    uint32_t keys;              /* likewise */
     char pattern[64];           /* likewise */
     bool others;                /* likewise */
     char key[64];

@@ -105,6 +105,75 @@ static void without_a_quorum_of_whole_lists_the_result_says_so(void **state) {
     assert_non_null(strstr(listed.seen.message, "cannot list the locks: "));
 }
 
+/* The node does not answer within the node timeout. */
+static void time_out(unsigned node, redlock_vote_kind vote) {
+    static const struct redlock_text why = {.string = "no answer within 50 ms", .cause = REDLOCK_CAUSE_TIMEOUT};
+    fake_env_answer_as(&fake, node, REDLOCK_OP_LIST,
+                       (struct redlock_answer){.vote = vote, .text = redlock_text_constant(&why)});
+}
+
+static void assert_asked(unsigned node, uint64_t cursor, uint32_t keys) {
+    assert_int_equal(fake_env_waiting(&fake, node, REDLOCK_OP_LIST)->cursor, cursor);
+    assert_int_equal(fake_env_waiting(&fake, node, REDLOCK_OP_LIST)->keys, keys);
+}
+
+static void a_page_that_came_too_late_is_asked_for_again(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    list(NULL, &listed);
+    assert_asked(0, 0, 250);
+    page(0, "7 32 5 0 locks:a" TOKEN, 7, 0);
+    for (uint64_t cursor = 7; cursor < 9; cursor++) {
+        assert_asked(0, cursor, 250);
+        time_out(0, REDLOCK_VOTE_UNKNOWN);
+        assert_asked(0, cursor, 62);
+        time_out(0, REDLOCK_VOTE_UNKNOWN);
+        assert_asked(0, cursor, 15);
+        page(0, cursor == 7 ? "" : "7 32 5 0 locks:b" TOKEN, cursor + 1, 0);
+    }
+    page(0, "", 0, 0);
+    page(1, "", 0, 0);
+    time_out(2, REDLOCK_VOTE_UNKNOWN);
+    page(2, "", 0, 0);
+    assert_string_equal(listed.text, "0 a 5 0;0 b 5 0;");
+    for (unsigned i = 3; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.code, REDLOCK_OK);
+}
+
+static void a_page_is_asked_for_three_times_in_all(void **state) {
+    (void)state;
+    struct listed listed = {0};
+    list(NULL, &listed);
+    time_out(0, REDLOCK_VOTE_FAILED); /* nothing was sent: the node is not there */
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
+    time_out(1, REDLOCK_VOTE_UNKNOWN);
+    fake.refusing = REDLOCK_NODE(1);
+    time_out(1, REDLOCK_VOTE_UNKNOWN); /* it cannot be asked again */
+    for (unsigned i = 2; i < 5; i++) {
+        for (int tries = 0; tries < 3; tries++) {
+            time_out(i, REDLOCK_VOTE_UNKNOWN);
+        }
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(listed.seen.count, 1);
+    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(listed.seen.votes[1], REDLOCK_VOTE_FAILED);
+    assert_int_equal(listed.seen.votes[2], REDLOCK_VOTE_UNKNOWN);
+    assert_string_equal(listed.seen.errors[2], "no answer within 50 ms, 3 times in a row");
+    /* An end in the middle: nobody is asked again. */
+    struct listed second = {0};
+    fake.refusing = 0;
+    list(NULL, &second);
+    redlock_group_drain(fake.group, count_drained, &drained);
+    fake_env_turn(&fake);
+    assert_int_equal(second.seen.code, REDLOCK_ERR_CLOSED);
+    time_out(0, REDLOCK_VOTE_UNKNOWN);
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
+}
+
 static void nodes_that_refuse_fail_at_once(void **state) {
     (void)state;
     struct listed listed = {0};
@@ -243,6 +312,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(pages_follow_each_other_until_the_cursor_is_0),
         TEST(without_a_quorum_of_whole_lists_the_result_says_so),
+        TEST(a_page_that_came_too_late_is_asked_for_again),
+        TEST(a_page_is_asked_for_three_times_in_all),
         TEST(nodes_that_refuse_fail_at_once),
         TEST(keys_that_are_no_names_are_left_out),
         TEST(a_callback_stops_it),

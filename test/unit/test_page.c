@@ -15,7 +15,7 @@
 static void the_request_is_the_script_without_keys(void **state) {
     const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_LIST];
     const struct redlock_fence_keys fence = {.suffix = ":f", .suffix_size = 2};
-    struct redlock_page page = {.cursor = UINT64_MAX, .pattern = "a*", .others = true};
+    struct redlock_page page = {.cursor = UINT64_MAX, .pattern = "a*", .count = 250, .others = true};
     const struct redlock_message message = {
         .operation = REDLOCK_OP_LIST, .by_source = true, .fence_keys = &fence, .wait_suffix = ":w", .page = &page};
     char buffer[REDLOCK_WIRE_SIZE_MAX], expected[REDLOCK_WIRE_SIZE_MAX], longest[REDLOCK_PATTERN_SIZE_MAX + 1] = "";
