@@ -126,7 +126,7 @@ void redlock_connection_unblock(struct redlock_connection *connection) {
     watch_open(connection);
 }
 
-bool redlock_connection_begin_tls(struct redlock_connection *connection, const struct redlock_tls_context *context,
+bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,
                                   const char *host) {
     connection->tls = redlock_tls_new(context, host, connection->fd);
     watch_open(connection);

@@ -41,7 +41,7 @@ int redlock_connection_open(struct redlock_connection *connection, const struct 
 int redlock_connection_opened(const struct redlock_connection *connection);
 
 /* Puts TLS on the opened connection to `host`, which is borrowed. Returns false without memory. */
-bool redlock_connection_begin_tls(struct redlock_connection *connection, const struct redlock_tls_context *context,
+bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,
                                   const char *host);
 
 enum redlock_securing {

@@ -17,6 +17,7 @@
  * waits, and only for the node.
  */
 struct redlock_tls {
+    struct redlock_tls_context *context;
     SSL *ssl;
     BIO_METHOD *method;
     const char *name; /* that the certificate must have */
@@ -97,11 +98,12 @@ static bool attach(struct redlock_tls *tls) {
     return true;
 }
 
-struct redlock_tls *redlock_tls_new(const struct redlock_tls_context *context, const char *host, int fd) {
+struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd) {
     struct redlock_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL) {
         return NULL;
     }
+    tls->context = context;
     tls->fd = fd;
     tls->name = redlock_tls_context_name(context, host);
     tls->ssl = redlock_tls_context_connect(context, host);
@@ -142,11 +144,13 @@ enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls) {
     const int done = SSL_do_handshake(tls->ssl);
     tls->drained = false;
     if (done == 1) {
+        redlock_tls_context_judge(tls->context, true);
         return REDLOCK_TLS_SECURED;
     }
     if (SSL_get_error(tls->ssl, done) == SSL_ERROR_WANT_READ) {
         return REDLOCK_TLS_WAITING;
     }
+    redlock_tls_context_judge(tls->context, false);
     fail(tls, true);
     return REDLOCK_TLS_FAILED;
 }

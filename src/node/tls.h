@@ -16,7 +16,7 @@
 struct redlock_tls;
 
 /* TLS on this connected socket with the node at `host`; both outlive it. NULL without memory. */
-struct redlock_tls *redlock_tls_new(const struct redlock_tls_context *context, const char *host, int fd);
+struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd);
 
 /* Sends nothing, so a forked child may do it. */
 void redlock_tls_free(struct redlock_tls *tls);

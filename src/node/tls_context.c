@@ -22,12 +22,17 @@ struct stamp {
     int64_t values[7];
 };
 
+/* Where an allocation fails, OpenSSL 3.0 may leave out a group of keys or a cipher and say nothing.
+ * With the rest no handshake may be possible. */
+enum trust { UNTRIED, DOUBTED, PROVEN };
+
 struct redlock_tls_context {
     char *paths[FILES]; /* NULL for none */
     char *server_name;  /* likewise */
     redlock_tls_version min_version;
     bool verify;
     SSL_CTX *ssl;
+    enum trust trust;     /* in `ssl` */
     char *watched[FILES]; /* the paths, or those of the system's store */
     struct stamp used[FILES];
     struct stamp warned[FILES]; /* of broken files: what the last warning was about */
@@ -242,21 +247,31 @@ enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *c
     struct sentence sentence = {error, error_size};
     struct stamp now[FILES];
     stamp_all(context, now);
-    if (memcmp(now, context->used, sizeof now) == 0) {
+    const bool changed = memcmp(now, context->used, sizeof now) != 0;
+    if (!changed && context->trust != DOUBTED) {
         return REDLOCK_TLS_FILES_SAME;
     }
     SSL_CTX *fresh = load(context, &sentence);
     if (fresh != NULL) {
         SSL_CTX_free(context->ssl); /* connections keep theirs */
         context->ssl = fresh;
+        context->trust = UNTRIED;
         memcpy(context->used, now, sizeof now);
-        return REDLOCK_TLS_FILES_RENEWED;
+        return changed ? REDLOCK_TLS_FILES_RENEWED : REDLOCK_TLS_FILES_SAME;
     }
-    if (memcmp(now, context->warned, sizeof now) == 0) {
+    if (!changed || memcmp(now, context->warned, sizeof now) == 0) {
         return REDLOCK_TLS_FILES_SAME;
     }
     memcpy(context->warned, now, sizeof now);
     return REDLOCK_TLS_FILES_BROKEN;
+}
+
+void redlock_tls_context_judge(struct redlock_tls_context *context, bool done) {
+    if (done) {
+        context->trust = PROVEN;
+    } else if (context->trust == UNTRIED) {
+        context->trust = DOUBTED;
+    }
 }
 
 const char *redlock_tls_context_name(const struct redlock_tls_context *context, const char *host) {

@@ -2,6 +2,7 @@
 #ifndef REDLOCK_NODE_TLS_CONTEXT_H
 #define REDLOCK_NODE_TLS_CONTEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <redlock/redlock.h>
@@ -21,8 +22,11 @@ enum redlock_tls_files {
     REDLOCK_TLS_FILES_BROKEN   /* the old ones stay in use: a sentence says why */
 };
 
-/* Reads the files again if one of them has changed. */
+/* Reads the files again if one of them has changed, or if what was read is in doubt. */
 enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context, char *error, size_t error_size);
+
+/* What came of a handshake: what was read is in doubt while some have failed and none was done. */
+void redlock_tls_context_judge(struct redlock_tls_context *context, bool done);
 
 /* What the certificate of this host must name. */
 const char *redlock_tls_context_name(const struct redlock_tls_context *context, const char *host);

@@ -26,7 +26,7 @@ enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *c
     return REDLOCK_TLS_FILES_SAME;
 }
 
-struct redlock_tls *redlock_tls_new(const struct redlock_tls_context *context, const char *host, int fd) {
+struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd) {
     (void)context, (void)host, (void)fd;
     return NULL;
 }

@@ -162,11 +162,15 @@ static int setup_1_2(void **state) {
     return result;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static void close_socket(void) {
     redlock_connection_free(&connection);
     (void)close(SSL_get_fd(peer));
     SSL_free(peer);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    close_socket();
     return 0;
 }
 
@@ -357,6 +361,21 @@ static bool live(struct redlock_tls_context **made) {
     return false;
 }
 
+/* A context that was loaded without memory may not be whole, and OpenSSL does not say so. Whatever
+ * it is like, the next connection but one works. */
+static void live_again(struct redlock_tls_context *made) {
+    char error[256];
+    int ended, tries = 0;
+    memory.fails = 0;
+    do {
+        close_socket();
+        open_socket();
+        assert_int_equal(redlock_tls_context_refresh(made, error, sizeof error), REDLOCK_TLS_FILES_SAME);
+        assert_true(redlock_connection_begin_tls(&connection, made, "127.0.0.1"));
+        assert_true(++tries <= 2);
+    } while (secure(&ended) != REDLOCK_SECURING_DONE);
+}
+
 static void every_allocation_may_fail(void **state) {
     bool whole = false;
     (void)state;
@@ -367,11 +386,12 @@ static void every_allocation_may_fail(void **state) {
         whole = live(&made);
         memory.armed = false;
         assert_true(fails != 0 || whole);
+        if (!whole && made != NULL) {
+            live_again(made);
+        }
         whole = whole && memory.count < fails;
-        redlock_connection_free(&connection);
+        close_socket();
         redlock_tls_context_free(made);
-        (void)close(SSL_get_fd(peer));
-        SSL_free(peer);
     }
     assert_true(memory.count > 500);
     memory.fails = 0;
