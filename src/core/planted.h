@@ -38,6 +38,8 @@ enum redlock_planted_bug {
      * each of these rules covers for the other (docs/protocols.md, "Waiting in a queue"). */
     REDLOCK_BUG_QUEUE_ANY_SERVER,
     REDLOCK_BUG_QUEUE_PUSH_CLOCK,    /* nobody looks at the time in a push */
+    REDLOCK_BUG_WAIT_UNGREETED,      /* a WAIT is queued to a guarded node that has not greeted */
+    REDLOCK_BUG_FREE_UNGUARDED,      /* a lock left free is handed over by a node in quarantine */
     REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
@@ -49,6 +51,8 @@ enum redlock_planted_bug {
     REDLOCK_BUG_OBSERVER_DEAF,       /* who knows a leader ignores announcements, */
     REDLOCK_BUG_OBSERVER_ASKS_ONCE,  /* or asks nobody */
     REDLOCK_BUG_OBSERVER_ANY_NODE,   /* whom one node names leads */
+    REDLOCK_BUG_OBSERVER_OLD_WORDS,  /* words from before a leader was found make another one */
+    REDLOCK_BUG_OBSERVER_OLD_ANSWER, /* an answer counts, though the node has announced since */
     REDLOCK_BUG_COUNT
 };
 

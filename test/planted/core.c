@@ -88,8 +88,25 @@ WRAPPED(void, redlock_leadership_init, struct redlock_leadership *leadership, ui
     leadership->quorum = REDLOCK_PLANTED(OBSERVER_ANY_NODE) ? 1 : leadership->quorum;
 }
 
+/* Forgets which words are older than the leader. */
+static void renew_words(struct redlock_leadership *leadership) {
+    for (unsigned i = 0; REDLOCK_PLANTED(OBSERVER_OLD_WORDS) && i < leadership->node_count; i++) {
+        leadership->nodes[i].old = leadership->nodes[i].late = false;
+    }
+}
+
+WRAPPED(void, redlock_leadership_answer, struct redlock_leadership *leadership, unsigned node,
+        const struct redlock_leader_word *word, int64_t now_ns) {
+    renew_words(leadership);
+    if (REDLOCK_PLANTED(OBSERVER_OLD_ANSWER)) {
+        leadership->nodes[node].outdated = leadership->nodes[node].late = false;
+    }
+    __real_redlock_leadership_answer(leadership, node, word, now_ns);
+}
+
 WRAPPED(void, redlock_leadership_announce, struct redlock_leadership *leadership, unsigned node,
         const struct redlock_leader_word *word, int64_t now_ns) {
+    renew_words(leadership);
     if (!REDLOCK_PLANTED(OBSERVER_DEAF) || !leadership->known || leadership->leader.size == 0) {
         __real_redlock_leadership_announce(leadership, node, word, now_ns);
     }

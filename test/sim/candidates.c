@@ -14,7 +14,8 @@ static struct sim_candidate *new_candidate(struct sim_client *client, unsigned s
                                         .stands = stands,
                                         .begun_ns = client->step_ns,
                                         .asked_ns = client->step_ns,
-                                        .wanted_ns = client->step_ns};
+                                        .wanted_ns = client->step_ns,
+                                        .told_ns = -1};
     return candidate;
 }
 

@@ -169,6 +169,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
         node->stepped.off_ns = 0;
     }
     node->started_us = sim_clock_local(&node->clock, world->now_ns) / 1000;
+    sim_quarantine_begin(world, node);
     if (event->entry) {
         forget(world, node, event->entry == 2);
     }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "parts.h"
 #include "wire/wire.h"
 
@@ -28,8 +29,8 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
         return false;
     }
     /* Before its greeting a guarded node gets nothing that sets a key. */
-    const bool sets = bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_WAIT ||
-                      bytes->operation == REDLOCK_OP_HEAL;
+    const bool sets = bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL ||
+                      (bytes->operation == REDLOCK_OP_WAIT && !REDLOCK_PLANTED(WAIT_UNGREETED));
     if (link->state == SIM_LINK_FRESH && sets && sim_is_guarded(world)) {
         return false;
     }
@@ -210,8 +211,9 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     reply->stepped = node->stepped;
     sim_node_clock(world, node);
     const bool waits = bytes->operation == REDLOCK_OP_WAIT;
-    const struct fake_key *lock = waits ? sim_key_at(world, event->node, bytes->resource, "") : NULL;
-    const bool had = lock != NULL && sim_key_has(lock, bytes->token);
+    char holder[SIM_TOKEN_SIZE];
+    sim_quarantine_look(world, event->node, bytes->resource, holder);
+    const bool had = memcmp(holder, bytes->token, sizeof holder) == 0;
     const bool starves = world->control == SIM_CONTROL_STARVED && world->phase == SIM_PROBING &&
                          event->client + 1U == world->profile.clients && bytes->operation != REDLOCK_OP_RELEASE;
     if ((waits && node->refuses_queue) || starves) {
@@ -219,6 +221,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     } else {
         fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
     }
+    sim_quarantine_check(world, event->node, bytes, holder);
     if (waits || bytes->operation == REDLOCK_OP_RELEASE) {
         sim_line_executed(world, event->node, bytes, reply, had);
     }

@@ -60,6 +60,8 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_OWN_CLOCK] = "queue-own-clock",
     [REDLOCK_BUG_QUEUE_ANY_SERVER] = "queue-any-server",
     [REDLOCK_BUG_QUEUE_PUSH_CLOCK] = "queue-push-clock",
+    [REDLOCK_BUG_WAIT_UNGREETED] = "wait-ungreeted",
+    [REDLOCK_BUG_FREE_UNGUARDED] = "free-unguarded",
     [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = "queue-release-stays",
     [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
@@ -71,6 +73,8 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_OBSERVER_DEAF] = "observer-deaf",
     [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
     [REDLOCK_BUG_OBSERVER_ANY_NODE] = "observer-any-node",
+    [REDLOCK_BUG_OBSERVER_OLD_WORDS] = "observer-old-words",
+    [REDLOCK_BUG_OBSERVER_OLD_ANSWER] = "observer-old-answer",
 };
 
 static const char *const control_names[] = {
@@ -86,6 +90,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_STEPPING] = "stepping",
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
+    [SIM_CONTROL_SHUFFLED] = "shuffled",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;

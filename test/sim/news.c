@@ -150,6 +150,7 @@ static void note_leader(struct sim_candidate *candidate, const redlock_leader *l
     memcpy(candidate->known, token, sizeof token);
     world->totals.news++;
     sim_check_news(candidate);
+    sim_order_told(candidate, leader->is_self);
 }
 
 /* A user may act at any point, also inside callbacks. */

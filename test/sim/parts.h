@@ -160,6 +160,15 @@ void sim_backing_granted(struct sim_client *client, unsigned node, const char *t
 /* The nodes whose votes for this lease are not void, as far as its client can know. */
 uint32_t sim_backing_nodes(const struct sim_world *world, const struct sim_lease *lease);
 
+/* --- quarantine.c: runs that may have forgotten locks --- */
+/* A run of the server begins. */
+void sim_quarantine_begin(struct sim_world *world, struct sim_node *node);
+/* Whose key the node has before a request; zero for none. */
+void sim_quarantine_look(struct sim_world *world, unsigned node, unsigned resource, char holder[SIM_TOKEN_SIZE]);
+/* The node has executed it. */
+void sim_quarantine_check(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
+                          const char before[SIM_TOKEN_SIZE]);
+
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);
 /* How long it may take until no key is left. */

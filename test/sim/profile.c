@@ -140,6 +140,7 @@ static void draw_trust(struct sim_world *world) {
     switch (world->control) {
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_STARVED:
+    case SIM_CONTROL_SHUFFLED:
         break;
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
@@ -289,6 +290,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_STARVED:
     case SIM_CONTROL_MIXED:
     case SIM_CONTROL_PARTED:
+    case SIM_CONTROL_SHUFFLED:
         break;
     }
 }

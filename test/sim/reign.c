@@ -231,24 +231,26 @@ int64_t sim_news_ns(const struct sim_world *world) {
                               : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
 }
 
-/* Whether the node has said this since then. */
-static bool has_said(const struct sim_word *word, const char *token, int64_t since_ns) {
+bool sim_has_said(const struct sim_world *world, unsigned node, unsigned resource, const char *token,
+                  int64_t since_ns) {
+    const struct sim_word *word = &world->elections.offices[resource].words[node];
     bool said = memcmp(word->token, token, SIM_TOKEN_SIZE) == 0;
     for (unsigned i = 0; i < SIM_PAST_MAX && !said; i++) {
         said = word->past[i].until_ns >= since_ns && memcmp(word->past[i].token, token, SIM_TOKEN_SIZE) == 0;
     }
-    return said;
+    /* It said more than is kept. */
+    return said ||
+           (word->past_count >= SIM_PAST_MAX && word->past[word->past_count % SIM_PAST_MAX].until_ns >= since_ns);
 }
 
 /* If nothing fails, news is not old. */
 void sim_check_news(const struct sim_candidate *candidate) {
     struct sim_world *world = candidate->client->world;
-    const struct sim_word *words = world->elections.offices[candidate->resource].words;
     const unsigned client = candidate->client->index;
     const int64_t since_ns = world->now_ns - sim_news_ns(world) - (candidate->known[0] == '\0' ? FREE_NS : 0);
     unsigned count = 0;
     for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
-        count += has_said(&words[i], candidate->known, since_ns);
+        count += sim_has_said(world, i, candidate->resource, candidate->known, since_ns);
     }
     if (sim_is_calm(world) && count < sim_quorum_of(world, client)) {
         sim_violation(world, "rumour", "client %u/%u is told that %.8s leads '%s', but only %u nodes say so", client,

@@ -11,6 +11,7 @@
 struct sim_pushed {
     const char *channel;
     uint32_t steps; /* of the node's clock, before it */
+    int64_t said_ns;
     size_t size;
     char payload[];
 };
@@ -162,12 +163,17 @@ void sim_push_to(struct sim_node *node, struct sim_client *client, const char *c
     pushed->channel = channel;
     pushed->size = size;
     pushed->steps = node->stepped.steps;
-    const int64_t at_ns = world->now_ns + sim_delay_ns(world);
+    pushed->said_ns = world->now_ns;
+    int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
+    at_ns = subscription->down_ns;
+    if (world->control == SIM_CONTROL_SHUFFLED && channel != client->channel) {
+        at_ns += sim_random_between(&world->random, 0, world->profile.ttl_max_ms * SIM_MS);
+    }
     struct sim_event event = event_of(SIM_PUSH, client->index, index);
     event.gen = node->heard_gen[client->index];
     event.data = pushed;
-    sim_push(world, subscription->down_ns, event);
+    sim_push(world, at_ns, event);
 }
 
 /* The node hands the lock to a waiter of this client. */
@@ -296,6 +302,7 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     if (redlock_wire_push(&reply, client->channel, &push)) {
         take_push(client, event->node, pushed, &push);
     } else if (redlock_wire_announcement(&reply, &announcement)) {
+        sim_order_heard(client, event->node, &announcement, pushed->said_ns);
         sim_client_enter(client);
         redlock_group_announced(client->group, event->node, &announcement);
         sim_client_leave(client);

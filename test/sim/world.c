@@ -301,6 +301,9 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     node->stepped_ns = node->righted_ns = -SIM_NEVER / 2;
     node->run = 1;
     node->started_us = (sim_clock_local(&node->clock, 0) - profile->uptime_ns) / 1000;
+    if (profile->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !profile->first_boot && profile->uptime_ns == 0) {
+        sim_quarantine_begin(world, node); /* it may have restarted just now */
+    }
 }
 
 /* If no counter is lost, any wall clock will do. Else the clock alone must put a token above all

@@ -153,11 +153,12 @@ struct sim_node {
     struct fake_node fake;
     struct sim_clock clock;
     struct sim_stepped stepped;
-    int64_t stepped_ns; /* the last step forward; negative: never */
-    int64_t righted_ns; /* when its clock was last set right */
-    bool stepped_back;  /* keys live longer than anybody counts with */
-    uint32_t run;       /* counts its processes */
-    int64_t started_us; /* by its wall clock */
+    int64_t stepped_ns;    /* the last step forward; negative: never */
+    int64_t righted_ns;    /* when its clock was last set right */
+    bool stepped_back;     /* keys live longer than anybody counts with */
+    uint32_t run;          /* counts its processes */
+    int64_t started_us;    /* by its wall clock */
+    int64_t quarantine_ns; /* guards keep the present run from setting a key until then */
     struct sim_ghost ghosts[SIM_GHOSTS_MAX];
     unsigned ghost_count;
     bool down;

@@ -1,0 +1,37 @@
+/* The checker of the restart guard: no key is set on a run that may have forgotten a lock which
+ * still stands (R18; docs/protocols.md, "Restart guard"). */
+#include <string.h>
+
+#include "parts.h"
+
+/* Any client counts ttl_max and its drift from a moment after the server's start. By true time that
+ * is longer than ttl_max. */
+void sim_quarantine_begin(struct sim_world *world, struct sim_node *node) {
+    const struct sim_profile *profile = &world->profile;
+    /* Where the clock was behind, nobody can trust the uptime (docs/safety.md). */
+    if (profile->trust == SIM_GUARDED && profile->forgets_at_once && node->stepped.off_ns >= 0) {
+        node->quarantine_ns = world->now_ns + profile->guarded_ttl_max_ms * SIM_MS;
+    }
+}
+
+void sim_quarantine_look(struct sim_world *world, unsigned node, unsigned resource, char holder[SIM_TOKEN_SIZE]) {
+    const struct fake_key *lock = sim_key_at(world, node, resource, "");
+    sim_token_set(holder, lock == NULL ? "" : lock->value, lock == NULL ? 0 : lock->value_size);
+}
+
+void sim_quarantine_check(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
+                          const char before[SIM_TOKEN_SIZE]) {
+    char after[SIM_TOKEN_SIZE];
+    if (world->now_ns >= world->nodes[node].quarantine_ns) {
+        return;
+    }
+    sim_quarantine_look(world, node, bytes->resource, after);
+    /* A lock that came with the data may be handed on by its holder: it was not forgotten. */
+    const bool is_handed_on =
+        bytes->operation == REDLOCK_OP_RELEASE && memcmp(before, bytes->token, SIM_TOKEN_SIZE) == 0;
+    if (after[0] != '\0' && memcmp(after, before, SIM_TOKEN_SIZE) != 0 && !is_handed_on) {
+        sim_violation(world, "quarantine", "node %u sets '%s' to %.8s at a request of %.8s, in quarantine for %.3f ms",
+                      node, sim_resource_name(bytes->resource), sim_name(after), sim_name(bytes->token),
+                      (double)(world->nodes[node].quarantine_ns - world->now_ns) / 1e6);
+    }
+}
