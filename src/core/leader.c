@@ -171,6 +171,12 @@ void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned ind
     node->ask_ns = latest_ns < node->ask_ns ? latest_ns : node->ask_ns;
 }
 
+void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size) {
+    struct redlock_leader_token own;
+    set_token(&own, &(struct redlock_leader_word){.token = token, .token_size = size});
+    set_leader(leadership, &own);
+}
+
 bool redlock_leadership_is_news(const struct redlock_leadership *leadership) {
     return leadership->known && !(leadership->was_told && is_same(&leadership->leader, &leadership->told));
 }

@@ -22,6 +22,7 @@
  * nobody             a quorum names one token                                → the token: news
  * a token            a quorum names another one                              → that: news
  *                    a quorum says free                                      → nobody: news
+ * any                we lead ourselves                                       → that: news
  * any                anything else                                           → the same
  *
  * The words of nodes are of different ages. When a leader is found, the words that do not name it
@@ -82,6 +83,9 @@ void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned
                                  const struct redlock_leader_word *word, int64_t now_ns);
 /* From now on the node's announcements come, or come no more. */
 void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned node, bool heard, int64_t now_ns);
+
+/* We lead under this token. So whatever the nodes have said until now is old if it is not that. */
+void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size);
 
 /* Whether the leader differs from whom the observer was told of. */
 bool redlock_leadership_is_news(const struct redlock_leadership *leadership);

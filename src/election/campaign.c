@@ -115,8 +115,13 @@ static void on_acquired(const redlock_result *result, void *data) {
     redlock_election_event details = details_of(election);
     election->lease = details.lease = lease;
     details.fence = redlock_lease_fence(lease);
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    strcpy(token, redlock_lease_token(lease));
     feed(election, REDLOCK_CANDIDATE_WON, code, &details);
     tell_leader_late(election);
+    if (election->observer) { /* no older news comes after LEADING */
+        redlock_observer_lead(election->observer, token, election->lease != NULL);
+    }
 }
 
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {

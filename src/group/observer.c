@@ -186,6 +186,14 @@ void redlock_observer_end(redlock_observer *observer) {
     }
 }
 
+void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still) {
+    redlock_leadership_lead(&observer->leadership, token, strlen(token));
+    if (!leads_still && redlock_leadership_is_news(&observer->leadership)) {
+        (void)redlock_leadership_tell(&observer->leadership);
+    }
+    go_on(observer);
+}
+
 /* The observer's callback gets a string, and "" means nobody. So a key whose value would be ""
  * names no leader, but it is not free, either. */
 static bool has_name(const char *token, size_t size) {

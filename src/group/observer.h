@@ -11,6 +11,9 @@
 /* See redlock_observe(). */
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **observer);
+/* Its caller begins to lead under this token, or has begun just now, if that is over already: then
+ * the callback is not told of it. */
+void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still);
 
 void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer);
 void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns);

@@ -94,6 +94,7 @@ static void lead(struct sim_candidate *candidate, const redlock_election_event *
     }
     const int64_t validity_ms = sim_lease_validity_ms(world, lease);
     candidate->leading = true;
+    candidate->told_ns = world->now_ns; /* that is news of a leader, too */
     candidate->term = event->term;
     candidate->trouble = REDLOCK_OK;
     lease->candidate = candidate;

@@ -33,6 +33,9 @@ void sim_order_told(struct sim_candidate *candidate, bool is_self) {
     struct sim_world *world = candidate->client->world;
     const unsigned client = candidate->client->index, resource = candidate->resource;
     unsigned count = 0;
+    if (is_self) {
+        return; /* LEADING was told before */
+    }
     for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
         count += sim_has_said(world, i, resource, candidate->known, candidate->told_ns) ||
                  was_heard(&world->elections.ears[client][i][resource], candidate->known, candidate->told_ns);
@@ -44,7 +47,5 @@ void sim_order_told(struct sim_candidate *candidate, bool is_self) {
                       client, candidate->slot, candidate->known[0] == '\0' ? "nobody" : sim_name(candidate->known),
                       sim_resource_name(resource), (double)(world->now_ns - candidate->told_ns) / 1e6, count);
     }
-    if (!is_self) { /* news of ourselves waits until we lead */
-        candidate->told_ns = world->now_ns;
-    }
+    candidate->told_ns = world->now_ns;
 }

@@ -29,6 +29,16 @@ void __wrap_redlock_observer_end(redlock_observer *observer) {
     observers -= observer != NULL;
 }
 
+struct led led;
+
+void __wrap_redlock_observer_lead(redlock_observer *observer, const char *token, bool leads_still);
+void __wrap_redlock_observer_lead(redlock_observer *observer, const char *token, bool leads_still) {
+    assert_non_null(observer);
+    led.count++;
+    led.leads_still = leads_still;
+    strcpy(led.token, token);
+}
+
 void announce(const char *token, const char *holder) {
     leader_cb(&(redlock_leader){.size = sizeof(redlock_leader), .token = token, .holder = holder}, leader_data);
 }
@@ -81,6 +91,7 @@ int open_elections(void **state) {
     told_count = read_count = 0;
     observe_code = REDLOCK_OK;
     observers = 0;
+    led = (struct led){0};
     call_at = REDLOCK_ELECTION_NOTHING;
     return 0;
 }

@@ -11,6 +11,13 @@
 extern int observe_code;   /* what redlock_group_observe() returns */
 extern unsigned observers; /* how many there are */
 
+/* What the observer was told of our own terms. */
+extern struct led {
+    unsigned count;
+    bool leads_still;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+} led;
+
 extern struct redlock_elections elections;
 extern redlock_election *election; /* the last one that was started */
 extern unsigned told_count, read_count;

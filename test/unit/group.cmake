@@ -22,7 +22,8 @@ endforeach()
 # The test is the observer.
 foreach(name election election_end)
   target_sources(test_${name} PRIVATE election_kit.c)
-  target_link_options(test_${name} PRIVATE -Wl,--wrap=redlock_group_observe,--wrap=redlock_observer_end)
+  target_link_options(test_${name} PRIVATE
+    -Wl,--wrap=redlock_group_observe,--wrap=redlock_observer_end,--wrap=redlock_observer_lead)
 endforeach()
 foreach(name group_list group_observer_end election_end)
   target_link_libraries(test_${name} PRIVATE redlock_scarce_memory)

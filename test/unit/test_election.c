@@ -204,6 +204,32 @@ static void news_of_ourselves_is_dropped_if_leading_resigns(void **state) {
     assert_silent();
 }
 
+/* What nodes said before is old from then on, also if the term is over at once. */
+static void the_observer_knows_that_we_lead(void **state) {
+    (void)state;
+    char token[REDLOCK_TOKEN_SIZE_MAX + 1];
+    strcpy(token, redlock_lease_token(lead()->lease));
+    assert_int_equal(led.count, 1);
+    assert_true(led.leads_still);
+    assert_string_equal(led.token, token);
+    expire();
+    next(REDLOCK_ELECTION_LOST);
+    call_at = REDLOCK_ELECTION_LEADING;
+    call = redlock_election_resign;
+    grant_all();
+    strcpy(token, redlock_lease_token(next(REDLOCK_ELECTION_LEADING)->lease));
+    next(REDLOCK_ELECTION_RESIGNED);
+    assert_int_equal(led.count, 2);
+    assert_false(led.leads_still);
+    assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
+    call_at = REDLOCK_ELECTION_LEADING;
+    call = redlock_election_end;
+    grant_all();
+    next(REDLOCK_ELECTION_LEADING);
+    next(REDLOCK_ELECTION_ENDED);
+    assert_int_equal(led.count, 2);
+}
+
 static void calls_from_callbacks(void **state) {
     (void)state;
     lead();
@@ -297,6 +323,7 @@ int main(void) {
         election_test(news_of_ourselves_comes_after_leading),
         election_test(the_same_leader_is_told_once),
         election_test(news_of_ourselves_is_dropped_if_leading_resigns),
+        election_test(the_observer_knows_that_we_lead),
         election_test(calls_from_callbacks),
         election_test(trouble_is_told_until_it_is_over),
         election_test(a_ttl_that_leaves_no_validity_is_trouble),

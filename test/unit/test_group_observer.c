@@ -1,4 +1,6 @@
 /* Observers over a fake env: whom they ask, what they hear, what they are told. */
+#include "group/observer.h"
+
 #include "observer_kit.h"
 
 #define CHANNEL "redlock:leader:r"
@@ -219,6 +221,24 @@ static void changes_that_follow_fast_are_told_as_one(void **state) {
     assert_string_equal(watch.token, BOB);
 }
 
+/* Of a term that is over at once, the callback is not told. */
+static void who_leads_knows_it_before_the_nodes_say_so(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    redlock_observer_lead(watch.observer, ALICE, true);
+    redlock_group_wake(fake.group);
+    assert_int_equal(watch.count, 2);
+    assert_string_equal(watch.token, ALICE);
+    redlock_observer_lead(watch.observer, BOB, false);
+    redlock_group_wake(fake.group);
+    announce(0, 1, BOB);
+    assert_int_equal(watch.count, 2);
+    announce(0, 1, "");
+    assert_int_equal(watch.count, 3);
+    assert_string_equal(watch.token, "");
+}
+
 #define TEST(function) group_test(function, three_nodes)
 
 int main(void) {
@@ -226,6 +246,7 @@ int main(void) {
         TEST(an_observer_asks_and_subscribes),
         group_test(the_key_prefix_is_part_of_the_channel, five_nodes),
         TEST(what_nodes_announce_is_told),
+        TEST(who_leads_knows_it_before_the_nodes_say_so),
         TEST(the_leader_says_who_it_is),
         TEST(a_key_without_a_name_is_no_news),
         TEST(who_is_not_heard_announces_nothing),

@@ -233,6 +233,24 @@ static void an_answer_from_before_a_leader_is_old(void **state) {
     assert_news("");
 }
 
+/* So is what nodes said before we led ourselves. */
+static void words_from_before_we_lead_are_old(void **state) {
+    (void)state;
+    begin(3);
+    assert_asked(7);
+    answer(2, "", -1);
+    redlock_leadership_lead(&it, ALICE, strlen(ALICE));
+    assert_news(ALICE);
+    answer(0, "", -1);
+    assert_no_news();
+    assert_asked(5);
+    answer(2, "", -1);
+    answer(0, ALICE, 5000);
+    assert_no_news();
+    announce(0, "", 0);
+    assert_news("");
+}
+
 /* What a node says to an earlier question is older than what it announced since. */
 static void an_answer_from_before_an_announcement_is_dropped(void **state) {
     (void)state;
@@ -463,6 +481,7 @@ int main(void) {
         TEST(words_from_before_a_leader_make_no_other),
         TEST(old_words_are_asked_for_again),
         TEST(an_answer_from_before_a_leader_is_old),
+        TEST(words_from_before_we_lead_are_old),
         TEST(an_answer_from_before_an_announcement_is_dropped),
         TEST(an_answer_to_the_next_question_counts),
         TEST(who_cannot_answer_counts_no_more),
