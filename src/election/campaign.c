@@ -251,11 +251,14 @@ static int open_election(redlock_election *election, const redlock_election_opti
 }
 
 static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
-                           bool has_pointers, redlock_election_options *options) {
+                           bool has_cb, bool has_place, redlock_election_options *options) {
     struct redlock_failure *failure = redlock_group_failure(group);
     size_t key_size;
     redlock_election_options_default(options);
-    int code = redlock_check_given(failure, "cb or election", has_pointers);
+    int code = redlock_check_given(failure, "cb", has_cb);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(failure, "election", has_place);
+    }
     if (code == REDLOCK_OK) {
         code = redlock_check_options(failure, "redlock_election_options", options, sizeof *options, given);
     }
@@ -266,7 +269,7 @@ static int check_arguments(struct redlock_group *group, const char *name, const 
 int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
                           redlock_election_callback cb, void *data, redlock_election **added) {
     redlock_election_options options;
-    int code = check_arguments(elections->group, name, given, cb && added, &options);
+    int code = check_arguments(elections->group, name, given, cb != NULL, added != NULL, &options);
     if (code == REDLOCK_OK) {
         code = redlock_group_check_open(elections->group);
     }

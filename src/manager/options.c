@@ -25,9 +25,9 @@ static int check_guards(struct redlock_failure *failure, const redlock_manager_o
             redlock_check_range(failure, "ttl_max_ms", options->ttl_max_ms, 1, REDLOCK_TTL_MS_MAX, ", or 0 for none");
     }
     if (code == REDLOCK_OK && options->ttl_max_ms == 0 && redlock_manager_is_guarded(options)) {
-        code = redlock_fail(
-            failure, REDLOCK_ERR_INVALID,
-            "restart_guard and clock_guard need ttl_max_ms: the longest ttl that any client of these nodes uses");
+        code = redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "%s needs ttl_max_ms: the longest ttl that any client of these nodes uses",
+                            options->clock_guard ? "clock_guard" : "restart_guard");
     }
     return code;
 }

@@ -106,7 +106,8 @@ static void a_callback_or_a_place_for_the_handle_is_missing(void **state) {
     says("done is NULL", redlock_list(manager, NULL, never, NULL, &outcome));
     says("cb is NULL", redlock_observe(manager, "r", NULL, NULL, &observer));
     says("observer is NULL", redlock_observe(manager, "r", never_led, NULL, NULL));
-    says("cb or election is NULL", redlock_elect(manager, "e", NULL, NULL, NULL, &election));
+    says("cb is NULL", redlock_elect(manager, "e", NULL, NULL, NULL, &election));
+    says("election is NULL", redlock_elect(manager, "e", NULL, never_told, NULL, NULL));
     says("lease is NULL", redlock_adopt(manager, "r", "token", NULL, NULL));
 }
 
@@ -217,6 +218,24 @@ static void credentials_are_refused(void **state) {
     assert_null(strstr(redlock_manager_invalid(manager), "secret"));
 }
 
+static void a_guard_without_its_longest_ttl_is_refused(void **state) {
+    (void)state;
+    const char *uri = world_closed_uri();
+    redlock_manager *refused;
+    redlock_manager_options options;
+    char error[256];
+    redlock_manager_options_default(&options);
+    options.nodes = &uri;
+    options.node_count = 1;
+    options.restart_guard = REDLOCK_RESTART_GUARD_STRICT;
+    assert_int_equal(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_string_equal(error, "restart_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
+    options.restart_guard = REDLOCK_RESTART_GUARD_OFF;
+    options.clock_guard = true;
+    assert_int_equal(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_string_equal(error, "clock_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         invalid_test(it_is_of_the_last_call_that_was_refused),
@@ -228,6 +247,7 @@ int main(void) {
         invalid_test(an_election_that_has_ended_is_refused),
         invalid_test(a_struct_to_fill_in_is_refused),
         invalid_test(credentials_are_refused),
+        invalid_test(a_guard_without_its_longest_ttl_is_refused),
     };
     return cmocka_run_group_tests(tests, world_none, world_end);
 }
