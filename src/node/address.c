@@ -72,9 +72,13 @@ static int percent_decode(struct span span, const char *part, char **decoded, st
         }
         int high = i + 2 < span.size ? hex_digit(span.bytes[i + 1]) : -1;
         int low = i + 2 < span.size ? hex_digit(span.bytes[i + 2]) : -1;
-        if (high < 0 || low < 0 || high + low == 0) {
+        if (high < 0 || low < 0) {
             return redlock_fail(failure, REDLOCK_ERR_INVALID,
-                                "the %s of a node URI has a '%%' that no byte's two hexadecimal digits follow", part);
+                                "the %s of a node URI has a '%%' without two hexadecimal digits: write %%25 for a '%%'",
+                                part);
+        }
+        if (high + low == 0) {
+            return redlock_fail(failure, REDLOCK_ERR_INVALID, "the %s of a node URI has a zero byte, %%00", part);
         }
         text[length++] = (char)(high * 16 + low);
         i += 2;
@@ -99,10 +103,11 @@ static bool number(struct span span, uint32_t max, uint32_t *value) {
     return sum <= max;
 }
 
-static int parse_db(struct span span, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse_db(struct span span, const char *hint, struct redlock_address *address,
+                    struct redlock_failure *failure) {
     if (!number(span, DB_MAX, &address->db)) {
-        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the database of node '%s' is not a number from 0 to %d",
-                            address->host, DB_MAX);
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the database of node '%s' is not a number from 0 to %d%s",
+                            address->host, DB_MAX, hint);
     }
     return REDLOCK_OK;
 }
@@ -142,7 +147,10 @@ static int parse_host(struct span *rest, struct redlock_address *address, bool *
                             host.bytes);
     }
     if (host.size == 0) {
-        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is empty");
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is empty%s",
+                            !*literal && rest->size > 1 && memchr(rest->bytes + 1, ':', rest->size - 1) != NULL
+                                ? "; an IPv6 address needs brackets: [::1]:6379"
+                                : "");
     }
     if (host.size > HOST_SIZE_MAX) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is longer than %d bytes",
@@ -162,7 +170,27 @@ static int parse_host(struct span *rest, struct redlock_address *address, bool *
     return address->host == NULL ? REDLOCK_ERR_NO_MEMORY : REDLOCK_OK;
 }
 
-static int parse_port(struct span *rest, struct redlock_address *address, struct redlock_failure *failure) {
+/* Why the text behind the first ':' of a host may be no port. */
+static const char *port_hint(const struct redlock_address *address, struct span port, bool may_be_password) {
+    for (size_t i = 0; i < port.size; i++) {
+        if ((unsigned char)port.bytes[i] > 0x7f) {
+            return "; it has a character that is not ASCII";
+        }
+    }
+    if (may_be_password && port.size > 0) {
+        return "; after USER:PASSWORD comes '@'";
+    }
+    if (memchr(port.bytes, ':', port.size) == NULL) {
+        return "";
+    }
+    return strspn(address->host, "0123456789abcdefABCDEF") == strlen(address->host)
+               ? "; an IPv6 address needs brackets"
+               : "; only one ':' may follow the host";
+}
+
+/* With a scheme, the first of two ':' may stand between a user and a password. */
+static int parse_port(struct span *rest, bool has_user, bool bare, struct redlock_address *address,
+                      struct redlock_failure *failure) {
     address->port = PORT_DEFAULT;
     if (!take_prefix(rest, ":")) {
         return REDLOCK_OK;
@@ -172,8 +200,7 @@ static int parse_port(struct span *rest, struct redlock_address *address, struct
     if (!number(port, UINT16_MAX, &value) || value == 0) {
         /* Do not quote it: it may be a password without its '@HOST'. */
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "the port of node '%s' is not a number from 1 to 65535%s",
-                            address->host,
-                            memchr(port.bytes, ':', port.size) != NULL ? "; an IPv6 address needs brackets" : "");
+                            address->host, port_hint(address, port, !has_user && !bare));
     }
     address->port = (uint16_t)value;
     return REDLOCK_OK;
@@ -199,13 +226,13 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
         code = parse_host(&rest, address, &literal, failure);
     }
     if (code == REDLOCK_OK) {
-        code = parse_port(&rest, address, failure);
+        code = parse_port(&rest, at != NULL, bare, address, failure);
     }
     if (code != REDLOCK_OK) {
         return code;
     }
     if (take_prefix(&rest, "/") && rest.size > 0) {
-        code = parse_db(until(&rest, "?#"), address, failure);
+        code = parse_db(until(&rest, "?#"), bare ? "; a socket is written unix:///path" : "", address, failure);
         if (code != REDLOCK_OK) {
             return code;
         }
@@ -230,6 +257,9 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     address->kind = REDLOCK_ADDRESS_UNIX;
     struct span path = until(&rest, "?");
     if (path.size == 0 || path.bytes[0] != '/') {
+        if (memchr(path.bytes, '@', path.size) != NULL) {
+            return redlock_fail(failure, REDLOCK_ERR_INVALID, "the URI of a socket has no place for user and password");
+        }
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "a socket needs an absolute path: unix:///path");
     }
     code = percent_decode(path, "path", &address->host, failure);
@@ -250,7 +280,7 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
             return redlock_fail(failure, REDLOCK_ERR_INVALID, "only ?db=N may follow the path of the socket '%s'",
                                 address->host);
         }
-        code = parse_db(rest, address, failure);
+        code = parse_db(rest, "", address, failure);
     }
     if (code == REDLOCK_OK) {
         address->name = strdup(address->host);
@@ -261,15 +291,66 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     return code;
 }
 
-static int parse(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
-    if (rest.size == 0) {
+/* "redis//a" and "unix:/a" are no host with a database or a port; "redis:6379" and "redis/1" are. */
+static bool lacks_slashes(struct span uri, struct span *scheme) {
+    static const char *const schemes[] = {"redis", "rediss", "unix"};
+    *scheme = until(&uri, ":/");
+    if (uri.size < 2 || memcmp(uri.bytes, "://", uri.size < 3 ? uri.size : 3) == 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        if (scheme->size == strlen(schemes[i]) && strncasecmp(scheme->bytes, schemes[i], scheme->size) == 0) {
+            const size_t digits = strspn(uri.bytes + 1, "0123456789");
+            return digits == 0 || strchr("/?#", uri.bytes[1 + digits]) == NULL;
+        }
+    }
+    return false;
+}
+
+static int parse_bare(struct span uri, struct redlock_address *address, struct redlock_failure *failure) {
+    struct span scheme;
+    if (uri.bytes[0] == '/') {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "a node URI begins with '/': write unix:///path for a socket, or HOST:PORT");
+    }
+    if (lacks_slashes(uri, &scheme)) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "the scheme '%.*s' of a node URI is not followed by '://'",
+                            (int)scheme.size, scheme.bytes);
+    }
+    if (memmem(uri.bytes, uri.size, "://", 3) != NULL) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "the scheme of a node URI is unknown: use redis://, rediss:// or unix://, in lower case, "
+                            "or HOST:PORT");
+    }
+    return parse_tcp(uri, true, address, failure);
+}
+
+/* Two nodes in one URI would be one node less, with a strange password. */
+static int check_bytes(struct span uri, struct redlock_failure *failure) {
+    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+    if (uri.size == 0) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "a node URI is empty");
     }
-    for (size_t i = 0; i < rest.size; i++) {
-        if ((unsigned char)rest.bytes[i] <= ' ' || rest.bytes[i] == 0x7f) {
+    for (size_t i = 0; i < uri.size; i++) {
+        if ((unsigned char)uri.bytes[i] <= ' ' || uri.bytes[i] == 0x7f) {
             return redlock_fail(failure, REDLOCK_ERR_INVALID,
                                 "a node URI has a space or a control character at position %zu", i + 1);
         }
+    }
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        if (memmem(uri.bytes + 1, uri.size - 1, schemes[i], strlen(schemes[i])) != NULL) {
+            return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                                "a node URI has a second '%s' inside: separate two nodes, or write %%3A for its ':'",
+                                schemes[i]);
+        }
+    }
+    return REDLOCK_OK;
+}
+
+static int parse(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
+    const int code = check_bytes(rest, failure);
+    if (code != REDLOCK_OK) {
+        return code;
     }
     if (take_prefix(&rest, "redis://")) {
         return parse_tcp(rest, false, address, failure);
@@ -281,11 +362,7 @@ static int parse(struct span rest, struct redlock_address *address, struct redlo
         address->tls = true;
         return parse_tcp(rest, false, address, failure);
     }
-    if (memmem(rest.bytes, rest.size, "://", 3) != NULL) {
-        return redlock_fail(failure, REDLOCK_ERR_INVALID,
-                            "the scheme of a node URI is unknown: use redis://, rediss://, unix:// or HOST:PORT");
-    }
-    return parse_tcp(rest, true, address, failure);
+    return parse_bare(rest, address, failure);
 }
 
 int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure) {
