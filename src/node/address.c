@@ -291,7 +291,7 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     return code;
 }
 
-/* "redis//a" and "unix:/a" are no host with a database or a port; "redis:6379" and "redis/1" are. */
+/* "redis//a" and "unix:/a" are no host with a database or a port; "redis:6379" is. */
 static bool lacks_slashes(struct span uri, struct span *scheme) {
     static const char *const schemes[] = {"redis", "rediss", "unix"};
     *scheme = until(&uri, ":/");

@@ -24,8 +24,9 @@ int64_t redlock_node_delay_ns(struct redlock_node *node, unsigned *failures, int
 
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error) {
     const char *text = strerror(error);
-    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix, tolower((unsigned char)text[0]),
-                            text[0] == '\0' ? "" : text + 1);
+    const bool ours = error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+    return redlock_text_new(ours ? REDLOCK_CAUSE_OURS : REDLOCK_CAUSE_CONNECTION, "%s%c%s", prefix,
+                            tolower((unsigned char)text[0]), text[0] == '\0' ? "" : text + 1);
 }
 
 struct redlock_text *redlock_node_read_text(const struct redlock_connection *connection, int error) {

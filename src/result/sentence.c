@@ -204,6 +204,7 @@ static const char *advice(const redlock_result *result) {
         {REDLOCK_CAUSE_NO_LUA,
          "A node must run Lua scripts (EVAL): Valkey 9.1 and later need their Lua module loaded."},
         {REDLOCK_CAUSE_OOM, "The nodes' memory is full: see maxmemory."},
+        {REDLOCK_CAUSE_OURS, "Look at the limits of this process: its memory, and its open files (ulimit -n)."},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         if (is_cause(result, list[i].cause)) {

@@ -90,6 +90,7 @@ static void a_manager_without_descriptors(void **state) {
         if (code != REDLOCK_OK) {
             assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
             assert_non_null(strcasestr(outcome->message, strerror(EMFILE)));
+            assert_non_null(strstr(outcome->message, "ulimit -n"));
         }
         give_back();
         if (code != REDLOCK_OK) {

@@ -104,6 +104,7 @@ static void folds_texts_and_advises_by_cause(void **state) {
         {REDLOCK_CAUSE_SAME_SERVER, "the same server as a:1 (one run_id): each node must be a server of its own",
          "Correct the list of nodes: each must be a server"},
         {REDLOCK_CAUSE_OOM, "OOM command not allowed when used memory > 'maxmemory'.", "maxmemory"},
+        {REDLOCK_CAUSE_OURS, "too many open files", "ulimit -n"},
         {REDLOCK_CAUSE_SERVER, "ERR no ROOM", look},
         {REDLOCK_CAUSE_MISCONF, "NOREPLICAS Not enough good replicas to write.", look},
     };
