@@ -5,7 +5,8 @@ target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static PkgConfig:
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
 target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
-  ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/locks.c)
+  ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/thread.c ${TOOL_SOURCE_DIR}/locks.c
+  ${TOOL_SOURCE_DIR}/userinfo.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
@@ -19,8 +20,8 @@ target_link_libraries(slow_exec PRIVATE redlock_flags ${CMAKE_DL_LIBS})
 
 set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>
   SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program>)
-foreach(name usage locks holder change list list_many metrics clear keep nodes_file completion systemd kubernetes run
-    elect loss blocked faults fence guard fencing terminal tls)
+foreach(name usage locks holder change list list_many metrics clear keep nodes_file reload completion systemd
+    kubernetes run elect loss blocked faults fence guard fencing terminal tls)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")

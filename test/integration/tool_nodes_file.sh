@@ -36,6 +36,9 @@ says "$out" '^3 of 3 nodes ready'
 says_nothing "$err"
 expect 0 env REDLOCK_NODES_FILE="$file" "$t" "${wait[@]}" run job -- sh -c 'env; tr "\0" " " <"/proc/$PPID/cmdline"'
 never_says "$out" hunter2
+# As an editor of another system writes it.
+write "\xef\xbb\xbf# nodes\r\n$uri:${ports[0]}\r\n$uri:${ports[1]}\r\n$uri:${ports[2]}\r\n"
+expect 0 "$t" --nodes-file "$file" "${wait[@]}" status
 # From a pipe, as a secret store gives it.
 expect 0 "$t" --nodes-file <(cat "$file") "${wait[@]}" status
 
@@ -65,6 +68,14 @@ write "$uri:1\n$uri:2 $uri:3\n"
 bad "line 2 of $file has white space inside: separate nodes with new lines"
 write "$uri:1;$uri:3\n"
 bad "line 1 of $file has a ';' inside"
+write "# x\n$uri:1 # the first\n"
+bad "line 2 of $file has white space inside: .*; a comment needs a line of its own"
+write "$uri:1\nredis//:hunter2@a:1\n"
+bad "line 2 of $file: the scheme 'redis' of a node URI is not followed by '://'"
+write "$uri:1$uri:2\n"
+bad "line 1 of $file: a node URI has a second 'redis://' inside: separate two nodes"
+write "$uri:1\n\n$uri:2\n# x\n$uri:1\n"
+bad "lines 1 and 5 of $file are both '127.0.0.1:1'"
 write "\n# nothing\n\n"
 bad "$file has no nodes: write one URI a line"
 write ''

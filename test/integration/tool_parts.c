@@ -1,4 +1,4 @@
-/* The parts of the tool that need no nodes: durations, text for terminals, JSON. */
+/* The parts of the tool that need no nodes: durations, text for terminals, JSON, URIs. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 #include "json.h"
 #include "locks.h"
 #include "text.h"
+#include "userinfo.h"
 #include "words.h"
 
 static void durations_are_read(void **state) {
@@ -319,6 +320,43 @@ static void keys_are_sorted_and_named_once(void **state) {
     assert_int_equal(keys.count, 0);
 }
 
+static void uris_are_split(void **state) {
+    (void)state;
+    static const struct {
+        const char *uri, *user, *password, *same; /* the same node, without user and password */
+    } cases[] = {
+        {"redis://u:p@a:1/2", "u", "p", "redis://a:1/2"},
+        {"redis://:p@a", NULL, "p", "a"},
+        {"redis://u%40x:p%3a%25@a", "u@x", "p:%", "a"},
+        {"redis://u:p@q:r@a", "u", "p@q:r", "a"},
+        {"redis://u@a", NULL, NULL, "redis://a"},
+        {"redis://u:@a", NULL, NULL, "redis://a"},
+        {"rediss://u:p@a", "u", "p", "rediss://a"},
+        {"unix:///run/a@b:c", NULL, NULL, "unix:///run/a@b:c"},
+        {"a:1", NULL, NULL, "redis://a:1"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct tool_uri uri = tool_uri_split(cases[i].uri, "redis://");
+        const struct tool_uri same = tool_uri_split(cases[i].same, "redis://");
+        const struct tool_uri other = tool_uri_split("rediss://b", "redis://");
+        struct tool_login login;
+        assert_true(tool_uris_meet(&uri, &same));
+        assert_false(tool_uris_meet(&uri, &other));
+        assert_null(tool_login_read(&login, uri.user_info, uri.user_info_size));
+        assert_int_equal(login.user != NULL, cases[i].user != NULL);
+        assert_int_equal(login.password != NULL, cases[i].password != NULL);
+        assert_true(login.user == NULL || strcmp(login.user, cases[i].user) == 0);
+        assert_true(login.password == NULL || strcmp(login.password, cases[i].password) == 0);
+        tool_login_clear(&login);
+    }
+    static const char *const wrong[] = {"u:%", "u:%4", "u:%zz", "u:a%00b", "%g1:p"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct tool_login login;
+        assert_non_null(tool_login_read(&login, wrong[i], strlen(wrong[i])));
+        tool_login_clear(&login);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read),
@@ -330,6 +368,7 @@ int main(void) {
         cmocka_unit_test(json_has_its_commas),
         cmocka_unit_test(words_wait_in_a_bounded_queue),
         cmocka_unit_test(keys_are_sorted_and_named_once),
+        cmocka_unit_test(uris_are_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -202,7 +202,10 @@ for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis:
 done
 expect 64 "$t" --json -q -n nonsense://host status
 says_nothing "$out"
-says "$err" '^redlock: .*see redlock --help$'
+says "$err" '^redlock: .*see redlock status --help$'
+# Too few descriptors for a loop.
+expect 71 bash -c "ulimit -n 4; exec '$t' -n 127.0.0.1:1 run job -- true"
+says "$err" '^redlock: cannot open what an event loop needs: Too many open files \(see ulimit -n\)$'
 # Text from the command line does not control the terminal.
 expect 64 "$t" $'\e[31mred'
 never_says "$err" $'\e'

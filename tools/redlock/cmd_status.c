@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "duration.h"
+#include "reload.h"
 #include "report.h"
 #include "screen.h"
 #include "status.h"
@@ -123,6 +124,9 @@ int tool_status(struct tool_session *session) {
     const bool repeats = session->options->watch_ms != 0;
     bool failed = false;
     int status;
+    if (repeats) {
+        tool_reload_begin(session);
+    }
     tool_session_connect(session, true);
     if (repeats && session->stop_signal == 0 && tool_screen_is_there() && !session->options->json) {
         (void)setvbuf(stdout, NULL, _IOFBF, 65536); /* a picture at once, not line by line */

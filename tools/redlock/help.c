@@ -27,7 +27,8 @@ static const char nodes_option[] =
 static const char global_options[] =
     "\n"
     "nodes:\n"
-    "      --nodes-file FILE     the nodes, one URI a line; default: REDLOCK_NODES_FILE\n"
+    "      --nodes-file FILE     the nodes, one URI a line; default: REDLOCK_NODES_FILE. New passwords\n"
+    "                            in it are used without a restart\n"
     "      --quorum N            how many nodes must grant a lock, more than half of them; default:\n"
     "                            REDLOCK_QUORUM, else the least\n"
     "      --node-timeout MS     how long a node may take to answer, 1 to 60000 ms; default 50\n"

@@ -110,7 +110,8 @@ static void warn(struct tool_session *session, bool of_unusable) {
                 tool_report_warn(options, "NODE_UNUSABLE", "node %s does not vote: %s", info.name, info.error);
             }
         }
-        if (info.warning[0] != '\0' && (session->warned_settings & bit) == 0) {
+        /* Refused credentials are reported as such. */
+        if (info.warning[0] != '\0' && info.credentials_error[0] == '\0' && (session->warned_settings & bit) == 0) {
             session->warned_settings |= bit;
             tool_report_warn(options, "NODE_SETTINGS", "node %s: %s", info.name, info.warning);
         }

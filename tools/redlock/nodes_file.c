@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,53 +11,89 @@
 #include <unistd.h>
 
 #include "operands.h"
-#include "report.h"
-#include "usage.h"
+
+/* Some editors begin a file with it. */
+static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 /* 31 of the longest URIs fit. */
 #define SIZE_MAX_KIB 256
 
-static int read_all(const struct tool_options *options, int fd, char *text, size_t room, size_t *size) {
-    const char *path = options->nodes_file;
-    *size = 0;
+__attribute__((format(printf, 2, 3))) static int refuse(struct tool_nodes_file *file, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(file->why, sizeof file->why, format, arguments);
+    va_end(arguments);
+    return TOOL_EXIT_USAGE;
+}
+
+static int refuse_to_read(struct tool_nodes_file *file, const char *path) {
+    return refuse(file, "cannot read the nodes from %.400s: %s", path, strerror(errno));
+}
+
+static struct tool_stamp stamp_of(const struct stat *stat) {
+    return (struct tool_stamp){.is_regular = S_ISREG(stat->st_mode),
+                               .device = stat->st_dev,
+                               .inode = stat->st_ino,
+                               .size = stat->st_size,
+                               .modified = stat->st_mtim,
+                               .changed = stat->st_ctim};
+}
+
+struct tool_stamp tool_nodes_file_stamp(const char *path) {
+    struct stat found;
+    return stat(path, &found) == 0 ? stamp_of(&found) : (struct tool_stamp){.error = errno};
+}
+
+static bool same_time(const struct timespec *one, const struct timespec *other) {
+    return one->tv_sec == other->tv_sec && one->tv_nsec == other->tv_nsec;
+}
+
+bool tool_stamps_are_same(const struct tool_stamp *one, const struct tool_stamp *other) {
+    return one->error == other->error && one->device == other->device && one->inode == other->inode &&
+           one->size == other->size && same_time(&one->modified, &other->modified) &&
+           same_time(&one->changed, &other->changed);
+}
+
+static int read_all(struct tool_nodes_file *file, const char *path, int fd, size_t room) {
     for (;;) {
-        const ssize_t got = read(fd, text + *size, room - *size);
+        const ssize_t got = read(fd, file->text + file->size, room - file->size);
         if (got < 0 && errno != EINTR) {
-            return tool_usage(options, "cannot read the nodes from %s: %s", path, strerror(errno));
+            return refuse_to_read(file, path);
         }
         if (got == 0) {
             return 0;
         }
-        *size += got > 0 ? (size_t)got : 0;
-        if (*size == room) {
-            return tool_usage(options, "%s is longer than %d KiB: it must be a list of nodes, one URI a line", path,
-                              SIZE_MAX_KIB);
+        file->size += got > 0 ? (size_t)got : 0;
+        if (file->size == room) {
+            return refuse(file, "%.400s is longer than %d KiB: it must be a list of nodes, one URI a line", path,
+                          SIZE_MAX_KIB);
         }
     }
 }
 
 /* Who has the file open may be a pipe, too: that has no mode that matters. */
-static int check_mode(const struct tool_options *options, int fd, bool *readable) {
+static int check_mode(struct tool_nodes_file *file, const char *path, int fd) {
     struct stat stat;
     if (fstat(fd, &stat) != 0) {
-        return tool_usage(options, "cannot read the nodes from %s: %s", options->nodes_file, strerror(errno));
+        return refuse_to_read(file, path);
     }
     if (S_ISDIR(stat.st_mode)) {
-        return tool_usage(options, "cannot read the nodes from %s: it is a folder", options->nodes_file);
+        return refuse(file, "cannot read the nodes from %.400s: it is a folder", path);
     }
+    file->stamp = stamp_of(&stat);
     if (S_ISREG(stat.st_mode) && (stat.st_mode & S_IWOTH) != 0) {
-        return tool_usage(options, "anybody may write %s, and so name other nodes: remove that permission (chmod o-w)",
-                          options->nodes_file);
+        return refuse(file, "anybody may write %.400s, and so name other nodes: remove that permission (chmod o-w)",
+                      path);
     }
-    *readable = S_ISREG(stat.st_mode) && (stat.st_mode & S_IROTH) != 0;
+    file->is_readable = S_ISREG(stat.st_mode) && (stat.st_mode & S_IROTH) != 0;
     return 0;
 }
 
-static int take_lines(struct tool_options *options, char *text, size_t size, bool *secret) {
+static int take_lines(struct tool_nodes_file *file, const char *path) {
     unsigned line = 0;
-    char *rest = text;
-    if (strlen(text) != size) {
-        return tool_usage(options, "%s is no text: it has a zero byte", options->nodes_file);
+    char *rest = file->text + (strncmp(file->text, byte_order_mark, 3) == 0 ? 3 : 0);
+    if (strlen(file->text) != file->size) {
+        return refuse(file, "%.400s is no text: it has a zero byte", path);
     }
     while (rest != NULL) {
         char *uri = tool_operands_trim(strsep(&rest, "\n"));
@@ -65,54 +102,50 @@ static int take_lines(struct tool_options *options, char *text, size_t size, boo
         if (*uri == '\0' || *uri == '#') {
             continue;
         }
-        snprintf(label, sizeof label, "line %u of %.400s", line, options->nodes_file);
+        (void)snprintf(label, sizeof label, "line %u of %.400s", line, path);
         if (strchr(uri, ',') != NULL) {
-            return tool_usage(options, "%s has a ',' inside: write one node a line (in a password it is %%2C)", label);
+            return refuse(file, "%s has a ',' inside: write one node a line (in a password it is %%2C)", label);
         }
-        const int status = tool_operands_check_node(options, uri, label);
-        if (status != 0) {
-            return status;
+        if (!tool_operands_check_node(file->count, uri, label, "new lines", file->why, sizeof file->why)) {
+            return TOOL_EXIT_USAGE;
         }
-        *secret = *secret || strchr(uri, '@') != NULL;
-        options->node_lines[options->node_count] = line;
-        options->nodes[options->node_count++] = uri;
+        file->has_secrets = file->has_secrets || strchr(uri, '@') != NULL;
+        file->lines[file->count] = line;
+        file->uris[file->count++] = uri;
     }
-    return options->node_count > 0 ? 0
-                                   : tool_usage(options, "%s has no nodes: write one URI a line", options->nodes_file);
+    return file->count > 0 ? 0 : refuse(file, "%.400s has no nodes: write one URI a line", path);
 }
 
-static int read_from(struct tool_options *options, int fd) {
+static int read_from(struct tool_nodes_file *file, const char *path, int fd) {
     const size_t room = (size_t)SIZE_MAX_KIB * 1024;
-    bool readable = false;
-    bool secret = false;
-    size_t size = 0;
-    int status = check_mode(options, fd, &readable);
+    int status = check_mode(file, path, fd);
     if (status != 0) {
         return status;
     }
-    options->node_copy = calloc(1, room + 1);
-    if (options->node_copy == NULL) {
-        tool_report_say(options, "out of memory");
+    file->text = calloc(1, room + 1);
+    if (file->text == NULL) {
+        (void)refuse(file, "out of memory");
         return TOOL_EXIT_SYSTEM;
     }
-    status = read_all(options, fd, options->node_copy, room, &size);
-    if (status == 0) {
-        status = take_lines(options, options->node_copy, size, &secret);
+    status = read_all(file, path, fd, room);
+    return status == 0 ? take_lines(file, path) : status;
+}
+
+int tool_nodes_file_read(const char *path, struct tool_nodes_file *file) {
+    *file = (struct tool_nodes_file){0};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return refuse_to_read(file, path);
     }
-    if (status == 0 && readable && secret) {
-        tool_report_warn(options, "NODES_FILE",
-                         "every user of this machine may read %s, and it has passwords: chmod o-r",
-                         options->nodes_file);
-    }
+    const int status = read_from(file, path, fd);
+    close(fd);
     return status;
 }
 
-int tool_nodes_file_read(struct tool_options *options) {
-    const int fd = open(options->nodes_file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return tool_usage(options, "cannot read the nodes from %s: %s", options->nodes_file, strerror(errno));
+void tool_nodes_file_clear(struct tool_nodes_file *file) {
+    if (file->text != NULL) {
+        explicit_bzero(file->text, file->size);
     }
-    const int status = read_from(options, fd);
-    close(fd);
-    return status;
+    free(file->text);
+    *file = (struct tool_nodes_file){0};
 }

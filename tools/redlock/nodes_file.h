@@ -4,12 +4,31 @@
 
 #include "options.h"
 
+struct tool_nodes_file {
+    char *text; /* the URIs are in it */
+    size_t size;
+    const char *uris[REDLOCK_NODES_MAX];
+    unsigned lines[REDLOCK_NODES_MAX]; /* where each of them stands */
+    size_t count;
+    bool has_secrets;
+    bool is_readable; /* by every user of this machine */
+    struct tool_stamp stamp;
+    char why[1024]; /* what is wrong: a sentence that never shows what a line holds; "": nothing */
+};
+
 /*
- * Sets nodes, node_count and node_lines from the file options->nodes_file. Empty lines, and lines
- * that begin with '#', mean nothing. A file that others may write is refused: they could name other
- * nodes. One that others may read, and that has passwords, is warned of. Returns 0, or an exit
- * status after printing what is wrong, which never shows what a line holds.
+ * Reads it. Empty lines, and lines that begin with '#', mean nothing. A file that others may write
+ * is refused: they could name other nodes. Returns 0, or an exit status with `why`. Free what is in
+ * it in both cases. Any thread.
  */
-int tool_nodes_file_read(struct tool_options *options);
+int tool_nodes_file_read(const char *path, struct tool_nodes_file *file);
+
+/* Overwrites the text, and frees it. */
+void tool_nodes_file_clear(struct tool_nodes_file *file);
+
+/* The stamp of the file that the path leads to now. */
+struct tool_stamp tool_nodes_file_stamp(const char *path);
+
+bool tool_stamps_are_same(const struct tool_stamp *one, const struct tool_stamp *other);
 
 #endif

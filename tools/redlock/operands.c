@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nodes_file.h"
+#include "report.h"
 #include "usage.h"
 
 static const char white_space[] = " \t\n\v\f\r";
@@ -22,19 +23,20 @@ char *tool_operands_trim(char *text) {
 
 /* If two clients split the same list differently, both could hold the lock. So text that might be
  * two nodes is an error. The message does not repeat the URI, which may hold a password. */
-int tool_operands_check_node(const struct tool_options *options, const char *uri, const char *label) {
+bool tool_operands_check_node(size_t count, const char *uri, const char *label, const char *separator, char *why,
+                              size_t why_size) {
     if (strpbrk(uri, white_space) != NULL) {
-        return tool_usage(options, "%s has white space inside: separate nodes with %s", label,
-                          options->nodes_file != NULL ? "new lines" : "commas");
+        (void)snprintf(why, why_size, "%s has white space inside: separate nodes with %s%s", label, separator,
+                       strchr(uri, '#') != NULL ? "; a comment needs a line of its own" : "");
+    } else if (strchr(uri, ';') != NULL) {
+        (void)snprintf(why, why_size, "%s has a ';' inside: separate nodes with %s (in a password it is %%3B)", label,
+                       separator);
+    } else if (count == REDLOCK_NODES_MAX) {
+        (void)snprintf(why, why_size, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
+    } else {
+        return true;
     }
-    if (strchr(uri, ';') != NULL) {
-        return tool_usage(options, "%s has a ';' inside: separate nodes with %s (in a password it is %%3B)", label,
-                          options->nodes_file != NULL ? "new lines" : "commas");
-    }
-    if (options->node_count == REDLOCK_NODES_MAX) {
-        return tool_usage(options, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
-    }
-    return 0;
+    return false;
 }
 
 static int take_list(struct tool_options *options) {
@@ -48,17 +50,35 @@ static int take_list(struct tool_options *options) {
     while (rest != NULL) {
         char *uri = tool_operands_trim(strsep(&rest, ","));
         char label[64];
+        char why[256];
         snprintf(label, sizeof label, "node %zu of the list", options->node_count + 1);
         if (*uri == '\0') {
             return tool_usage(options, "%s is empty: remove the extra comma", label);
         }
-        int status = tool_operands_check_node(options, uri, label);
-        if (status != 0) {
-            return status;
+        if (!tool_operands_check_node(options->node_count, uri, label, "commas", why, sizeof why)) {
+            return tool_usage(options, "%s", why);
         }
         options->nodes[options->node_count++] = uri;
     }
     return 0;
+}
+
+static int take_file(struct tool_options *options) {
+    struct tool_nodes_file file;
+    const int status = tool_nodes_file_read(options->nodes_file, &file);
+    options->node_copy = file.text;
+    options->node_count = file.count;
+    options->nodes_stamp = file.stamp;
+    memcpy(options->nodes, file.uris, sizeof file.uris);
+    memcpy(options->node_lines, file.lines, sizeof file.lines);
+    if (status != 0) {
+        (void)tool_usage(options, "%s", file.why);
+    } else if (file.is_readable && file.has_secrets) {
+        tool_report_warn(options, "NODES_FILE",
+                         "every user of this machine may read %s, and it has passwords: chmod o-r",
+                         options->nodes_file);
+    }
+    return status;
 }
 
 /* NULL if it is not set or empty. */
@@ -77,7 +97,7 @@ int tool_operands_nodes(struct tool_options *options) {
                           given ? "-n and --nodes-file" : "REDLOCK_NODES and REDLOCK_NODES_FILE");
     }
     if (options->nodes_file != NULL) {
-        return tool_nodes_file_read(options);
+        return take_file(options);
     }
     if (list == NULL || list[0] == '\0') {
         return tool_usage(options,

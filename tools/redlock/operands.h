@@ -16,7 +16,9 @@ int tool_operands_take(struct tool_options *options, int dashes);
 /* Removes white space at both ends. */
 char *tool_operands_trim(char *text);
 
-/* Checks the next node of the list. label says where it stands. */
-int tool_operands_check_node(const struct tool_options *options, const char *uri, const char *label);
+/* Checks the next node of a list that has `count`. label says where it stands, separator what
+ * stands between two. Returns false after writing what is wrong. Any thread. */
+bool tool_operands_check_node(size_t count, const char *uri, const char *label, const char *separator, char *why,
+                              size_t why_size);
 
 #endif

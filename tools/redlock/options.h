@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include <redlock/redlock.h>
 
@@ -47,6 +49,16 @@ enum tool_command {
 #define TOOL_FENCE_EXPIRY_MS_MIN INT64_C(10800000)
 #define TOOL_FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
 
+/* When it differs, the file has changed. */
+struct tool_stamp {
+    int error; /* of stat(); then the rest is 0 */
+    bool is_regular;
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec modified, changed;
+};
+
 struct tool_options {
     struct tool_words *words; /* where messages go */
     enum tool_command command;
@@ -62,6 +74,7 @@ struct tool_options {
     size_t node_count;
     const char *nodes_file;                 /* NULL: from the environment, else none */
     unsigned node_lines[REDLOCK_NODES_MAX]; /* where each node stands in that file */
+    struct tool_stamp nodes_stamp;          /* of that file when it was read */
     int64_t node_timeout_ms;                /* TOOL_NOT_GIVEN: the library's default */
     int64_t connect_timeout_ms;             /* never TOOL_NOT_GIVEN after parsing */
     int64_t ttl_ms;                         /* likewise, if the command has one */

@@ -3,14 +3,19 @@
 #include "session.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "holders.h"
 #include "nodes.h"
+#include "reload.h"
 #include "report.h"
 #include "text.h"
+#include "usage.h"
 
 /* How long to wait for the other nodes after a quorum is ready. */
 #define CONNECT_SLICE_MS INT64_C(50)
@@ -77,22 +82,47 @@ void tool_session_watch_stop(struct tool_session *session) {
     }
 }
 
-/* "node 2: …" names the line instead, if the nodes are from a file. */
-static void print_bad_input(FILE *out, const struct tool_options *options, const char *error) {
-    unsigned node = 0;
+/* "node 2: …" and "nodes 1 and 2 …" name the lines instead, if the nodes are from a file. */
+static int report_bad_input(const struct tool_options *options, const char *error) {
+    const unsigned *lines = options->node_lines;
+    unsigned one = 0;
+    unsigned other = 0;
     int length = 0;
-    if (options->nodes_file != NULL && sscanf(error, "node %u%n", &node, &length) == 1 && node > 0 &&
-        node <= options->node_count && error[length] == ':') {
-        fprintf(out, "line %u of ", options->node_lines[node - 1]);
-        tool_print_safe(out, options->nodes_file);
-        error += length;
+    if (options->nodes_file == NULL) {
+        return tool_usage(options, "%s", error);
     }
-    tool_print_safe(out, error);
+    if (sscanf(error, "node %u%n", &one, &length) == 1 && one > 0 && one <= options->node_count &&
+        error[length] == ':') {
+        return tool_usage(options, "line %u of %.400s%s", lines[one - 1], options->nodes_file, error + length);
+    }
+    if (sscanf(error, "nodes %u and %u%n", &one, &other, &length) == 2 && one > 0 && one <= options->node_count &&
+        other > 0 && other <= options->node_count) {
+        return tool_usage(options, "lines %u and %u of %.400s%s", lines[one - 1], lines[other - 1], options->nodes_file,
+                          error + length);
+    }
+    return tool_usage(options, "%s", error);
+}
+
+/* Without two descriptors, libev would end the process by abort(). */
+static bool may_open_two(void) {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) {
+        return false;
+    }
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+    return true;
 }
 
 int tool_session_open(struct tool_session *session, const struct tool_options *options,
                       const struct tool_signals *signals) {
     *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = now_ms()};
+    if (!may_open_two()) {
+        char message[128];
+        snprintf(message, sizeof message, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
+        tool_report_error(options, "SYSTEM", message, NULL);
+        return TOOL_EXIT_SYSTEM;
+    }
     session->loop = ev_default_loop(EVFLAG_AUTO);
     if (session->loop == NULL) {
         tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
@@ -131,13 +161,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
     if (code == REDLOCK_ERR_INVALID) {
-        /* Report it like all other bad input. */
-        FILE *out = tool_words_line(options->words);
-        fputs("redlock: ", out);
-        print_bad_input(out, options, error);
-        fputs("; see redlock --help\n", out);
-        tool_words_send(options->words, TOOL_WORDS_REPORT);
-        return TOOL_EXIT_USAGE;
+        return report_bad_input(options, error);
     }
     if (code != REDLOCK_OK) {
         tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
@@ -261,6 +285,9 @@ static int free_from_readers(const struct tool_options *options) {
 int tool_session_begin(struct tool_session *session, bool waits) {
     int status = free_from_readers(session->options);
     if (status == 0) {
+        if (waits || session->options->command != TOOL_ACQUIRE) {
+            tool_reload_begin(session);
+        }
         ev_timer_init(&session->explain_timer, explain_wait, EXPLAIN_AFTER_S, EXPLAIN_AFTER_S);
         session->explain_timer.data = session;
         if (waits) {
@@ -354,6 +381,7 @@ void tool_session_close(struct tool_session *session) {
         tool_session_ignore_stop(session);
     }
     if (session->loop != NULL) {
+        tool_reload_end(session);
         ev_loop_destroy(session->loop);
         session->loop = NULL;
     }

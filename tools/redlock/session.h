@@ -13,6 +13,7 @@
 #include "signals.h"
 
 struct tool_keys;
+struct tool_reload;
 
 enum { TOOL_STOP_SIGNALS = 4 };
 
@@ -27,15 +28,16 @@ struct tool_session {
     bool done;                /* the pending request has completed */
     int code;                 /* its code, lease and result */
     redlock_lease *lease;
-    redlock_result *result;   /* NULL if there was no memory */
-    int64_t opened_ms;        /* CLOCK_BOOTTIME */
-    int64_t waited_ms;        /* from the request for the lock to its result */
-    int64_t acquired_ms;      /* that moment, by CLOCK_BOOTTIME */
-    ev_timer explain_timer;   /* checks for a quorum during the wait for the lock */
-    struct tool_keys *keys;   /* status --all: where the locks go; NULL: nobody waits for them */
-    uint32_t warned_unusable; /* a bit for each unusable node that was reported */
-    uint32_t warned_settings; /* likewise for each node with risky settings */
-    int64_t held_for_ms;      /* with held_by: how long its keys live; -1: for ever */
+    redlock_result *result;     /* NULL if there was no memory */
+    int64_t opened_ms;          /* CLOCK_BOOTTIME */
+    int64_t waited_ms;          /* from the request for the lock to its result */
+    int64_t acquired_ms;        /* that moment, by CLOCK_BOOTTIME */
+    ev_timer explain_timer;     /* checks for a quorum during the wait for the lock */
+    struct tool_reload *reload; /* NULL: no file of nodes to look at */
+    struct tool_keys *keys;     /* status --all: where the locks go; NULL: nobody waits for them */
+    uint32_t warned_unusable;   /* a bit for each unusable node that was reported */
+    uint32_t warned_settings;   /* likewise for each node with risky settings */
+    int64_t held_for_ms;        /* with held_by: how long its keys live; -1: for ever */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];
     int raise_signal; /* the signal to send to our process group at the end; 0: none */

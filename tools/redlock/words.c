@@ -4,11 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "thread.h"
 
 /* The largest report, of 31 nodes, fits into the half that the log leaves free. */
 #define QUEUE_SIZE      ((size_t)131072)
@@ -137,34 +138,11 @@ static void *run(void *data) {
     return NULL;
 }
 
-/* The thread blocks all signals: the loop handles them. */
-static int start_thread(struct tool_words *words) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&words->thread, NULL, run, words);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 int tool_words_start(struct tool_words *words, bool json) {
-    pthread_condattr_t attributes;
     words->json = json;
-    int error = pthread_condattr_init(&attributes);
-    if (error != 0) {
-        return error;
-    }
-    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    int error = tool_thread_mutex(&words->mutex, &words->changed);
     if (error == 0) {
-        error = pthread_cond_init(&words->changed, &attributes);
-    }
-    (void)pthread_condattr_destroy(&attributes);
-    if (error == 0) {
-        error = pthread_mutex_init(&words->mutex, NULL);
-    }
-    if (error == 0) {
-        error = start_thread(words);
+        error = tool_thread_start(&words->thread, run, words);
     }
     words->threaded = error == 0;
     return error;

@@ -1,0 +1,392 @@
+/* New users and passwords for the nodes while the tool runs, from the file that names the nodes. */
+#include "reload.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "nodes_file.h"
+#include "report.h"
+#include "thread.h"
+#include "userinfo.h"
+
+#define LOOK_EVERY_S    1
+#define GIVE_UP_AFTER_S 1
+
+struct tool_reload {
+    /* Only the loop uses these. */
+    struct tool_session *session;
+    ev_async told;
+    ev_prepare each_turn;           /* while a node is pending */
+    char *given[REDLOCK_NODES_MAX]; /* the user info that each node got last; "": none */
+    uint32_t pending, refused;      /* a bit for each node */
+    char warned[1024];              /* the last warning */
+    /* Only the thread uses this after the start. */
+    struct tool_stamp read;
+    /* Both. */
+    pthread_t thread;
+    pthread_mutex_t mutex; /* protects the rest */
+    pthread_cond_t changed;
+    struct tool_nodes_file *fresh; /* read, and not yet taken by the loop */
+    bool ending, over;
+};
+
+/* The thread. */
+
+/* Returns what the file has now; NULL if that is nothing new, if it may still be written, or
+ * without memory. */
+static struct tool_nodes_file *look(const char *path, struct tool_stamp *read, struct tool_stamp *seen) {
+    const struct tool_stamp now = tool_nodes_file_stamp(path);
+    const bool is_settled = tool_stamps_are_same(&now, seen);
+    *seen = now;
+    if (!is_settled || tool_stamps_are_same(&now, read)) {
+        return NULL;
+    }
+    struct tool_nodes_file *file = malloc(sizeof *file);
+    if (file != NULL) {
+        (void)tool_nodes_file_read(path, file); /* `why` tells of a failure */
+        *read = now;
+    }
+    return file;
+}
+
+static void drop(struct tool_nodes_file *file) {
+    if (file != NULL) {
+        tool_nodes_file_clear(file);
+        free(file);
+    }
+}
+
+/* With the mutex. Returns false if it is time to end. */
+static bool rest(struct tool_reload *reload) {
+    struct timespec until;
+    int error = clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += LOOK_EVERY_S;
+    while (!reload->ending && error == 0) {
+        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
+    }
+    return !reload->ending;
+}
+
+static void *run(void *data) {
+    struct tool_reload *reload = data;
+    const char *path = reload->session->options->nodes_file;
+    struct tool_stamp seen = reload->read;
+    pthread_mutex_lock(&reload->mutex);
+    while (rest(reload)) {
+        pthread_mutex_unlock(&reload->mutex);
+        struct tool_nodes_file *file = look(path, &reload->read, &seen);
+        pthread_mutex_lock(&reload->mutex);
+        if (file != NULL && !reload->ending) {
+            drop(reload->fresh);
+            reload->fresh = file;
+            ev_async_send(reload->session->loop, &reload->told);
+        } else {
+            drop(file);
+        }
+    }
+    reload->over = true;
+    pthread_cond_signal(&reload->changed);
+    pthread_mutex_unlock(&reload->mutex);
+    return NULL;
+}
+
+/* The loop. */
+
+__attribute__((format(printf, 2, 3))) static void warn(struct tool_reload *reload, const char *format, ...) {
+    char sentence[sizeof reload->warned];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
+    va_end(arguments);
+    if (strcmp(sentence, reload->warned) != 0) {
+        memcpy(reload->warned, sentence, sizeof sentence);
+        tool_report_warn(reload->session->options, "NODES_FILE", "%s", sentence);
+    }
+}
+
+static void report_accepted(const struct tool_reload *reload) {
+    const struct tool_options *options = reload->session->options;
+    if (options->command == TOOL_STATUS) {
+        return; /* it shows the nodes */
+    }
+    if (!options->json) {
+        tool_report_say(options, "all nodes have accepted the users and passwords in %s", options->nodes_file);
+        return;
+    }
+    struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, "credentials", "ACCEPTED");
+    tool_json_string(&json, "nodes_file", options->nodes_file);
+    tool_json_close(&json, '}');
+    fputc('\n', json.out);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
+}
+
+static redlock_node_info node_info(const struct tool_reload *reload, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)redlock_manager_node(reload->session->manager, index, &info); /* the index is in range */
+    return info;
+}
+
+/* Before each poll, while a node is pending. */
+static void look_at_nodes(struct ev_loop *loop, ev_prepare *watcher, int events) {
+    (void)events;
+    struct tool_reload *reload = watcher->data;
+    const struct tool_options *options = reload->session->options;
+    for (size_t i = 0; i < options->node_count; i++) {
+        const uint32_t bit = UINT32_C(1) << i;
+        if ((reload->pending & bit) == 0) {
+            continue;
+        }
+        const redlock_node_info info = node_info(reload, i);
+        if (!info.credentials_pending) {
+            reload->pending &= ~bit;
+        } else if (info.credentials_error[0] != '\0' && (reload->refused & bit) == 0) {
+            reload->refused |= bit;
+            tool_report_warn(options, "CREDENTIALS",
+                             "node %s refuses its user and password in %s: %s; it goes on with the old ones; when the "
+                             "node has the new ones, touch the file",
+                             info.name, options->nodes_file, info.credentials_error);
+        }
+    }
+    if (reload->pending == 0) {
+        ev_prepare_stop(loop, watcher);
+        report_accepted(reload);
+    }
+}
+
+/* A copy of the URIs' user info, and what is in it. */
+struct news {
+    char *given[REDLOCK_NODES_MAX]; /* NULL: the file does not have the node */
+    struct tool_login logins[REDLOCK_NODES_MAX];
+    unsigned other_line; /* the first that is none of our nodes; 0: none */
+    const char *missing; /* a node that the file does not have any more; NULL: none */
+    const char *bare;    /* likewise, without the password that it had */
+};
+
+static void clear_text(char **text) {
+    struct tool_login login = {.password = *text};
+    tool_login_clear(&login);
+    *text = NULL;
+}
+
+static void clear_news(struct news *news) {
+    for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
+        clear_text(&news->given[i]);
+        tool_login_clear(&news->logins[i]);
+    }
+}
+
+static const char *scheme_of(const struct tool_options *options) {
+    return options->tls ? "rediss://" : "redis://";
+}
+
+/* Returns which of our nodes it is, or their count. */
+static size_t find_node(const struct tool_options *options, const struct tool_uri *uri) {
+    size_t i = 0;
+    for (; i < options->node_count; i++) {
+        const struct tool_uri ours = tool_uri_split(options->nodes[i], scheme_of(options));
+        if (tool_uris_meet(&ours, uri)) {
+            break;
+        }
+    }
+    return i;
+}
+
+/* Returns NULL, or what is wrong with the URI. */
+static const char *read_uri(const struct tool_options *options, const char *text, unsigned line, struct news *news) {
+    const struct tool_uri uri = tool_uri_split(text, scheme_of(options));
+    const size_t node = find_node(options, &uri);
+    if (node == options->node_count) {
+        news->other_line = news->other_line != 0 ? news->other_line : line;
+        return NULL;
+    }
+    if (news->given[node] != NULL) {
+        return "it is the second one for this node";
+    }
+    news->given[node] = strndup(uri.user_info != NULL ? uri.user_info : "", uri.user_info_size);
+    return news->given[node] != NULL ? tool_login_read(&news->logins[node], uri.user_info, uri.user_info_size)
+                                     : "there is no memory for it";
+}
+
+/* Returns whether the file can be used. */
+static bool read_news(struct tool_reload *reload, const struct tool_nodes_file *file, struct news *news) {
+    const struct tool_options *options = reload->session->options;
+    for (size_t i = 0; i < file->count; i++) {
+        const char *wrong = read_uri(options, file->uris[i], file->lines[i], news);
+        if (wrong != NULL) {
+            warn(reload, "%s has changed, and cannot be used: line %u: %s; the old users and passwords stay in use",
+                 options->nodes_file, file->lines[i], wrong);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void offer(struct tool_reload *reload, size_t node, struct news *news) {
+    struct tool_session *session = reload->session;
+    const struct tool_login *login = &news->logins[node];
+    const uint32_t bit = UINT32_C(1) << node;
+    const int code = redlock_manager_set_credentials(session->manager, node, login->user, login->password);
+    if (code != REDLOCK_OK) {
+        warn(reload, "the new user and password of node %s cannot be used: %s", node_info(reload, node).name,
+             redlock_strerror(code));
+        return;
+    }
+    clear_text(&reload->given[node]);
+    reload->given[node] = news->given[node];
+    news->given[node] = NULL;
+    reload->pending |= bit;
+    reload->refused &= ~bit;
+    session->warned_unusable &= ~bit;
+}
+
+/* What the file has for our nodes. */
+static void give(struct tool_reload *reload, struct news *news) {
+    for (size_t i = 0; i < reload->session->options->node_count; i++) {
+        const redlock_node_info info = node_info(reload, i);
+        const bool is_other = news->given[i] != NULL && strcmp(news->given[i], reload->given[i]) != 0;
+        if (news->given[i] == NULL) {
+            news->missing = info.name;
+        } else if (is_other && news->logins[i].password == NULL) {
+            news->bare = info.name;
+        } else if (is_other || info.credentials_error[0] != '\0') {
+            offer(reload, i, news);
+        }
+    }
+    if (reload->pending != 0) {
+        ev_prepare_start(reload->session->loop, &reload->each_turn);
+    }
+}
+
+static void warn_of_rest(struct tool_reload *reload, const struct tool_nodes_file *file, const struct news *news) {
+    const char *path = reload->session->options->nodes_file;
+    static const char rule[] = "only users and passwords may change while redlock runs: restart it to use the rest";
+    if (news->other_line != 0) {
+        warn(reload, "%s has changed, and line %u is none of the nodes that are in use; %s", path, news->other_line,
+             rule);
+    } else if (news->missing != NULL) {
+        warn(reload, "%s has changed, and does not have node %s any more; %s", path, news->missing, rule);
+    } else if (news->bare != NULL) {
+        warn(reload, "%s has changed, and node %s has no password there any more; %s", path, news->bare, rule);
+    } else if (file->is_readable && file->has_secrets) {
+        warn(reload, "every user of this machine may read %s, and it has passwords: chmod o-r", path);
+    } else {
+        reload->warned[0] = '\0';
+    }
+}
+
+static void take(struct ev_loop *loop, ev_async *watcher, int events) {
+    (void)loop, (void)events;
+    struct tool_reload *reload = watcher->data;
+    struct news news = {0};
+    pthread_mutex_lock(&reload->mutex);
+    struct tool_nodes_file *file = reload->fresh;
+    reload->fresh = NULL;
+    pthread_mutex_unlock(&reload->mutex);
+    if (file == NULL) {
+        return;
+    }
+    if (file->why[0] != '\0') {
+        warn(reload, "the nodes file has changed, and cannot be used: %s; the old users and passwords stay in use",
+             file->why);
+    } else if (read_news(reload, file, &news)) {
+        give(reload, &news);
+        warn_of_rest(reload, file, &news);
+    }
+    clear_news(&news);
+    drop(file);
+}
+
+/* Start and end. */
+
+/* Returns false without memory. */
+static bool remember_given(struct tool_reload *reload) {
+    const struct tool_options *options = reload->session->options;
+    for (size_t i = 0; i < options->node_count; i++) {
+        const struct tool_uri uri = tool_uri_split(options->nodes[i], scheme_of(options));
+        reload->given[i] = strndup(uri.user_info != NULL ? uri.user_info : "", uri.user_info_size);
+        if (reload->given[i] == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_reload(struct tool_reload *reload) {
+    for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
+        clear_text(&reload->given[i]);
+    }
+    drop(reload->fresh);
+    free(reload);
+}
+
+/* Returns 0 or an errno. */
+static int start(struct tool_reload *reload) {
+    int error = remember_given(reload) ? 0 : ENOMEM;
+    if (error == 0) {
+        error = tool_thread_mutex(&reload->mutex, &reload->changed);
+    }
+    return error == 0 ? tool_thread_start(&reload->thread, run, reload) : error;
+}
+
+void tool_reload_begin(struct tool_session *session) {
+    const struct tool_options *options = session->options;
+    if (options->nodes_file == NULL || !options->nodes_stamp.is_regular) {
+        return;
+    }
+    struct tool_reload *reload = calloc(1, sizeof *reload);
+    int error = ENOMEM;
+    if (reload != NULL) {
+        reload->session = session;
+        reload->read = options->nodes_stamp;
+        ev_async_init(&reload->told, take);
+        ev_prepare_init(&reload->each_turn, look_at_nodes);
+        reload->told.data = reload->each_turn.data = reload;
+        ev_async_start(session->loop, &reload->told);
+        error = start(reload);
+    }
+    if (error == 0) {
+        session->reload = reload;
+        return;
+    }
+    tool_report_warn(options, "NODES_FILE", "cannot look for new passwords in %s: %s", options->nodes_file,
+                     strerror(error));
+    if (reload != NULL) {
+        ev_async_stop(session->loop, &reload->told);
+        free_reload(reload);
+    }
+}
+
+/* A thread that is still reading then may go on until the process ends. */
+void tool_reload_end(struct tool_session *session) {
+    struct tool_reload *reload = session->reload;
+    struct timespec until;
+    if (reload == NULL) {
+        return;
+    }
+    session->reload = NULL;
+    ev_async_stop(session->loop, &reload->told);
+    ev_prepare_stop(session->loop, &reload->each_turn);
+    pthread_mutex_lock(&reload->mutex);
+    reload->ending = true;
+    pthread_cond_signal(&reload->changed);
+    int error = clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += GIVE_UP_AFTER_S;
+    while (!reload->over && error == 0) {
+        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
+    }
+    const bool over = reload->over;
+    pthread_mutex_unlock(&reload->mutex);
+    if (over) {
+        (void)pthread_join(reload->thread, NULL);
+        (void)pthread_cond_destroy(&reload->changed);
+        (void)pthread_mutex_destroy(&reload->mutex);
+        free_reload(reload);
+    }
+}

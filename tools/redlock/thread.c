@@ -1,0 +1,29 @@
+/* Threads beside the loop. */
+#include "thread.h"
+
+#include <signal.h>
+#include <time.h>
+
+int tool_thread_mutex(pthread_mutex_t *mutex, pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    int error = pthread_condattr_init(&attributes);
+    if (error != 0) {
+        return error;
+    }
+    error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    if (error == 0) {
+        error = pthread_cond_init(condition, &attributes);
+    }
+    (void)pthread_condattr_destroy(&attributes);
+    return error == 0 ? pthread_mutex_init(mutex, NULL) : error;
+}
+
+int tool_thread_start(pthread_t *thread, void *(*run)(void *), void *data) {
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(thread, NULL, run, data);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}

@@ -1,0 +1,82 @@
+/* The user and the password in a node's URI. */
+#include "userinfo.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tool_uri tool_uri_split(const char *uri, const char *scheme) {
+    const char *end = strstr(uri, "://");
+    struct tool_uri parts = {.scheme = scheme, .scheme_size = strlen(scheme), .rest = uri};
+    if (end == NULL) {
+        return parts; /* only a URI with a scheme may have a user */
+    }
+    parts.scheme = uri;
+    parts.rest = end + 3;
+    parts.scheme_size = (size_t)(parts.rest - uri);
+    const char *at = strrchr(parts.rest, '@');
+    if (at != NULL && strncmp(uri, "unix:", 5) != 0) {
+        parts.user_info = parts.rest;
+        parts.user_info_size = (size_t)(at - parts.rest);
+        parts.rest = at + 1;
+    }
+    return parts;
+}
+
+bool tool_uris_meet(const struct tool_uri *one, const struct tool_uri *other) {
+    return one->scheme_size == other->scheme_size && memcmp(one->scheme, other->scheme, one->scheme_size) == 0 &&
+           strcmp(one->rest, other->rest) == 0;
+}
+
+static int hex_digit(char c) {
+    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+}
+
+/* Returns NULL with *decoded, or what is wrong. */
+static const char *decode(const char *text, size_t size, char **decoded) {
+    size_t length = 0;
+    char *out = malloc(size + 1);
+    if (out == NULL) {
+        return "there is no memory for it";
+    }
+    *decoded = out;
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] != '%') {
+            out[length++] = text[i];
+            continue;
+        }
+        if (size - i < 3 || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]) ||
+            memcmp(text + i, "%00", 3) == 0) {
+            out[length] = '\0';
+            return "a '%' in its user or password needs two hexadecimal digits, not 00 (a plain '%' is %25)";
+        }
+        out[length++] = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+        i += 2;
+    }
+    out[length] = '\0';
+    return NULL;
+}
+
+const char *tool_login_read(struct tool_login *login, const char *user_info, size_t size) {
+    const char *colon = size > 0 ? memchr(user_info, ':', size) : NULL;
+    *login = (struct tool_login){0};
+    if (colon == NULL || colon + 1 == user_info + size) {
+        return NULL;
+    }
+    const size_t user_size = (size_t)(colon - user_info);
+    const char *wrong = decode(colon + 1, size - user_size - 1, &login->password);
+    return wrong == NULL && user_size > 0 ? decode(user_info, user_size, &login->user) : wrong;
+}
+
+static void wipe(char *text) {
+    if (text != NULL) {
+        explicit_bzero(text, strlen(text));
+    }
+    free(text);
+}
+
+void tool_login_clear(struct tool_login *login) {
+    wipe(login->user);
+    wipe(login->password);
+    *login = (struct tool_login){0};
+}

@@ -1,0 +1,32 @@
+/* The user and the password in a node's URI. */
+#ifndef TOOL_USERINFO_H
+#define TOOL_USERINFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A URI in parts: redis:// USER:PASSWORD HOST:PORT/DB. Without an '@' there is no user info. */
+struct tool_uri {
+    const char *scheme, *user_info, *rest; /* only rest is terminated */
+    size_t scheme_size, user_info_size;
+};
+
+/* scheme: that of a URI without one. */
+struct tool_uri tool_uri_split(const char *uri, const char *scheme);
+
+/* Whether both lead to the same database of the same node, user and password aside. */
+bool tool_uris_meet(const struct tool_uri *one, const struct tool_uri *other);
+
+struct tool_login {
+    char *user; /* NULL: the default user */
+    char *password;
+};
+
+/* What is wrong with the user info, as a sentence; NULL if nothing is. Clear the login in both
+ * cases. Without a password, both are NULL. */
+const char *tool_login_read(struct tool_login *login, const char *user_info, size_t size);
+
+/* Overwrites it, and frees it. */
+void tool_login_clear(struct tool_login *login);
+
+#endif
