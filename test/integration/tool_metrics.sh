@@ -115,6 +115,26 @@ has 'redlock_nodes_ready\{\} 1' "$file"
 is 'the files' "$(ls "$work/collector")" redlock.prom
 expect 74 tool status --metrics --output "$work/none/redlock.prom"
 says "$err" "^redlock: cannot write $work/none/redlock.prom: No such file or directory$"
+# What is no file is written to, and stays what it is; a link stays a link.
+mkfifo "$work/fifo"
+expect 74 tool status --metrics --output "$work/fifo"
+says "$err" 'cannot write .*/fifo: No such device or address'
+cat "$work/fifo" >"$work/read" &
+reader=$!
+expect 69 tool status --metrics --output "$work/fifo"
+wait "$reader"
+is 'what stood before the pipe' "$(test -p "$work/fifo" && echo pipe)" pipe
+says "$work/read" '^redlock_nodes 3'
+expect 69 tool status --metrics --output /dev/fd/1
+says "$out" '^redlock_nodes 3'
+touch "$work/full.prom"
+ln -s full.prom "$work/link"
+expect 69 tool status --metrics --output "$work/link"
+is 'what the link leads to' "$(readlink "$work/link")" full.prom
+says "$work/full.prom" '^redlock_nodes 3'
+mkdir "$work/folder"
+expect 74 tool status --metrics --output "$work/folder"
+says "$err" 'cannot write .*/folder: Is a directory'
 expect 64 tool status --output "$file"
 says "$err" '^redlock: --output is for --metrics'
 expect 64 tool status --metrics --output ''

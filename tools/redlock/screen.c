@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "text.h"
@@ -76,17 +77,27 @@ static int write_all(int fd, const char *text, size_t size) {
     return 0;
 }
 
-int tool_screen_replace_file(const char *path, const char *text, size_t size) {
+static int end_file(int fd, int error) {
+    return close(fd) != 0 && error == 0 ? errno : error;
+}
+
+/* A device or a pipe has no place for a file of ours. A pipe that nobody reads is ENXIO. */
+static int write_to(const char *path, const char *text, size_t size) {
+    const int fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0) {
+        return errno;
+    }
+    return end_file(fd, fcntl(fd, F_SETFL, 0) != 0 ? errno : write_all(fd, text, size));
+}
+
+static int replace(const char *path, const char *text, size_t size) {
     char *temporary = NULL;
     /* In the same folder, so that it can be renamed; without the ending that collectors read. */
     if (asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) < 0) {
         return ENOMEM;
     }
     const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-    int error = fd < 0 ? errno : write_all(fd, text, size);
-    if (fd >= 0 && close(fd) != 0 && error == 0) {
-        error = errno;
-    }
+    int error = fd < 0 ? errno : end_file(fd, write_all(fd, text, size));
     if (error == 0 && rename(temporary, path) != 0) {
         error = errno;
     }
@@ -94,5 +105,16 @@ int tool_screen_replace_file(const char *path, const char *text, size_t size) {
         (void)unlink(temporary);
     }
     free(temporary);
+    return error;
+}
+
+int tool_screen_replace_file(const char *path, const char *text, size_t size) {
+    struct stat found;
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
+        return write_to(path, text, size);
+    }
+    char *target = realpath(path, NULL); /* a link stays a link */
+    const int error = replace(target != NULL ? target : path, text, size);
+    free(target);
     return error;
 }
