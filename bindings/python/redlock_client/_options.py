@@ -1,6 +1,7 @@
 """Options, by the names that they have in C."""
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Callable, TypedDict, Union
 
@@ -103,7 +104,14 @@ class Options:
                     self._set(struct, name, field.type, value)
                     break
             else:
-                raise TypeError(f"unknown option {name!r}")
+                raise TypeError(f"unknown option {name!r}{self._hint(name, structs or (self.c,))}")
+
+    @classmethod
+    def _hint(cls, name: str, structs: Iterable[CData]) -> str:
+        """Names the option that was meant: mostly one without its unit, such as ttl."""
+        known = {field for struct in structs for field, _ in ffi.typeof(struct).item.fields} - cls.RESERVED
+        meant = [f"{name}_ms"] if f"{name}_ms" in known else difflib.get_close_matches(name, known, 1)
+        return f"; did you mean {meant[0]!r}?" if meant else ""
 
     def _set(self, struct: CData, name: str, type_: CData, value: Any) -> None:
         if type_.kind == "pointer" and type_.item.kind == "primitive":

@@ -43,8 +43,12 @@ class Values(unittest.TestCase):
             redlock_client.Client(["127.0.0.1:1"], node_timeout_ms=0)
         with self.assertRaisesRegex(TypeError, "unknown option 'color'"):
             redlock_client.Client(["127.0.0.1:1"], color="red")
-        with self.assertRaisesRegex(TypeError, "unknown option 'size'"):
+        with self.assertRaisesRegex(TypeError, "unknown option 'size'$"):
             redlock_client.Client("127.0.0.1:1", size=3)
+        with self.assertRaisesRegex(TypeError, "unknown option 'node_timeout'; did you mean 'node_timeout_ms'"):
+            redlock_client.Client("127.0.0.1:1", node_timeout=50)
+        with self.assertRaisesRegex(TypeError, "unknown option 'hold'; did you mean 'holder'"):
+            redlock_client.Client("127.0.0.1:1", hold="me")
         with self.assertRaisesRegex(TypeError, "holder must be a str"):
             redlock_client.Client(["127.0.0.1:1"], holder=3)
         with self.assertRaisesRegex(TypeError, "unknown option 'ca'"):
