@@ -69,7 +69,7 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
 static int stand_back(redlock_client_election *election) {
     stands_back = 0;
     (void)redlock_client_election_resign(election, NULL); /* RESIGNED tells what came of it */
-    return redlock_client_election_campaign(election);    /* at the end of the line */
+    return redlock_client_election_campaign(election);    /* at the end of the queue */
 }
 
 /* Works while it leads, until a signal or an error. */

@@ -87,7 +87,7 @@ typedef enum redlock_election_event_kind {
     REDLOCK_ELECTION_LEADING,
     /**
      * We do not lead any more: `term`, `reason`. Stop the work of this term. The election campaigns
-     * again already, at the end of the line; redlock_election_resign() in this callback keeps it
+     * again already, at the end of the queue; redlock_election_resign() in this callback keeps it
      * out.
      */
     REDLOCK_ELECTION_LOST,
@@ -168,8 +168,8 @@ typedef struct redlock_election_options {
 REDLOCK_API void redlock_election_options_default(redlock_election_options *options);
 
 /**
- * Becomes a candidate. It waits in line (docs/waiting.md) for as long as it takes, and leads when
- * it holds the lock. After a loss it campaigns again by itself.
+ * Becomes a candidate. It waits in the queue (docs/waiting.md) for as long as it takes, and leads
+ * when it holds the lock. After a loss it campaigns again by itself.
  *
  * The close of the manager ends it: ENDED with #REDLOCK_ERR_CLOSED comes before the callback of the
  * close. A leader is not told LOST then; its validity is 0 from the call of the close.
@@ -188,16 +188,16 @@ REDLOCK_API int redlock_elect(redlock_manager *manager, const char *name, const 
 
 /**
  * Stops to lead, or gives up the campaign, and stays out until redlock_election_campaign(). The
- * next in line leads one message later. Stop the work first: from this call on the validity is 0.
- * RESIGNED follows; one RESIGNED answers all calls before it. An election that is out already does
- * nothing, and tells nothing.
+ * next in the queue leads one message later. Stop the work first: from this call on the validity
+ * is 0. RESIGNED follows; one RESIGNED answers all calls before it. An election that is out already
+ * does nothing, and tells nothing.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID after redlock_election_end(), #REDLOCK_ERR_CLOSED,
  *         #REDLOCK_ERR_FORKED
  */
 REDLOCK_API int redlock_election_resign(redlock_election *election);
 
 /**
- * Campaigns, at the end of the line; after a resign whose RESIGNED is still to come, as soon as
+ * Campaigns, at the end of the queue; after a resign whose RESIGNED is still to come, as soon as
  * that was told. An election that campaigns or leads already does nothing. Lack of memory is no
  * error here: the election tells TROUBLE and tries again.
  * @return as redlock_election_resign()

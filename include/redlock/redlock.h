@@ -286,7 +286,7 @@ typedef struct redlock_statistics {
     uint64_t handed_over;      /**< Acquires that became a lease while they waited in a queue. */
     uint64_t splits;           /**< Times a waiter had the grant of some nodes, but no quorum. */
     uint64_t yields;           /**< Of these, the times it gave its grants back. */
-    uint64_t polls;            /**< Times the first in line asked, because nobody would tell it. */
+    uint64_t polls;            /**< Times the first in the queue asked; nobody would tell it. */
     uint64_t passed_over;      /**< Times a waiter saw the lock go to one that came later. */
     uint64_t left_free;        /**< Releases that left the lock free for a moment, for pollers. */
 } redlock_statistics;
@@ -333,7 +333,7 @@ typedef struct redlock_acquire_options {
     int64_t lock_delay_ms;
     /**
      * How it waits, with a wait_timeout_ms other than 0. FAIR takes a place in the resource's queue
-     * on every node. A holder that releases the lock hands it to the first in line. The retry
+     * on every node. A holder that releases the lock hands it to the first in the queue. The retry
      * delays are then used only where too few nodes answer, or nodes cannot keep a queue. Default
      * FAIR.
      */

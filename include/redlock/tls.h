@@ -24,14 +24,14 @@ typedef enum redlock_tls_version {
 
 /**
  * How to speak TLS with the nodes whose URI is rediss://. All strings are copied; files are in PEM.
- * A path that is not absolute begins at the folder where the program is when it creates the
- * manager. A file that has changed is read again before the next connection. If the new one cannot
- * be used, the old one stays in use, and on_log gets one WARNING.
+ * A relative path begins at the directory that is current when the program creates the manager. A
+ * file that has changed is read again before the next connection. If the new one cannot be used,
+ * the old one stays in use, and on_log gets one WARNING.
  */
 typedef struct redlock_tls_options {
     size_t size;         /**< sizeof this struct; set by the _default function. */
     const char *ca_file; /**< Certificates of the authorities to trust; may be NULL. */
-    /** A folder of such certificates, prepared by `openssl rehash`; may be NULL. If ca_file and
+    /** A directory of such certificates, prepared by `openssl rehash`; may be NULL. If ca_file and
      * ca_dir are both NULL, the system's store is used. */
     const char *ca_dir;
     const char *cert_file; /**< Our certificate, then its chain, if nodes ask for one; or NULL. */

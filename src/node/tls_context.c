@@ -99,7 +99,7 @@ static bool is_folder(const char *path, struct sentence *sentence) {
     if (stat(path, &found) == 0 && S_ISDIR(found.st_mode)) {
         return true;
     }
-    (void)snprintf(sentence->text, sentence->size, "ca_dir '%s' is not a folder", path);
+    (void)snprintf(sentence->text, sentence->size, "ca_dir '%s' is not a directory", path);
     return false;
 }
 

@@ -36,7 +36,7 @@ static void bad_files_are_refused(void **state) {
     create_fails(&tls, "/garbage.pem' has no PEM of the right kind");
     tls = kit_tls();
     tls.ca_dir = "/nowhere/at/all";
-    create_fails(&tls, "/nowhere/at/all' is not a folder");
+    create_fails(&tls, "/nowhere/at/all' is not a directory");
     tls = kit_tls();
     tls.cert_file = pki_file("client.pem");
     tls.key_file = pki_file("client-locked.key");

@@ -65,7 +65,7 @@ waiters_are() {
 }
 eventually waiters_are 1
 expect 0 tool clear --yes job
-says "$err" '^job: held; 1 waits for it, and the first in line gets it$'
+says "$err" '^job: held; 1 waits for it, and the first in the queue gets it$'
 wait $waiter
 is 'the exit status of the waiter' $? 0
 expect 0 tool --json clear --yes job

@@ -28,8 +28,8 @@ expect 0 tool acquire -t 1m default
 token=$(cat "$out")
 is 'the holder of acquire' "${token#*@}" "$host:$$"
 expect 0 tool status default
-says "$out" "^default: held by $host:$$ on 3 of 3 nodes, for [0-9.]+s\$"
-says "$out" "^  127.0.0.1:${ports[1]}: held by $token, for [0-9.]+s\$"
+says "$out" "^default: held by $host:$$ on 3 of 3 nodes, for [0-9.]+s more\$"
+says "$out" "^  127.0.0.1:${ports[1]}: held by $token, for [0-9.]+s more\$"
 expect 0 tool release default "$token"
 
 # A text of one's own, of any length up to 64; the option comes before the environment. Its token is

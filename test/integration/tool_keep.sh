@@ -29,7 +29,7 @@ expect 0 tool run -E 0 --at-least 50m job -- echo again
 says_nothing "$out"
 says_nothing "$err"
 expect 0 tool status job
-says "$out" "^job: held by ${token#*@} on 3 of 3 nodes, for 49m [0-9]+s$"
+says "$out" "^job: held by ${token#*@} on 3 of 3 nodes, for 49m [0-9]+s more$"
 expect 0 tool clear --yes job
 
 # A failure lets go at once: a status, a signal, a command that is not there.

@@ -41,8 +41,8 @@ expect 0 tool status backup nobody
 says "$out" "^NODE +STATE +VERSION +ROLE +UPTIME +ROUND TRIP"
 says "$out" "^127.0.0.1:${ports[0]} +READY +[a-z]+ [0-9.]+ +master +([0-9]+s|[0-9]+m [0-9]+s) +[0-9.]+ms$"
 says "$out" "^5 of 5 nodes ready; a quorum is 3: locks can be taken"
-says "$out" "^backup: held by ${token#*@} on 5 of 5 nodes, for [0-9.]+s$"
-says "$out" "^  127.0.0.1:${ports[4]}: held by $token, for [0-9.]+s$"
+says "$out" "^backup: held by ${token#*@} on 5 of 5 nodes, for [0-9.]+s more$"
+says "$out" "^  127.0.0.1:${ports[4]}: held by $token, for [0-9.]+s more$"
 says "$out" "^nobody: free on 5 of 5 nodes$"
 says "$out" "^  127.0.0.1:${ports[2]}: free$"
 expect 0 tool --json status backup nobody
@@ -128,7 +128,7 @@ for _ in 1 2; do
 done
 eventually waiters_are 2
 expect 0 tool status contended
-says "$out" '^contended: held by .* for .*s; 2 wait, the first for [0-9.]+m?s$'
+says "$out" '^contended: held by .* for .*s more; 2 wait, the first for [0-9.]+m?s$'
 expect 0 tool --json status contended
 json '.resources[0] | .waited_ms > 0 and .waited_ms < 60000'
 kill "${waiters[@]}"

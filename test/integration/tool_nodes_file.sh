@@ -93,7 +93,7 @@ bad 'longer than 256 KiB'
 rm "$file"
 bad "cannot read the nodes from $file: No such file or directory"
 mkdir "$file"
-bad 'it is a folder'
+bad 'it is a directory'
 rmdir "$file"
 
 # Two lists: one of them is old.

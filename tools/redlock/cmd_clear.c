@@ -102,7 +102,7 @@ static void show(const struct clear *clear) {
     tool_print_safe(out, options->resource);
     fprintf(out, ": %s", tool_verdict_name(clear->holders.verdict));
     if (waiters > 0) {
-        fprintf(out, "; %lld %s for it, and the first in line gets it", (long long)waiters,
+        fprintf(out, "; %lld %s for it, and the first in the queue gets it", (long long)waiters,
                 waiters == 1 ? "waits" : "wait");
     }
     fputc('\n', out);

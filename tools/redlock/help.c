@@ -123,11 +123,12 @@ static const char elect_help[] =
     "usage: redlock elect [-t TTL] [--fence] [OPTION…] RESOURCE -- CMD …\n"
     "       redlock elect --observe [OPTION…] RESOURCE\n"
     "\n"
-    "Campaigns to lead: waits in line until it holds the lock, however long that takes. Then runs CMD and\n"
-    "renews the lock, as run does. If the lease is lost, stops CMD as run does, campaigns again at the\n"
-    "end of the line, and starts CMD again when it leads. When CMD ends by itself, resigns, so that the\n"
-    "next in line leads, and exits with the status of CMD. CMD finds the same environment, and gets the\n"
-    "same signals, as with run.\n"
+    "Campaigns to lead: waits in the queue until it holds the lock, however long that takes. Then runs\n"
+    "CMD and renews the lock, as run does. If the lease is lost, stops CMD as run does, campaigns again\n"
+    "at the end of the queue, and starts CMD again when it leads. When CMD ends by itself, resigns, so\n"
+    "that the next in the queue leads, and exits with the status of CMD. CMD finds REDLOCK_RESOURCE,\n"
+    "REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its environment. It gets the\n"
+    "same signals as with run.\n"
     "\n"
     "With --observe it does not campaign. It prints a line for each change of the leader, at first who\n"
     "leads now, until a signal ends it; with --json an object for each change.\n";
@@ -207,9 +208,9 @@ static const char clear_help[] =
     "usage: redlock clear [--yes] RESOURCE\n"
     "\n"
     "Frees a lock by force: for a holder that is dead, or that nobody can reach. Shows who holds it, asks\n"
-    "on the terminal, and then releases the tokens that it has shown, as their owner would; the next in\n"
-    "line gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that is\n"
-    "still alive learns of the loss at its next renewal: until then two may work at once.\n";
+    "on the terminal, and then releases the tokens that it has shown, as their owner would. The next in\n"
+    "the queue gets the lock. If the lock has changed hands meanwhile, it stays as it is. A holder that\n"
+    "is still alive learns of the loss at its next renewal: until then two may work at once.\n";
 
 static const char clear_options[] = "  -y, --yes                 do not ask\n";
 

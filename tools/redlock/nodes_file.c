@@ -78,7 +78,7 @@ static int check_mode(struct tool_nodes_file *file, const char *path, int fd) {
         return refuse_to_read(file, path);
     }
     if (S_ISDIR(stat.st_mode)) {
-        return refuse(file, "cannot read the nodes from %.400s: it is a folder", path);
+        return refuse(file, "cannot read the nodes from %.400s: it is a directory", path);
     }
     file->stamp = stamp_of(&stat);
     if (S_ISREG(stat.st_mode) && (stat.st_mode & S_IWOTH) != 0) {

@@ -101,7 +101,7 @@ static void print_remaining(FILE *out, int64_t ms) {
     if (ms < 0) {
         fputs("for ever (no ttl)", out);
     } else {
-        fprintf(out, "for %s", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, "for %s more", tool_duration_format(ms, duration, sizeof duration));
     }
 }
 

@@ -66,7 +66,7 @@ class Election:
         return await self._leave(lib.redlock_election_resign)
 
     def campaign(self) -> None:
-        """Campaigns, at the end of the line."""
+        """Campaigns, at the end of the queue."""
         check(lib.redlock_election_campaign(self._live()))
         self._campaigns_again = bool(self._leaving)
         self._is_out = False

@@ -463,7 +463,7 @@ class Election:
         return self._leave(lib.redlock_client_election_resign)
 
     def campaign(self) -> None:
-        """Campaigns, at the end of the line."""
+        """Campaigns, at the end of the queue."""
         with self._client._core.call():
             check(lib.redlock_client_election_campaign(self._handle))
 

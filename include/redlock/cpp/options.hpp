@@ -116,7 +116,7 @@ enum class tls_version : int {
 /** redlock_tls_options. An empty text is the default. */
 struct tls_options {
     std::string ca_file;     /**< Certificates of the authorities to trust. */
-    std::string ca_dir;      /**< A folder of such certificates. */
+    std::string ca_dir;      /**< A directory of such certificates. */
     std::string cert_file;   /**< Our certificate, if nodes ask for one. */
     std::string key_file;    /**< Its private key. */
     std::string server_name; /**< The name that the nodes' certificates must have. */
