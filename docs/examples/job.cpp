@@ -11,7 +11,7 @@
 
 using namespace std::chrono_literals;
 
-// One step of the work. Its store refuses a fence below the highest that it has seen.
+// One step of the work. Its store refuses a fencing token below the highest that it has seen.
 static void step(int number, std::uint64_t fence) {
     std::printf("step %d with fence %llu\n", number, static_cast<unsigned long long>(fence));
 }

@@ -26,7 +26,7 @@ static void signalled(int number) {
     }
 }
 
-/* One step of the work. Its store refuses a fence below the highest that it has seen. */
+/* One step of the work. Its store refuses a fencing token below the highest that it has seen. */
 static void step(uint64_t fence) {
     printf("step with fence %" PRIu64 "\n", fence);
     fflush(stdout);
