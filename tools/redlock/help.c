@@ -14,7 +14,7 @@ static const char general[] =
     "  elect RESOURCE -- CMD … run CMD while we are the leader; campaign again after a loss\n"
     "  acquire RESOURCE        take the lock and print its token\n"
     "  extend RESOURCE TOKEN   let the lock live longer\n"
-    "  release RESOURCE TOKEN  give the lock back\n"
+    "  release RESOURCE TOKEN  release the lock\n"
     "  clear RESOURCE          free the lock of somebody else, after a question\n"
     "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n";
 
@@ -198,7 +198,7 @@ static const char extend_tail[] = "  76  the lock is lost: it expired, or has an
 
 static const char release_help[] = "usage: redlock release RESOURCE TOKEN\n"
                                    "\n"
-                                   "Gives back the lock with this token. It leaves a lock with another token alone.\n";
+                                   "Releases the lock with this token. It leaves a lock with another token alone.\n";
 
 static const char release_tail[] = "  76  the lock was lost before: it expired, or has another token\n"
                                    "\n"
