@@ -42,7 +42,11 @@ class RedlockConan(ConanFile):
         cmake_layout(self)
 
     def generate(self):
-        CMakeDeps(self).generate()
+        deps = CMakeDeps(self)
+        # Conan's file for libev comes before cmake/FindLibev.cmake, so it must make the same target.
+        deps.set_property("libev", "cmake_file_name", "Libev")
+        deps.set_property("libev", "cmake_target_name", "Libev::Libev")
+        deps.generate()
         PkgConfigDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables.update({

@@ -6,7 +6,9 @@ if("tls" IN_LIST FEATURES)
 endif()
 vcpkg_check_features(OUT_FEATURE_OPTIONS options FEATURES tools REDLOCK_TOOL)
 string(COMPARE EQUAL "${VCPKG_LIBRARY_LINKAGE}" dynamic shared)
+vcpkg_find_acquire_program(PKGCONFIG)
 vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}" OPTIONS ${options} -DREDLOCK_TLS=${tls}
+  -DPKG_CONFIG_EXECUTABLE=${PKGCONFIG}
   -DBUILD_SHARED_LIBS=${shared} -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(PACKAGE_NAME redlock CONFIG_PATH lib/cmake/redlock)
