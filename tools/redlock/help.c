@@ -30,7 +30,7 @@ static const char global_options[] =
     "      --nodes-file FILE     the nodes, one URI a line; default: REDLOCK_NODES_FILE. New passwords\n"
     "                            in it are used without a restart\n"
     "      --quorum N            how many nodes must grant a lock, more than half of them; default:\n"
-    "                            REDLOCK_QUORUM, else the least\n"
+    "                            REDLOCK_QUORUM, else the fewest possible\n"
     "      --node-timeout MS     how long a node may take to answer, 1 to 60000 ms; default 50\n"
     "      --connect-timeout T   how long connecting to a node may take, up to 60s; default 1s\n"
     "      --wait-suffix TEXT    a queue's key is RESOURCE followed by TEXT, the same for all clients;\n"
