@@ -204,7 +204,7 @@ expect 64 "$t" --json -q -n nonsense://host status
 says_nothing "$out"
 says "$err" '^redlock: .*see redlock status --help$'
 # Too few descriptors for a loop.
-expect 71 bash -c "ulimit -n 4; exec '$t' -n 127.0.0.1:1 run job -- true"
+expect 71 bash -c "exec 3>&-; ulimit -n 4; exec '$t' -n 127.0.0.1:1 run job -- true"
 says "$err" '^redlock: cannot open what an event loop needs: Too many open files \(see ulimit -n\)$'
 # Text from the command line does not control the terminal.
 expect 64 "$t" $'\e[31mred'
