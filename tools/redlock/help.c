@@ -76,8 +76,8 @@ static const char statuses[] =
 
 /* Options that some commands share. */
 #define ORDER_OPTION                                                                                                   \
-    "      --order fair|none     how to wait: in the queue of those who wait, or by trying again at\n"                 \
-    "                            random; default: REDLOCK_ORDER, else fair\n"
+    "      --order fair|none     how to wait: in a queue (fair), or by trying again after random delays\n"             \
+    "                            (none); default: REDLOCK_ORDER, else fair\n"
 #define COUNTER_OPTIONS                                                                                                \
     "      --fence-suffix TEXT   the key of a fencing counter is RESOURCE followed by TEXT; default:\n"                \
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
@@ -225,8 +225,8 @@ static const char status_help[] =
     "       redlock status --all | --match PATTERN [OPTION…]\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
-    "RESOURCE it shows who holds it, on which nodes, and for how long, and how many wait for it. It takes\n"
-    "no lock. With a guard it also shows which nodes may not vote.\n";
+    "RESOURCE it shows who holds it, on which nodes, for how much longer, and how many wait for it. It\n"
+    "takes no lock. With a guard it also shows which nodes may not vote.\n";
 
 static const char status_options[] =
     "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock\n"
