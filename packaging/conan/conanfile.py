@@ -43,7 +43,7 @@ class RedlockConan(ConanFile):
 
     def generate(self):
         deps = CMakeDeps(self)
-        # Conan's file for libev comes before cmake/FindLibev.cmake, so it must make the same target.
+        # CMake takes Conan's file for libev before cmake/FindLibev.cmake: it must make this target.
         deps.set_property("libev", "cmake_file_name", "Libev")
         deps.set_property("libev", "cmake_target_name", "Libev::Libev")
         deps.generate()

@@ -204,8 +204,8 @@ static void take_page(struct redlock_listing *listing, unsigned node, const stru
     queue_callbacks(listing);
 }
 
-/* A page changes nothing, so it may be asked for again. SCAN takes its cursor with any count. A late
- * reply is dropped, so no lock is told twice. */
+/* A page changes nothing, so it may be asked for again. SCAN takes its cursor with any count. A
+ * late reply is dropped, so no lock is told twice. */
 static void take_timeout(struct redlock_listing *listing, unsigned node, struct redlock_text *error) {
     if (++listing->nodes[node].late < PAGE_TRIES) {
         ask(listing, node);

@@ -183,7 +183,8 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_runs_out), /* first: it forks a thousand times, which a small process does faster */
+        /* First: it forks a thousand times, which a small process does faster. */
+        cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(rubbish),
         cmocka_unit_test(deep_and_long),
     };

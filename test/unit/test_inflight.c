@@ -152,7 +152,7 @@ static void put_back_makes_room(void **state) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry, more;
     (void)state;
-    for (uint32_t i = 0; i <= 64; i += 64) { /* with the head at 0, then in the middle of the ring */
+    for (uint32_t i = 0; i <= 64; i += 64) { /* the head at 0, then in the middle of the ring */
         push(&inflight, 0, i / 2);
         for (uint32_t j = 0; j < i / 2; j++) {
             (void)redlock_inflight_pop(&inflight, &entry);

@@ -29,8 +29,8 @@ class Core:
         self.inside = 0
         self.cancels: set[CData] = set()
         self.elections: set[CData] = set()
-        # What on_lost needs, until C has ended the lease. Not by the address of that: another lease may
-        # have it before this one is dropped here.
+        # What on_lost needs, until C has ended the lease. Not by the address of that: another lease
+        # may have it before this one is dropped here.
         self.losses: dict[object, list[Handle]] = {}
 
     @contextlib.contextmanager
