@@ -39,13 +39,6 @@ static void drop_oldest(struct redlock_group *group) {
     }
 }
 
-/* A run that forgot a lock may still have the queue: there the lock only seems to be free. With a
- * guard, a node that is not ready may become such a run before it gets what is queued for it. */
-static redlock_nodes may_not_serve(const struct redlock_group *group, const struct redlock_owed *owed, int64_t now_ns) {
-    const bool guarded = owed->handing == REDLOCK_HAND_FREE && group->guards;
-    return guarded ? redlock_quarantine_may_not_vote(group, now_ns) | ~group->ready : 0;
-}
-
 static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_nodes nodes, bool by_source,
                 int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
@@ -57,8 +50,8 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .wait_suffix = group->wait_suffix,
                                       .handing = (enum redlock_handing)owed->handing,
                                       .now_ns = now_ns};
-    const redlock_nodes asked = nodes & ~may_not_serve(group, owed, now_ns);
-    const redlock_nodes refused = nodes & ~redlock_group_send(group, &owed->owner, asked, &message);
+    const redlock_nodes taken = redlock_quarantine_release(group, &owed->owner, nodes, &message);
+    const redlock_nodes refused = nodes & ~taken;
     for (unsigned i = 0; refused && i < group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
             redlock_debt_vote(&owed->debt, i, REDLOCK_VOTE_FAILED, now_ns);

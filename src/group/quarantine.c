@@ -48,6 +48,21 @@ redlock_nodes redlock_quarantine_may_not_vote_by_clock(const struct redlock_grou
     return redlock_guard_may_not_vote_by_clock(&group->guards->guard, now_ns);
 }
 
+redlock_nodes redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                         struct redlock_message *message) {
+    const redlock_nodes may_not_serve =
+        group->guards ? nodes & (redlock_guard_may_not_vote(&group->guards->guard, message->now_ns) | ~group->ready)
+                      : 0;
+    redlock_nodes taken = redlock_group_send(group, owner, nodes & ~may_not_serve, message);
+    if (may_not_serve && message->handing != REDLOCK_HAND_FREE) {
+        struct redlock_message only_frees = *message;
+        only_frees.handing = REDLOCK_HAND_NOBODY;
+        only_frees.only_deletes = false; /* that means HAND_OVER to a node without the command */
+        taken |= redlock_group_send(group, owner, may_not_serve, &only_frees);
+    }
+    return taken;
+}
+
 int64_t redlock_quarantine_ttl_max_ms(const struct redlock_group *group) {
     return group->guards ? group->guards->guard.plan.ttl_max_ms : REDLOCK_TTL_MS_MAX;
 }

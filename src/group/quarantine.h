@@ -24,6 +24,12 @@ void redlock_guards_close(struct redlock_group *group);
 redlock_nodes redlock_quarantine_may_not_vote(const struct redlock_group *group, int64_t now_ns);
 /* Of these, the nodes whose clock is the reason. Only with a guard. */
 redlock_nodes redlock_quarantine_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns);
+/* Sends a RELEASE as redlock_group_send() does. Nodes in quarantine hand the lock to nobody, and do
+ * not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key from an
+ * old copy of the data. A node that is not ready may be such a run when it gets what is queued for
+ * it. */
+redlock_nodes redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                         struct redlock_message *message);
 /* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */
 struct redlock_text *redlock_quarantine_text(struct redlock_group *group, unsigned node);
 /* The longest ttl that the guards allow, lock delay included; REDLOCK_TTL_MS_MAX without guards. */

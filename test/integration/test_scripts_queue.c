@@ -163,6 +163,12 @@ static void a_release_leaves_the_queue(void **state) {
     assert_value("door", SECOND);
     assert_pushed(SECOND);
     assert_int_equal(server_key_count(server), 1);
+    /* Nor does it stay in line if nobody gets the lock. */
+    start_anew();
+    assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
+    lock_as(FIRST);
+    assert_int_equal(release_with(FIRST, REDLOCK_HAND_NOBODY), DELETED);
+    assert_int_equal(server_key_count(server), 0);
 }
 
 static void keys_of_another_type_are_faults_of_the_queue_alone(void **state) {

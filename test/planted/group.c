@@ -5,7 +5,7 @@
 #include "core/planted.h"
 #include "core/validity.h"
 #include "group/guards.h"
-#include "group/owed.h"
+#include "group/quarantine.h"
 #include "group/token.h"
 
 int __real_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
@@ -14,6 +14,11 @@ redlock_nodes __real_redlock_group_send(struct redlock_group *group, struct redl
                                         struct redlock_message *message);
 redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message);
+
+redlock_nodes __real_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
+                                                redlock_nodes nodes, struct redlock_message *message);
+redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
+                                                redlock_nodes nodes, struct redlock_message *message);
 
 void __real_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
 void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
@@ -41,20 +46,12 @@ static void change_release(struct redlock_message *message, char *token) {
     }
 }
 
-/* The nodes that were to end the time in which a lock is left free, before guards left some out. */
-static redlock_nodes all_to_serve(const struct redlock_owner *owner, redlock_nodes nodes,
-                                  const struct redlock_message *message) {
-    const bool ends = REDLOCK_PLANTED(FREE_UNGUARDED) && message->operation == REDLOCK_OP_RELEASE &&
-                      message->handing == REDLOCK_HAND_FREE;
-    return ends ? ((const struct redlock_owed *)owner)->debt.asked : nodes;
-}
-
 redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message) {
     const char *own_token = message->token;
     char token[REDLOCK_TOKEN_SIZE_MAX];
     change_release(message, token);
-    const redlock_nodes taken = __real_redlock_group_send(group, owner, all_to_serve(owner, nodes, message), message);
+    const redlock_nodes taken = __real_redlock_group_send(group, owner, nodes, message);
     message->token = own_token;
     if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {
         struct redlock_lease_core *core = &((struct redlock_lease *)owner)->core;
@@ -62,6 +59,15 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
         core->deadline_ns = redlock_deadline_ns(core->start_ns, core->round_ttl_ms);
     }
     return taken;
+}
+
+redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
+                                                redlock_nodes nodes, struct redlock_message *message) {
+    const bool frees = message->handing == REDLOCK_HAND_FREE;
+    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees ? redlock_group_send(group, owner, nodes, message)
+           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees
+               ? redlock_group_send(group, owner, nodes, message)
+               : __real_redlock_quarantine_release(group, owner, nodes, message);
 }
 
 void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us) {

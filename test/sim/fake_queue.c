@@ -327,12 +327,12 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
     if (fake_refused(node, false, reply)) {
         return;
     }
-    if (handing != REDLOCK_HAND_NOBODY && fake_find(node, &names[1]) != NULL) {
+    if (fake_find(node, &names[1]) != NULL) {
         if (leave(node, &names[1], FAKE_ZSET, &a[1])) {
             (void)leave(node, &names[2], FAKE_HASH, &a[1]);
         }
         enum served served = leave_free(node, names, handing);
-        served = served == NOBODY ? serve(node, names, &a[1]) : served;
+        served = served == NOBODY && handing != REDLOCK_HAND_NOBODY ? serve(node, names, &a[1]) : served;
         if (served == SERVED) {
             fake_reply_integer(reply, 2);
             if (announces) {

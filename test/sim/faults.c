@@ -147,13 +147,51 @@ static void pause_client(struct sim_world *world, unsigned index) {
     sim_client_pause(client, for_ns);
 }
 
-/* Sometimes an old snapshot is loaded, with the queues but without the locks. */
+#define BACKUP_EVENTS 61
+
+void sim_node_back_up(const struct sim_world *world, struct sim_node *node) {
+    if (world->profile.trust == SIM_GUARDED && world->profile.forgets_at_once && world->events % BACKUP_EVENTS == 0) {
+        node->copy = node->fake;
+        node->has_copy = true;
+    }
+}
+
+/* An old copy of all data comes back: a backup, or a snapshot of the disk. Its keys end when they
+ * would have. Nobody releases a token that was released before. */
+static void restore(struct sim_world *world, struct sim_node *node) {
+    struct fake_node *fake = &node->fake;
+    char token[SIM_TOKEN_SIZE];
+    memcpy(fake->keys, node->copy.keys, sizeof fake->keys);
+    memcpy(fake->sets, node->copy.sets, sizeof fake->sets);
+    memcpy(fake->parts, node->copy.parts, sizeof fake->parts);
+    fake->key_count = node->copy.key_count;
+    fake->set_count = node->copy.set_count;
+    fake->part_count = node->copy.part_count;
+    for (unsigned i = 0; i < fake->key_count; i++) {
+        struct fake_key *key = &fake->keys[i];
+        key->gone_ns = sim_key_gone_ns(node, key);
+        if (key->used && !sim_key_is_counter(key)) {
+            sim_token_set(token, key->value, key->value_size);
+            sim_forget_token(world, token);
+            SIM_TRACE(world, "an old copy has '%.*s' = %.8s", key->name_size, key->name, sim_name(token));
+        }
+    }
+    for (unsigned i = 0; i < fake->part_count; i++) {
+        sim_token_set(token, fake->parts[i].token, fake->parts[i].token_size);
+        sim_forget_token(world, token);
+    }
+}
+
+/* Sometimes an old snapshot is loaded, with the queues but without the locks, or with all. */
 static void forget(struct sim_world *world, struct sim_node *node, bool replaced) {
     if (!replaced && sim_random_percent(&world->random, 60)) {
         fake_node_clear(&node->fake);
     }
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         node->fake.keys[i].used = false;
+    }
+    if (node->has_copy && (world->seed + node->run) % 3 == 0) {
+        restore(world, node);
     }
 }
 

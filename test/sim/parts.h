@@ -127,6 +127,8 @@ void sim_mode_event(struct sim_world *world, const struct sim_event *event);
 /* Heals all faults. Returns when everything works again. */
 int64_t sim_faults_heal(struct sim_world *world);
 
+/* Now and then, keeps a copy of the node's data, if it may come back. */
+void sim_node_back_up(const struct sim_world *world, struct sim_node *node);
 /* A key that the node loses now, though its ttl is not over. */
 void sim_node_lose(struct sim_world *world, unsigned node, struct fake_key *key);
 

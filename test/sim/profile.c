@@ -90,8 +90,9 @@ static void draw_replaced(struct sim_profile *profile, struct sim_random *random
     profile->ttl_max_ms = 3000;
 }
 
-/* Clocks end keys that their holders count on, and those who wait are served. */
-static void draw_stepping(struct sim_profile *profile, struct sim_random *random) {
+/* Those who wait are served while clocks end keys that their holders count on, or while nodes
+ * forget them. */
+static void draw_long_holds(struct sim_profile *profile, struct sim_random *random) {
     profile->calm = false;
     profile->crowd = profile->holds_long = true;
     profile->nodes = sim_random_percent(random, 50) ? 3 : 5;
@@ -153,6 +154,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_NO_CLOCK_GUARD:
     case SIM_CONTROL_RIGHTED:
     case SIM_CONTROL_STEPPING:
+    case SIM_CONTROL_RESTARTING:
         profile->trust = SIM_GUARDED;
         break;
     case SIM_CONTROL_WRONG_AND_LOST:
@@ -177,7 +179,7 @@ static void draw_fencing(struct sim_world *world) {
 
 /* Which guards are on, and what a client may know of a node before it has seen a restart or a step
  * of the clock. */
-static void draw_guards(struct sim_profile *profile, struct sim_random *random, bool stepping) {
+static void draw_guards(struct sim_profile *profile, struct sim_random *random, enum sim_control control) {
     static const struct {
         redlock_restart_guard restart;
         bool clock, first_boot, early;
@@ -193,7 +195,9 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
         {REDLOCK_RESTART_GUARD_OFF, true, false, true, 86400},
     };
     const unsigned count = sizeof kinds / sizeof *kinds;
-    const unsigned kind = stepping ? count - 1 : sim_random_below(random, count);
+    /* The last two have no restart guard. */
+    const unsigned drawn = control == SIM_CONTROL_RESTARTING ? count - 2 : count;
+    const unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
     profile->restart_guard = kinds[kind].restart;
     profile->clock_guard = kinds[kind].clock;
     profile->first_boot = kinds[kind].first_boot;
@@ -283,6 +287,10 @@ static void draw_faults(struct sim_world *world) {
         profile->faults &= 1U << SIM_FAULT_DEAFEN | 1U << SIM_FAULT_STALL | 1U << SIM_FAULT_BREAK;
         profile->faults |= 1U << SIM_FAULT_STEP;
         break;
+    case SIM_CONTROL_RESTARTING:
+        profile->faults &= 1U << SIM_FAULT_FORGET | 1U << SIM_FAULT_REPLACE | 1U << SIM_FAULT_BREAK;
+        profile->faults |= 1U << SIM_FAULT_CRASH;
+        break;
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_GUARDED:
@@ -311,8 +319,8 @@ void sim_profile_draw(struct sim_world *world) {
     draw_speed(profile, random);
     if (world->has_elections) {
         draw_elections(profile, random);
-    } else if (stepping) {
-        draw_stepping(profile, random);
+    } else if (stepping || world->control == SIM_CONTROL_RESTARTING) {
+        draw_long_holds(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -334,7 +342,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 30);
     profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 1, 12);
     if (profile->trust == SIM_GUARDED) {
-        draw_guards(profile, random, stepping);
+        draw_guards(profile, random, world->control);
         /* Quarantines end during the schedule. */
         profile->active_ns += sim_random_below(random, 5) * profile->guarded_ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 20, 60);

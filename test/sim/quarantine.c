@@ -26,10 +26,7 @@ void sim_quarantine_check(struct sim_world *world, unsigned node, const struct s
         return;
     }
     sim_quarantine_look(world, node, bytes->resource, after);
-    /* A lock that came with the data may be handed on by its holder: it was not forgotten. */
-    const bool is_handed_on =
-        bytes->operation == REDLOCK_OP_RELEASE && memcmp(before, bytes->token, SIM_TOKEN_SIZE) == 0;
-    if (after[0] != '\0' && memcmp(after, before, SIM_TOKEN_SIZE) != 0 && !is_handed_on) {
+    if (after[0] != '\0' && memcmp(after, before, SIM_TOKEN_SIZE) != 0) {
         sim_violation(world, "quarantine", "node %u sets '%s' to %.8s at a request of %.8s, in quarantine for %.3f ms",
                       node, sim_resource_name(bytes->resource), sim_name(after), sim_name(bytes->token),
                       (double)(world->nodes[node].quarantine_ns - world->now_ns) / 1e6);

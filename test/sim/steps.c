@@ -11,6 +11,7 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
         node->stepped_ns = world->now_ns;
     } else {
         node->stepped_back = true;
+        node->has_copy = false; /* what has ended would come back to life */
     }
     if (node->stepped.off_ns == 0) {
         node->righted_ns = world->now_ns;

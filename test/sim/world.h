@@ -151,6 +151,8 @@ struct sim_ghost {
 struct sim_node {
     struct sim_world *world;
     struct fake_node fake;
+    struct fake_node copy; /* of its data, as of some time ago */
+    bool has_copy;
     struct sim_clock clock;
     struct sim_stepped stepped;
     int64_t stepped_ns;    /* the last step forward; negative: never */

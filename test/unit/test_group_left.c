@@ -148,6 +148,36 @@ static void a_node_that_restarted_is_not_asked(void **state) {
     assert_owed(0, 0);
 }
 
+/* Nor does such a node hand on a lock that is released: its key may come from an old copy of the
+ * data. That also holds for what is asked again, by its source or later. */
+static void a_node_that_restarted_frees_the_lock(void **state) {
+    (void)state;
+    struct seen seen;
+    const struct fake_sent *release;
+    greet_all();
+    hold_for_long(&seen, true);
+    greet(0, "another", 0, reading(0));
+    redlock_group_ready_changed(fake.group, 2, false);
+    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
+    assert_int_equal(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_LATER);
+    assert_int_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
+    release = fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
+    assert_true(release->by_source);
+    assert_int_equal(release->handing, REDLOCK_HAND_NOBODY);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    for (unsigned i = 1; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    }
+    fake_env_turn(&fake);
+    release = fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
+    assert_non_null(release);
+    assert_int_equal(release->handing, REDLOCK_HAND_NOBODY);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_pass_ms(&fake, 10000);
+}
+
 static void close_waits_for_it(void **state) {
     (void)state;
     struct seen seen;
@@ -205,6 +235,7 @@ int main(void) {
         group_test(it_is_sent_by_source_like_any_other, five_nodes),
         group_test(nodes_that_fail_are_not_asked_for_long, five_nodes),
         group_test(a_node_that_restarted_is_not_asked, five_observed),
+        group_test(a_node_that_restarted_frees_the_lock, five_observed),
         group_test(close_waits_for_it, five_nodes),
         group_test(close_hands_over_at_once, five_nodes),
         group_test(who_was_not_handed_it_hands_it_over_at_once, five_nodes),
