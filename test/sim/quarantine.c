@@ -19,16 +19,25 @@ void sim_quarantine_look(struct sim_world *world, unsigned node, unsigned resour
     sim_token_set(holder, lock == NULL ? "" : lock->value, lock == NULL ? 0 : lock->value_size);
 }
 
+/* Whether the request asks for a vote, or for a place in line. */
+static bool wants_vote(const struct sim_bytes *bytes) {
+    return bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_WAIT ||
+           bytes->operation == REDLOCK_OP_HEAL;
+}
+
 void sim_quarantine_check(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
                           const char before[SIM_TOKEN_SIZE]) {
     char after[SIM_TOKEN_SIZE];
-    if (world->now_ns >= world->nodes[node].quarantine_ns) {
+    const double left_ms = (double)(world->nodes[node].quarantine_ns - world->now_ns) / 1e6;
+    if (left_ms <= 0) {
         return;
     }
     sim_quarantine_look(world, node, bytes->resource, after);
     if (after[0] != '\0' && memcmp(after, before, SIM_TOKEN_SIZE) != 0) {
         sim_violation(world, "quarantine", "node %u sets '%s' to %.8s at a request of %.8s, in quarantine for %.3f ms",
-                      node, sim_resource_name(bytes->resource), sim_name(after), sim_name(bytes->token),
-                      (double)(world->nodes[node].quarantine_ns - world->now_ns) / 1e6);
+                      node, sim_resource_name(bytes->resource), sim_name(after), sim_name(bytes->token), left_ms);
+    } else if (wants_vote(bytes)) {
+        sim_violation(world, "quarantine", "node %u is asked for '%s' by %.8s, in quarantine for %.3f ms", node,
+                      sim_resource_name(bytes->resource), sim_name(bytes->token), left_ms);
     }
 }
