@@ -40,7 +40,11 @@ class Manager:
 
     def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
         self._loop = asyncio.get_running_loop()
-        made, self._handles = manager_options(nodes, dict(options))
+        given: dict[str, Any] = dict(options)
+        for told in ("on_log", "on_event"):
+            if given.get(told) is not None:
+                given[told] = self._later(to_callable(told, given[told]))
+        made, self._handles = manager_options(nodes, given)
         # What callbacks that are still to come refer to.
         self._kept: set[object] = set()
         self._closing: Optional[asyncio.Future[None]] = None
@@ -195,6 +199,16 @@ class Manager:
         name = ffi.NULL if user is None else to_bytes("user", user)
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         self._check(lib.redlock_manager_set_credentials(self._open(), index, name, to_bytes("password", password)))
+
+    def _later(self, run: Callable[..., None]) -> Callable[..., None]:
+        """C tells this in the middle of its work, where it must not be called."""
+        loop = self._loop
+
+        def told(*arguments: object) -> None:
+            if not loop.is_closed():
+                loop.call_soon(run, *arguments)
+
+        return told
 
     def _dispatch(self) -> None:
         code = lib.redlock_poll_dispatch(self._poll)

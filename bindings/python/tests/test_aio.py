@@ -2,6 +2,7 @@
 import asyncio
 import contextlib
 import gc
+import inspect
 import unittest
 import warnings
 
@@ -217,6 +218,23 @@ class Locks(Base):
         self.assertEqual([node.name for node in manager.nodes()], servers.nodes)
         self.assertEqual(manager.quorum, 2)
         self.assertTrue(any(servers.nodes[0] in line for line in lines))
+
+    async def test_who_is_told_of_a_step_may_end_the_lease(self):
+        """C tells of it in the middle of its work with this lease."""
+        inside, forgotten = [], asyncio.Event()
+
+        def told(event):
+            if event.kind == redlock_client.TelemetryKind.EXTENDED and not forgotten.is_set():
+                inside.append(any(frame.function == "_dispatch" for frame in inspect.stack()))
+                lease.forget()
+                forgotten.set()
+
+        manager = self.open(on_event=told)
+        lease = await manager.acquire("r", ttl_ms=3000, auto_extend=True)
+        async with asyncio.timeout(PATIENT_S):
+            await forgotten.wait()
+        self.assertEqual(inside, [False])
+        self.assertEqual(lease.validity_ms, 0)
 
 
 class Elections(Base):
