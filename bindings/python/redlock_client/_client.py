@@ -353,10 +353,10 @@ class Lease:
                     core.drop(id_)
             lib.redlock_result_free(result[0])
 
-        if threading.get_ident() == core.loop_thread:
-            threading.Thread(target=release).start()
-        else:
+        if core.may_wait():
             release()
+        else:
+            threading.Thread(target=release).start()
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[CData]:

@@ -81,6 +81,17 @@ class Core:
         """Callbacks say so: there a call cannot block."""
         self.loop_thread = threading.get_ident()
 
+    def may_wait(self) -> bool:
+        """Whether this thread may wait for C: not inside a callback, nor while it holds the lock, which a
+        callback may need."""
+        if threading.get_ident() == self.loop_thread:
+            return False
+        try:
+            self.changed.notify(0)
+        except RuntimeError:  # the lock is not held
+            return True
+        return False
+
     def close(self) -> None:
         # In a child process the threads that were inside, or held a mutex, are not here.
         if os.getpid() != self.process:

@@ -1,6 +1,7 @@
-"""Whose on_lost runs, on three real servers: C frees a lease while Python still holds what belongs to it."""
+"""The ends of leases, on three real servers: C frees one while Python still holds what belongs to it."""
 import gc
 import unittest
+import warnings
 
 import redlock_client
 from servers import PATIENT_S, Servers, eventually
@@ -22,6 +23,21 @@ class Lost(unittest.TestCase):
         servers.clear()
         self.client = redlock_client.Client(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000)
         self.addCleanup(self.client.close)
+
+    def test_a_lease_that_is_collected_in_the_middle_of_a_call(self):
+        """The collector of garbage may run anywhere, also where this thread holds the lock of the client."""
+        known = []
+        client = redlock_client.Client(servers.nodes, on_event=lambda event: known and known[0].quorum)
+        self.addCleanup(client.close)
+        known.append(client)  # its callback needs that lock
+        lease = client.acquire("r", ttl_ms=PATIENT_MS)
+        lease.itself = lease
+        del lease
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with client._core.changed:
+                gc.collect()
+        eventually(lambda: servers.with_key("r") == 0)
 
     def is_told(self, lease, heard):
         servers.delete(lease.resource)
