@@ -1,6 +1,7 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "blocking/client.h"
@@ -21,6 +22,18 @@ int redlock_call_refuse(struct redlock_call *call, int code, const char *reason)
             redlock_result_refused(call->of, call->resource, code, code == REDLOCK_ERR_INVALID ? reason : NULL);
     }
     return code;
+}
+
+bool redlock_call_begin(struct redlock_call *call, redlock_manager *manager) {
+    if (call->begin(manager, call)) {
+        return true;
+    }
+    const char *reason = redlock_manager_invalid(manager);
+    (void)redlock_call_refuse(call, call->code, reason);
+    if (call->code == REDLOCK_ERR_INVALID && call->result == NULL) {
+        (void)snprintf(redlock_client_sentence(call->client), REDLOCK_INVALID_SIZE, "%s", reason);
+    }
+    return false;
 }
 
 /* As redlock_client_enter(). A call that may not enter has a result that says why. */
@@ -334,7 +347,8 @@ struct invalid_call {
 };
 
 static bool invalid_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)snprintf(((struct invalid_call *)call)->text, REDLOCK_INVALID_SIZE, "%s", redlock_manager_invalid(manager));
+    (void)manager;
+    memcpy(((struct invalid_call *)call)->text, redlock_client_sentence(call->client), REDLOCK_INVALID_SIZE);
     call->code = REDLOCK_OK;
     return false;
 }

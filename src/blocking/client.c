@@ -39,6 +39,7 @@ struct redlock_client {
     /* Their callers are woken before the loop polls. */
     struct redlock_letter *completed, **completed_end;
     struct redlock_attached *attached;
+    char sentence[REDLOCK_INVALID_SIZE];
 };
 
 /* Shared by redlock_client_open(), on whose stack it is, and the loop thread. */
@@ -113,8 +114,7 @@ static void perform(redlock_client *client, struct redlock_letter *letter) {
         if (client->closing) {
             call->code = REDLOCK_ERR_CLOSED;
             complete(client, call);
-        } else if (!call->begin(client->manager, call)) {
-            (void)redlock_call_refuse(call, call->code, redlock_manager_invalid(client->manager));
+        } else if (!redlock_call_begin(call, client->manager)) {
             complete(client, call);
         }
         letter = next;
@@ -125,8 +125,7 @@ static void perform(redlock_client *client, struct redlock_letter *letter) {
  * taken here. */
 static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
     redlock_client *client = wake->data;
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     if (atomic_exchange(&client->cancelled, false)) {
         redlock_cancellables_check(client->cancellables);
         redlock_reentrant_wake(&client->reentrant);
@@ -140,8 +139,7 @@ static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
  */
 static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
     redlock_client *client = drain->data;
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     if (wake_callers(client) > 1) {
         (void)sched_yield();
     }
@@ -274,6 +272,10 @@ int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     }
     redlock_bell_leave(&client->bell, &call->sleeper);
     return call->code;
+}
+
+char *redlock_client_sentence(redlock_client *client) {
+    return client->sentence;
 }
 
 struct redlock_cancellable **redlock_client_cancellables(redlock_client *client) {

@@ -5,6 +5,7 @@
 
 #include <redlock/blocking.h>
 
+#include "base/check.h"
 #include "blocking/bell.h"
 #include "blocking/cancellable.h"
 #include "blocking/mailbox.h"
@@ -39,6 +40,9 @@ void redlock_call_complete(struct redlock_call *call);
  * is for ERR_INVALID. Returns `code`. */
 int redlock_call_refuse(struct redlock_call *call, int code, const char *reason);
 
+/* Begins the call, on the loop thread. False if it is complete, refused perhaps. */
+bool redlock_call_begin(struct redlock_call *call, redlock_manager *manager);
+
 /* Most calls: enters, lets the loop thread do the call, and leaves. `result`, if not NULL, is set
  * to the result, or to NULL. */
 int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result);
@@ -65,6 +69,8 @@ void redlock_client_let_go(redlock_client *client);
 /* Lets the loop thread do the call, waits, and returns its code. */
 int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
+/* REDLOCK_INVALID_SIZE bytes, for redlock_client_invalid(); for the loop thread. */
+char *redlock_client_sentence(redlock_client *client);
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);
 /* The calls that somebody may cancel; for the loop thread. */
 struct redlock_cancellable **redlock_client_cancellables(redlock_client *client);

@@ -180,6 +180,14 @@ static void a_result_says_which_argument_is_invalid(void **state) {
     char text[256];
     (void)redlock_client_invalid(client, text, sizeof text);
     assert_string_equal(text, "token has 0 bytes; it must have 1 to 128");
+    /* A call with a result says it there, and nowhere else. */
+    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
+    says(result, "cannot extend 'held': invalid argument: ttl_ms is 0; it must be 1 to 2147483647.");
+    (void)redlock_client_invalid(client, text, sizeof text);
+    assert_string_equal(text, "token has 0 bytes; it must have 1 to 128");
+    assert_int_equal(redlock_client_extend(client, lease, 0, NULL), REDLOCK_ERR_INVALID);
+    (void)redlock_client_invalid(client, text, sizeof text);
+    assert_string_equal(text, "ttl_ms is 0; it must be 1 to 2147483647");
     kit_release(client, lease);
     kit_expect_no_keys();
 }
