@@ -153,9 +153,8 @@ class Client:
             made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.c
         lease = ffi.new("redlock_lease **")
         with self._core.call() as client:
-            code = lib.redlock_client_adopt(client, to_bytes("resource", resource), to_bytes("token", token), made.c,
-                                            lease)
-            self._check(code)
+            name, kept = to_bytes("resource", resource), to_bytes("token", token)
+            self._check(lambda: lib.redlock_client_adopt(client, name, kept, made.c, lease))
             return Lease(self, lease[0], 0, lost, None)
 
     def inspect(self, resource: str) -> Result:
@@ -191,7 +190,8 @@ class Client:
         made.set(options.items())
         election = ffi.new("redlock_client_election **")
         with self._core.call() as client:
-            self._check(lib.redlock_client_elect(client, to_bytes("name", name), made.c, election))
+            of = to_bytes("name", name)
+            self._check(lambda: lib.redlock_client_elect(client, of, made.c, election))
             return Election(self, election[0])
 
     def statistics(self) -> dict[str, int]:
@@ -220,8 +220,9 @@ class Client:
         """New credentials for one node or for all; nodes() says which have accepted them."""
         name = ffi.NULL if user is None else to_bytes("user", user)
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
+        secret = to_bytes("password", password)
         with self._core.call() as client:
-            self._check(lib.redlock_client_set_credentials(client, index, name, to_bytes("password", password)))
+            self._check(lambda: lib.redlock_client_set_credentials(client, index, name, secret))
 
     def _node(self, client: CData, index: int) -> NodeInfo:
         info = ffi.new("redlock_node_info *")
@@ -243,11 +244,13 @@ class Client:
 
         return Handle(lost)
 
-    def _check(self, code: int) -> None:
-        """For calls without a result."""
+    def _check(self, call: Callable[[], int]) -> None:
+        """For calls without a result. C keeps the sentence of the last one only."""
         sentence = ffi.new("char[]", 512)
-        if code == lib.REDLOCK_ERR_INVALID:
-            lib.redlock_client_invalid(self._core.c, sentence, 512)
+        with self._core.without_result:
+            code = call()
+            if code == lib.REDLOCK_ERR_INVALID:
+                lib.redlock_client_invalid(self._core.c, sentence, 512)
         check(code, None, text(sentence))
 
 

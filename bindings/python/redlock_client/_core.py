@@ -24,6 +24,7 @@ class Core:
         self.process = os.getpid()
         self.loop_thread = 0
         self.changed = threading.Condition()
+        self.without_result = threading.RLock()  # one such call at a time
         self.is_closing = False
         self.is_closed = False
         self.inside = 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Optional, Union
@@ -40,6 +41,7 @@ class Manager:
 
     def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
         self._loop = asyncio.get_running_loop()
+        self._process = os.getpid()
         given: dict[str, Any] = dict(options)
         for told in ("on_log", "on_event"):
             if given.get(told) is not None:
@@ -211,8 +213,13 @@ class Manager:
         return told
 
     def _dispatch(self) -> None:
-        code = lib.redlock_poll_dispatch(self._poll)
-        if code == lib.REDLOCK_ERR_FORKED:  # a child process: the descriptor is the parent's
+        if lib.redlock_poll_dispatch(self._poll) != lib.REDLOCK_ERR_FORKED:
+            return
+        # A child process that runs the loop of its parent shares its epoll instance, too: what one removes,
+        # the other loses. As long as the parent lives, it takes what made the descriptor readable.
+        try:
+            os.kill(self._process, 0)
+        except ProcessLookupError:
             self._loop.remove_reader(self._fd)
 
     def _open(self) -> CData:
@@ -374,7 +381,7 @@ class Lease:
             self._manager._loop.call_soon_threadsafe(self._manager._drop, self._handle, self._lost.handle)
 
     def _is_live(self) -> bool:
-        return self._held and not self._manager.closed
+        return self._held and not self._manager.closed and os.getpid() == self._manager._process
 
     def _live(self) -> CData:
         self._manager._open()

@@ -3,6 +3,9 @@ import asyncio
 import contextlib
 import gc
 import inspect
+import os
+import subprocess
+import sys
 import unittest
 import warnings
 
@@ -208,6 +211,35 @@ class Locks(Base):
         with self.assertRaises(redlock_client.ClosedError):
             await self.manager.acquire("r")
         self.assertEqual(servers.with_key("r"), 0)
+
+    async def test_a_child_process_that_runs_the_loop_does_not_stop_its_parent(self):
+        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
+        child = os.fork()
+        if child == 0:
+            self.manager._dispatch()  # as its loop would: it shares the descriptors of its parent's
+            os._exit(1 if lease.validity_ms else 0)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertGreater(lease.validity_ms, 0)
+        async with asyncio.timeout(PATIENT_S):
+            await lease.release()
+
+    async def test_a_child_process_that_outlives_its_parent_does_not_watch_the_nodes(self):
+        program = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", "import asyncio, os, sys\n"
+            "from redlock_client.aio import Manager\n"
+            "async def main():\n"
+            "    manager = Manager(sys.argv[1:])\n"
+            "    parent = os.getpid()\n"
+            "    if os.fork():\n"
+            "        os._exit(0)\n"
+            "    while os.getppid() == parent:\n"
+            "        pass\n"
+            "    manager._dispatch()\n"
+            "    print(manager._loop.remove_reader(manager._fd), flush=True)\n"
+            "    os._exit(0)\n"
+            "asyncio.run(main())\n", *servers.nodes, stdout=subprocess.PIPE)
+        async with asyncio.timeout(PATIENT_S):
+            self.assertEqual((await program.communicate())[0], b"False\n")
 
     async def test_what_is_known_of_the_nodes(self):
         lines = []

@@ -1,43 +1,15 @@
-"""Locks and elections for threads, on five real servers."""
+"""Locks for threads, on five real servers."""
 import contextlib
-import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import unittest
-import warnings
 
 import redlock_client
-from redlock_client import Code, EventKind
+from redlock_client import Code
 from redlock_client._redlock import ffi
-from servers import PATIENT_S, Servers, eventually
-
-PATIENT_MS = PATIENT_S * 1000
-
-
-def setUpModule():
-    global servers
-    servers = Servers(5)
-
-
-def tearDownModule():
-    servers.stop()
-
-
-class Base(unittest.TestCase):
-    def setUp(self):
-        servers.clear()
-        self.client = self.open()
-
-    def open(self, **options):
-        client = redlock_client.Client(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000, **options)
-        self.addCleanup(client.close)
-        return client
-
-    def gone(self, key):
-        eventually(lambda: servers.with_key(key) == 0)
+from client_kit import Base, PATIENT_MS
+from servers import eventually
 
 
 class Locks(Base):
@@ -48,7 +20,7 @@ class Locks(Base):
             self.assertEqual(len(lease.token), 32)
             self.assertGreater(lease.fence, 0)
             self.assertEqual(lease.result.code, Code.OK)
-            eventually(lambda: servers.with_key("r") == 5)
+            eventually(lambda: self.servers.with_key("r") == 5)
             lease.check()
         self.assertEqual(lease.validity_ms, 0)
         self.gone("r")
@@ -74,14 +46,14 @@ class Locks(Base):
     def test_an_exception_in_the_block_goes_on(self):
         with self.assertRaises(KeyError):
             with self.client.lock("r", ttl_ms=PATIENT_MS):
-                servers.delete("r")  # the release would raise LostError
+                self.servers.delete("r")  # the release would raise LostError
                 raise KeyError
 
     def test_a_block_that_loses_its_lock_raises(self):
         reasons = []
         with self.assertRaises(redlock_client.LostError):
             with self.client.lock("r", ttl_ms=1000, on_lost=reasons.append) as lease:
-                servers.delete("r")
+                self.servers.delete("r")
                 eventually(lambda: reasons)
                 self.assertEqual(lease.validity_ms, 0)
         self.assertEqual(len(reasons), 1)
@@ -96,7 +68,7 @@ class Locks(Base):
     def test_a_forgotten_lease_is_adopted(self):
         lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
         lease.forget()
-        self.assertGreaterEqual(servers.with_key("r"), 3)
+        self.assertGreaterEqual(self.servers.with_key("r"), 3)
         adopted = self.client.adopt("r", lease.token)
         self.assertEqual(adopted.validity_ms, 0)
         adopted.extend(PATIENT_MS)
@@ -125,7 +97,7 @@ class Locks(Base):
             with self.client.lock("r", reentrant=True) as inner:
                 self.assertEqual(inner.token, outer.token)
                 self.assertIsNone(inner.result)
-            eventually(lambda: servers.with_key("r") == 5)
+            eventually(lambda: self.servers.with_key("r") == 5)
             self.assertGreater(outer.validity_ms, 0)
             refused = []
 
@@ -226,9 +198,29 @@ class Locks(Base):
         with self.client.lock("r") as lease, self.assertRaisesRegex(TypeError, "^ttl_ms must be an int, not float$"):
             lease.extend(1.5)
 
+    def test_each_thread_gets_the_sentence_about_its_own_arguments(self):
+        sentences = []
+
+        def ask(word, call):
+            for _ in range(300):
+                with self.assertRaises(redlock_client.InvalidError) as raised:
+                    call()
+                sentences.append((word, str(raised.exception)))
+
+        calls = {"token": lambda: self.client.adopt("r", ""), "name": lambda: self.client.elect(""),
+                 "node": lambda: self.client.set_credentials(None, "x", 7),
+                 "ttl_ms": lambda: self.client.acquire("r", ttl_ms=0)}
+        threads = [threading.Thread(target=ask, args=call) for call in calls.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(sentences), 300 * len(calls))
+        self.assertEqual([said for word, said in sentences if word not in said], [])
+
     def test_all_locks_are_listed(self):
         with self.client.lock("job:1") as lease, self.client.lock("other"):
-            eventually(lambda: servers.with_key("job:1") == 5)
+            eventually(lambda: self.servers.with_key("job:1") == 5)
             found, result = self.client.locks("job:*")
             self.assertEqual(result.code, Code.OK)
             self.assertEqual(sorted(lock.node for lock in found), list(range(5)))
@@ -239,11 +231,11 @@ class Locks(Base):
             self.client.locks(5000 * "x")
 
     def test_the_close_ends_a_listing(self):
-        client = redlock_client.Client(servers.nodes, node_timeout_ms=60000, connect_timeout_ms=20000)
+        client = redlock_client.Client(self.servers.nodes, node_timeout_ms=60000, connect_timeout_ms=20000)
         errors = []
 
         def tell_servers(number):
-            for server in servers.all:
+            for server in self.servers.all:
                 server.process.send_signal(number)
 
         def read():
@@ -265,7 +257,7 @@ class Locks(Base):
 
     def test_what_is_known_of_the_nodes(self):
         nodes = self.client.nodes()
-        self.assertEqual([node.name for node in nodes], servers.nodes)
+        self.assertEqual([node.name for node in nodes], self.servers.nodes)
         self.assertEqual({node.state for node in nodes}, {redlock_client.NodeState.READY})
         self.assertRegex(nodes[0].version, "^(redis|valkey) [0-9]")
         self.assertEqual(self.client.quorum, 3)
@@ -286,222 +278,15 @@ class Locks(Base):
         client.close()
         self.assertEqual([event.kind.name for event in told if event.resource == "r"],
                          ["STARTED", "ACQUIRED", "RELEASED"])
-        self.assertEqual({event.node for event in told if event.kind.name == "NODE_UP"}, set(servers.nodes))
+        self.assertEqual({event.node for event in told if event.kind.name == "NODE_UP"}, set(self.servers.nodes))
 
     def test_the_log(self):
         lines = []
         client = self.open(on_log=lambda level, line: lines.append((level, line)),
                            log_level=redlock_client.LogLevel.INFO)
         eventually(lambda: len(lines) >= 5)
-        self.assertTrue(any(servers.nodes[0] in line for _, line in lines))
+        self.assertTrue(any(self.servers.nodes[0] in line for _, line in lines))
         client.close()
-
-
-class Ends(Base):
-    def test_the_close_ends_leases_and_waits(self):
-        held = self.client.acquire("r", ttl_ms=PATIENT_MS)
-        errors = []
-
-        def wait():
-            try:
-                self.client.acquire("r", wait_timeout_ms=redlock_client.FOREVER)
-            except redlock_client.Error as error:
-                errors.append(type(error))
-
-        threads = [threading.Thread(target=wait) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        eventually(lambda: self.client.statistics()["queued"] == 3)
-        self.client.close()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(set(errors), {redlock_client.CancelledError})
-        self.assertEqual(held.validity_ms, 0)
-        with self.assertRaises(redlock_client.ClosedError):
-            held.release()
-        with self.assertRaises(redlock_client.ClosedError):
-            self.client.acquire("r")
-        self.client.close()
-        self.gone("r")
-
-    def test_a_lease_that_nobody_keeps_is_released_with_a_warning(self):
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            lease = self.client.acquire("r", ttl_ms=PATIENT_MS, on_lost=print)
-            del lease
-            gc.collect()
-        self.assertEqual([warning.category for warning in told], [ResourceWarning])
-        self.gone("r")
-        self.assertEqual(self.client._core.losses, {})
-
-    def test_a_callback_may_close_the_client(self):
-        closed = threading.Event()
-
-        def lost(reason):
-            self.client.close()
-            closed.set()
-
-        self.client.acquire("r", ttl_ms=500, on_lost=lost)._held = False
-        servers.delete("r")
-        self.assertTrue(closed.wait(PATIENT_S))
-        eventually(lambda: self.client._core.is_closed)
-
-    def test_a_child_process_needs_its_own_client(self):
-        lease = self.client.acquire("r", ttl_ms=PATIENT_MS)
-        child = os.fork()
-        if child == 0:
-            status = 1
-            try:
-                self.client.acquire("other")
-            except redlock_client.ForkedError:
-                status = 2 if lease.validity_ms else 0
-            self.client.close()
-            os._exit(status)
-        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
-        self.assertGreater(lease.validity_ms, 0)
-        lease.release()
-
-    def run_program(self, text, **options):
-        return subprocess.Popen([sys.executable, "-c", text, *servers.nodes], stdout=subprocess.PIPE, text=True,
-                                **options)
-
-    def test_the_end_of_the_program_releases(self):
-        program = self.run_program("import redlock_client, sys\n"
-                                   "client = redlock_client.Client(sys.argv[1:], on_log=print, log_level=3)\n"
-                                   "lease = client.acquire('r', ttl_ms=60000)\n")
-        output, _ = program.communicate(timeout=PATIENT_S)
-        self.assertEqual(program.returncode, 0, output)
-        self.gone("r")
-
-    def test_ctrl_c_in_the_middle_of_a_call(self):
-        """The handler runs when C has returned: neither a lock nor memory may be lost."""
-
-        def interrupt(number, frame):
-            raise KeyboardInterrupt
-
-        before = signal.signal(signal.SIGUSR1, interrupt)
-        self.addCleanup(signal.signal, signal.SIGUSR1, before)
-
-        def send_all(number):
-            for server in servers.all:
-                server.process.send_signal(number)
-
-        def hang_and_interrupt():
-            def go_on():
-                os.kill(os.getpid(), signal.SIGUSR1)
-                send_all(signal.SIGCONT)
-
-            send_all(signal.SIGSTOP)
-            threading.Timer(0.05, go_on).start()
-
-        hang_and_interrupt()
-        with self.assertRaises(KeyboardInterrupt):
-            self.client.acquire("r", ttl_ms=10 * PATIENT_MS)
-        self.gone("r")
-        lease = self.client.acquire("r", ttl_ms=10 * PATIENT_MS)
-        hang_and_interrupt()
-        with self.assertRaises(KeyboardInterrupt):
-            lease.release()
-        self.assertFalse(lease._held)
-        self.gone("r")
-        # The close waits for another thread. What ends its wait does not end the close.
-        held, other = (self.client.acquire(name, ttl_ms=10 * PATIENT_MS) for name in ("r", "other"))
-        send_all(signal.SIGSTOP)
-        thread = threading.Thread(target=other.release)
-        thread.start()
-        eventually(lambda: not other._held)
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
-        with self.assertRaises(KeyboardInterrupt):
-            self.client.close()
-        self.assertEqual(held.validity_ms, 0)
-        send_all(signal.SIGCONT)
-        thread.join()
-        self.gone("r")
-
-    def test_ctrl_c_ends_a_wait(self):
-        with self.client.acquire("r", ttl_ms=PATIENT_MS):
-            program = self.run_program("import redlock_client, sys\n"
-                                       "client = redlock_client.Client(sys.argv[1:])\n"
-                                       "try:\n"
-                                       "    client.acquire('r', wait_timeout_ms=redlock_client.FOREVER)\n"
-                                       "except KeyboardInterrupt:\n"
-                                       "    print('stopped')\n")
-            eventually(lambda: self.client.inspect("r").waiters == 1)
-            program.send_signal(signal.SIGINT)
-            self.assertEqual(program.communicate(timeout=PATIENT_S)[0], "stopped\n")
-            self.assertEqual(program.returncode, 0)
-            eventually(lambda: self.client.inspect("r").waiters == 0)
-
-
-class Elections(Base):
-    def until(self, election, kind):
-        while True:
-            event = election.next(PATIENT_MS)
-            self.assertIsNotNone(event)
-            if event.kind == kind:
-                return event
-
-    def test_leaders_follow_each_other(self):
-        first = self.open(holder="one").elect("e", ttl_ms=PATIENT_MS, fencing=True)
-        leading = self.until(first, EventKind.LEADING)
-        self.assertGreater(first.validity_ms(leading.term), 0)
-        self.assertEqual(first.validity_ms(leading.term + 1), 0)
-        second = self.client.elect("e", ttl_ms=PATIENT_MS, fencing=True)
-        self.assertEqual(self.until(second, EventKind.LEADER).leader.holder, "one")
-        self.assertIsNone(second.next(0))
-        first.resign()
-        self.assertEqual(first.validity_ms(leading.term), 0)
-        self.assertGreater(self.until(second, EventKind.LEADING).fence, leading.fence)
-        self.assertEqual(self.until(first, EventKind.RESIGNED).code, Code.OK)
-        first.campaign()
-        with second:
-            pass
-        self.assertGreater(self.until(first, EventKind.LEADING).term, leading.term)
-        first.end()
-        self.assertEqual([event.kind for event in first][-1], EventKind.ENDED)
-        with self.assertRaises(redlock_client.ClosedError):
-            first.next()
-        with self.assertRaises(redlock_client.InvalidError):
-            first.campaign()
-
-    def test_an_event_that_comes_with_ctrl_c_is_not_lost(self):
-        def interrupt(number, frame):
-            raise KeyboardInterrupt
-
-        before = signal.signal(signal.SIGUSR1, interrupt)
-        self.addCleanup(signal.signal, signal.SIGUSR1, before)
-        first = self.open().elect("e", ttl_ms=PATIENT_MS)
-        self.until(first, EventKind.LEADING)
-        second = self.client.elect("e", ttl_ms=PATIENT_MS)
-        self.until(second, EventKind.LEADER)
-
-        def hand_over():
-            os.kill(os.getpid(), signal.SIGUSR1)
-            first.resign()
-
-        threading.Timer(0.02, hand_over).start()
-        with self.assertRaises(KeyboardInterrupt):
-            while True:
-                self.assertNotEqual(second.next().kind, EventKind.LEADING)
-        self.until(second, EventKind.LEADING)
-
-    def test_the_close_wakes_a_reader(self):
-        election = self.client.elect("e")
-        kinds = []
-
-        def read():
-            with self.assertRaises(redlock_client.ClosedError):
-                while True:
-                    kinds.append(election.next().kind)
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        eventually(lambda: EventKind.LEADING in kinds)
-        self.client.close()
-        thread.join()
-        self.assertEqual(election.validity_ms(1), 0)
-        with self.assertRaisesRegex(ValueError, "name|resource"):
-            self.open().elect("")
 
 
 if __name__ == "__main__":
