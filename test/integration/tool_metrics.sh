@@ -108,6 +108,20 @@ kill -TERM $watcher
 wait $watcher
 is 'the exit status' $? 143
 says_nothing "$out"
+# A watch of no lock sees a node that hangs, and that it is back.
+"$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 --connect-timeout 10s status --json --watch=100ms >"$out" 2>"$err" &
+watcher=$!
+last() {
+    [[ $(tail -n 1 "$out" | jq "$1") == true ]]
+}
+eventually last '.ready == 2'
+hang_node 2
+eventually last '.nodes[2].state == "STALLED" and .ready == 1'
+wake_node 2
+eventually last '.ready == 2'
+kill -TERM $watcher
+wait $watcher
+is 'the exit status' $? 143
 kill_node 2
 expect 69 tool status --metrics --output "$file"
 valid "$file"

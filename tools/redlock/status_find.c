@@ -206,6 +206,15 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
     return gather(session, findings);
 }
 
+/* Nothing else asks the nodes in a watch of no lock: one that hangs would look READY for ever. */
+static void ask_nodes(struct tool_session *session) {
+    const struct tool_options *options = session->options;
+    if (options->watch_ms != 0 && !options->all && options->operand_count == 0) {
+        (void)tool_session_finish(session,
+                                  redlock_inspect(session->manager, "redlock:status", tool_session_completed, session));
+    }
+}
+
 int tool_status_find(struct tool_session *session, struct tool_findings *findings) {
     *findings = (struct tool_findings){.nodes = redlock_manager_node_count(session->manager),
                                        .quorum = redlock_manager_quorum(session->manager),
@@ -214,6 +223,7 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     if (status != 0) {
         return status;
     }
+    ask_nodes(session);
     await_listening(session, findings->nodes);
     /* Count last, to include what the requests learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
