@@ -116,12 +116,14 @@ for i in 0 1 2; do
     redis $i lpush list a >/dev/null
     redis $i set empty '' >/dev/null
 done
+expect 75 tool acquire long
+says "$err" "its keys have no end, as no lock has: see 'redlock status RESOURCE'\.$"
 expect 64 tool clear --yes long
-says "$err" 'the key holds what no lock does; if nobody needs it, delete it with redis-cli'
+says "$err" "^redlock: the key of 'long' holds what no lock does; if nobody needs it, delete it with redis-cli$"
 is 'the keys' "$(keys_left long)" 3
 for resource in list empty; do
     expect 64 tool clear --yes $resource
-    says "$err" 'the key holds what no lock does'
+    says "$err" "the key of '$resource' holds what no lock does"
     is 'the keys' "$(keys_left $resource)" 3
 done
 

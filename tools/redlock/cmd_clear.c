@@ -190,8 +190,11 @@ static int check_tokens(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
     for (size_t i = 0; i < clear->count; i++) {
         if (!is_token(clear->tokens[i])) {
-            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID),
-                              "the key holds what no lock does; if nobody needs it, delete it with redis-cli", NULL);
+            char message[REDLOCK_RESOURCE_SIZE_MAX + 128];
+            snprintf(message, sizeof message,
+                     "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
+                     options->resource);
+            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID), message, NULL);
             return TOOL_EXIT_USAGE;
         }
     }

@@ -203,6 +203,9 @@ static void advise_on_quarantine(const struct tool_session *session, char *advic
 /* For the end of a sentence. */
 static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
     char time[32];
+    if (session->held_by[0] == '\0' && session->held_for_ms < 0) {
+        return "its keys have no end, as no lock has: see 'redlock status RESOURCE'";
+    }
     if (session->held_by[0] == '\0') {
         return "'redlock status RESOURCE' shows who holds it and for how long";
     }
