@@ -133,6 +133,14 @@ static redlock_node_info node_info(const struct tool_reload *reload, size_t inde
     return info;
 }
 
+/* A node that is not up tries the new ones again by itself. */
+static void report_refused(const struct tool_options *options, const redlock_node_info *info) {
+    const bool is_up = info->state == REDLOCK_NODE_READY || info->state == REDLOCK_NODE_STALLED;
+    tool_report_warn(options, "CREDENTIALS", "node %s refuses its user and password in %s: %s%s", info->name,
+                     options->nodes_file, info->credentials_error,
+                     is_up ? "; it goes on with the old ones; when the node has the new ones, touch the file" : "");
+}
+
 /* Before each poll, while a node is pending. */
 static void look_at_nodes(struct ev_loop *loop, ev_prepare *watcher, int events) {
     (void)events;
@@ -148,10 +156,7 @@ static void look_at_nodes(struct ev_loop *loop, ev_prepare *watcher, int events)
             reload->pending &= ~bit;
         } else if (info.credentials_error[0] != '\0' && (reload->refused & bit) == 0) {
             reload->refused |= bit;
-            tool_report_warn(options, "CREDENTIALS",
-                             "node %s refuses its user and password in %s: %s; it goes on with the old ones; when the "
-                             "node has the new ones, touch the file",
-                             info.name, options->nodes_file, info.credentials_error);
+            report_refused(options, &info);
         }
     }
     if (reload->pending == 0) {
