@@ -108,6 +108,8 @@ kill -TERM $watcher
 wait $watcher
 is 'the exit status' $? 143
 says_nothing "$out"
+expect 3 bash -c 'ulimit -f 0; exec "$@"' limited "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 -v run job -- \
+    sh -c 'exit 3'
 # A watch of no lock sees a node that hangs, and that it is back.
 "$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 --connect-timeout 10s status --json --watch=100ms >"$out" 2>"$err" &
 watcher=$!
@@ -129,6 +131,10 @@ has 'redlock_nodes_ready\{\} 1' "$file"
 is 'the files' "$(ls "$work/collector")" redlock.prom
 expect 74 tool status --metrics --output "$work/none/redlock.prom"
 says "$err" "^redlock: cannot write $work/none/redlock.prom: No such file or directory$"
+# A file may not be as large as that: no signal ends the tool, least of all while it holds a lock.
+limited=(bash -c 'ulimit -f 0; exec "$@"' limited "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000)
+expect 74 "${limited[@]}" --connect-timeout 10s -q status --metrics --output "$work/collector/large.prom"
+is 'the files' "$(ls "$work/collector")" redlock.prom
 # What is no file is written to, and stays what it is; a link stays a link.
 mkfifo "$work/fifo"
 expect 74 tool status --metrics --output "$work/fifo"

@@ -10,6 +10,7 @@ void tool_signals_begin(struct tool_signals *signals) {
         signals->ignored[number] = sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
     }
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     signal(SIGTTOU, SIG_IGN);
     sigset_t none;
     sigemptyset(&none);

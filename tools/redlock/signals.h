@@ -11,9 +11,9 @@ struct tool_signals {
 };
 
 /*
- * Records them, then unblocks all signals and ignores SIGPIPE and SIGTTOU. With SIGPIPE, a closed
- * standard output would kill the tool before it releases the lock. With SIGTTOU, the tool could not
- * take the terminal back from the child.
+ * Records them, then unblocks all signals and ignores SIGPIPE, SIGXFSZ and SIGTTOU. With the first
+ * two, a standard output that is closed, or as large as it may be, would kill the tool before it
+ * releases the lock. With SIGTTOU, the tool could not take the terminal back from the child.
  */
 void tool_signals_begin(struct tool_signals *signals);
 
