@@ -215,8 +215,9 @@ class Manager:
     def _dispatch(self) -> None:
         if lib.redlock_poll_dispatch(self._poll) != lib.REDLOCK_ERR_FORKED:
             return
-        # A child process that runs the loop of its parent shares its epoll instance, too: what one removes,
-        # the other loses. As long as the parent lives, it takes what made the descriptor readable.
+        # A child process that runs the loop of its parent shares its epoll instance, too: what one
+        # removes, the other loses. As long as the parent lives, it takes what made the descriptor
+        # readable.
         try:
             os.kill(self._process, 0)
         except ProcessLookupError:
