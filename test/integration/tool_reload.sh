@@ -157,6 +157,24 @@ is 'the exit status of the watch' $? 143
 never_says "$work/watched" WRONGPASS
 says_nothing "$work/watch"
 
+# Whoever opens the file hangs, as on a file system that is away: the lock is renewed, and the tool
+# ends. The third renewal comes long after two looks.
+rm "$work/held"
+background run -t 9s job -- sh -c "echo held >'$work/held'; read -r line <'$work/go'; exit 7"
+eventually test -e "$work/held"
+mkfifo "$file.new"
+cp "$file" "$work/kept"
+mv "$file.new" "$file"
+for _ in 1 2 3; do
+    lived=()
+    eventually renewed 0
+done
+echo go >"$work/go"
+wait "$tool_pid"
+is 'the exit status' $? 7
+says_nothing "$err"
+mv "$work/kept" "$file"
+
 # A file that cannot change is not looked at: a pipe.
 expect 0 "$REDLOCK_TOOL" --nodes-file <(cat "$file") --connect-timeout 10s --node-timeout 5s run piped -- true
 finish
