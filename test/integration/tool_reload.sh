@@ -96,7 +96,7 @@ eventually said 1 'cannot be used: cannot read the nodes from .*/nodes: No such 
 write 'new%3asecret' 'redis://locker:hunter2@127.0.0.1:1'
 eventually said 1 'line 5 is none of the nodes that are in use; only users and passwords may change while redlock runs'
 write 'new%zzsecret'
-eventually said 1 "line 2: a '%' in its user or password needs two hexadecimal digits"
+eventually said 1 "line 2: a '%' in its password needs two hexadecimal digits"
 # With other nodes in it, passwords count all the same. In another order they are the same nodes.
 on_each acl setuser other on '>third' '~*' '&*' +@all
 {

@@ -75,7 +75,7 @@ bad() {
     says "$err" "^redlock: .*$1"
 }
 bad 'redis://, which is not encrypted' --tls -n "redis://${ports[0]}" status
-bad 'no node uses it' --cacert "$work/ca.crt" -n "$nodes" status
+bad '--cacert is given, but no node uses TLS' --cacert "$work/ca.crt" -n "$nodes" status
 bad '.*--cert needs --key' --tls --cert "$work/node1.crt" -n "$nodes" status
 bad '.*--key needs --cert' --tls --key "$work/node1.key" -n "$nodes" status
 bad 'No such file' --tls --cacert "$work/none" -n "$nodes" status

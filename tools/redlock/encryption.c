@@ -73,6 +73,16 @@ int tool_tls_complete(struct tool_options *options) {
     return status;
 }
 
+static const char *first_asked(const struct tool_options *options) {
+    if (options->insecure) {
+        return "--insecure";
+    }
+    if (options->cert != NULL) {
+        return "--cert";
+    }
+    return options->cacert != NULL ? "--cacert" : options->cacertdir != NULL ? "--cacertdir" : "--sni";
+}
+
 /* Who asks for TLS must not get a connection that anybody can read. */
 static int check_nodes(const struct tool_options *options) {
     for (size_t i = 0; i < options->node_count; i++) {
@@ -80,7 +90,8 @@ static int check_nodes(const struct tool_options *options) {
             return 0;
         }
     }
-    return tool_usage(options, "options for TLS are given, but no node uses it: give --tls, too, or write rediss://");
+    return tool_usage(options, "%s is given, but no node uses TLS: give --tls, too, or write rediss://",
+                      first_asked(options));
 }
 
 int tool_tls_nodes(struct tool_options *options) {

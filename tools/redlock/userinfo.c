@@ -32,10 +32,10 @@ static int hex_digit(char c) {
     return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
 }
 
-/* Returns NULL with *decoded, or what is wrong. */
-static const char *decode(const char *text, size_t size, char **decoded) {
+/* Returns NULL with *decoded, or `malformed`, or that there is no memory. */
+static const char *decode(const char *text, size_t size, const char *malformed, char **decoded) {
     size_t length = 0;
-    char *out = malloc(size + 1);
+    char *out = calloc(1, size + 1);
     if (out == NULL) {
         return "there is no memory for it";
     }
@@ -47,13 +47,11 @@ static const char *decode(const char *text, size_t size, char **decoded) {
         }
         if (size - i < 3 || !isxdigit((unsigned char)text[i + 1]) || !isxdigit((unsigned char)text[i + 2]) ||
             memcmp(text + i, "%00", 3) == 0) {
-            out[length] = '\0';
-            return "a '%' in its user or password needs two hexadecimal digits, not 00 (a plain '%' is %25)";
+            return malformed;
         }
         out[length++] = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
         i += 2;
     }
-    out[length] = '\0';
     return NULL;
 }
 
@@ -64,8 +62,14 @@ const char *tool_login_read(struct tool_login *login, const char *user_info, siz
         return NULL;
     }
     const size_t user_size = (size_t)(colon - user_info);
-    const char *wrong = decode(colon + 1, size - user_size - 1, &login->password);
-    return wrong == NULL && user_size > 0 ? decode(user_info, user_size, &login->user) : wrong;
+    const char *wrong =
+        decode(colon + 1, size - user_size - 1,
+               "a '%' in its password needs two hexadecimal digits, not 00 (write %25 for a '%')", &login->password);
+    if (wrong != NULL || user_size == 0) {
+        return wrong;
+    }
+    return decode(user_info, user_size, "a '%' in its user needs two hexadecimal digits, not 00 (write %25 for a '%')",
+                  &login->user);
 }
 
 static void wipe(char *text) {
