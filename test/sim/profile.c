@@ -145,9 +145,11 @@ static void draw_trust(struct sim_world *world) {
         break;
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
-    case SIM_CONTROL_MIXED:
     case SIM_CONTROL_PARTED:
         profile->trust = SIM_TRUSTED;
+        break;
+    case SIM_CONTROL_MIXED: /* both ways of mixing */
+        profile->trust = world->seed / 2 % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
         break;
     case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_NO_RESTART_GUARD:
@@ -197,7 +199,10 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
     const unsigned count = sizeof kinds / sizeof *kinds;
     /* The last two have no restart guard. */
     const unsigned drawn = control == SIM_CONTROL_RESTARTING ? count - 2 : count;
-    const unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
+    unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
+    if (control == SIM_CONTROL_MIXED) {
+        kind = kind % 2 == 0 ? 1 : 5; /* the restart guard alone: quorums confirm clocks */
+    }
     profile->restart_guard = kinds[kind].restart;
     profile->clock_guard = kinds[kind].clock;
     profile->first_boot = kinds[kind].first_boot;
