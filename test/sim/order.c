@@ -13,7 +13,7 @@ void sim_order_heard(struct sim_client *client, unsigned node, const struct redl
         return; /* one connection keeps the order */
     }
     struct sim_heard *heard = &ear->heard[ear->count++ % SIM_HEARD_MAX];
-    sim_token_set(heard->token, announcement->token, announcement->token_size);
+    sim_token_set(heard->token, announcement->token_size == 0 ? "" : announcement->token, announcement->token_size);
     heard->at_ns = client->world->now_ns;
     ear->said_ns = said_ns;
 }

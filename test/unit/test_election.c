@@ -217,7 +217,7 @@ static void the_observer_knows_that_we_lead(void **state) {
     call_at = REDLOCK_ELECTION_LEADING;
     call = redlock_election_resign;
     grant_all();
-    strcpy(token, redlock_lease_token(next(REDLOCK_ELECTION_LEADING)->lease));
+    next(REDLOCK_ELECTION_LEADING);
     next(REDLOCK_ELECTION_RESIGNED);
     assert_int_equal(led.count, 2);
     assert_false(led.leads_still);
