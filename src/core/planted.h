@@ -44,6 +44,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
+    REDLOCK_BUG_HEAL_OUTLIVES,       /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,   /* a lease that was lost tells no end */
     REDLOCK_BUG_ELECT_LOSS_LATE,     /* LOST is told when the candidate next looks */
     REDLOCK_BUG_ELECT_LOSS_RESTS,    /* who lost does not campaign again */

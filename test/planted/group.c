@@ -51,6 +51,9 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
     const char *own_token = message->token;
     char token[REDLOCK_TOKEN_SIZE_MAX];
     change_release(message, token);
+    if (REDLOCK_PLANTED(HEAL_OUTLIVES) && message->operation == REDLOCK_OP_HEAL) {
+        message->ttl_ms *= 2;
+    }
     const redlock_nodes taken = __real_redlock_group_send(group, owner, nodes, message);
     message->token = own_token;
     if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {

@@ -264,6 +264,23 @@ void sim_check_lost(const struct sim_lease *lease) {
     }
 }
 
+/* If its holder dies, a lock is free after the longest ttl that anybody asks for, and its delay. */
+void sim_check_life(struct sim_world *world, unsigned node, unsigned resource) {
+    const struct sim_profile *profile = &world->profile;
+    const struct fake_key *lock = sim_key_at(world, node, resource, "");
+    const int64_t of_probe_ms = 2000 + 4 * profile->node_timeout_ms;
+    const int64_t ttl_ms = profile->ttl_max_ms > of_probe_ms ? profile->ttl_max_ms : of_probe_ms;
+    const int64_t most_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : ttl_ms + profile->lock_delay_max_ms;
+    if (lock == NULL || world->nodes[node].stepped_back) {
+        return;
+    }
+    const int64_t left_ms = lock->expires_ms - world->nodes[node].fake.now_ms;
+    if (lock->expires_ms == FAKE_NO_TTL || left_ms > most_ms) {
+        sim_violation(world, "life", "node %u has '%s' (%.8s) for %lld ms more; nobody asks for more than %lld", node,
+                      sim_resource_name(resource), sim_key_name(lock), (long long)left_ms, (long long)most_ms);
+    }
+}
+
 /* No request is pending, no lease is held, every release is paid: the gauges must say so. */
 void sim_check_idle(struct sim_client *client) {
     struct sim_world *world = client->world;

@@ -227,6 +227,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     }
     if (node->fake.wrote) {
         note_expiry(node);
+        sim_check_life(world, event->node, bytes->resource);
         sim_node_back_up(world, node);
         if (bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL) {
             sim_grant_set(world, event->node, bytes->token);

@@ -66,6 +66,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = "queue-release-stays",
     [REDLOCK_BUG_QUEUE_SERVES_STALE] = "queue-serves-stale",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
+    [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
     [REDLOCK_BUG_ELECT_LOSS_LATE] = "elect-loss-late",
     [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",

@@ -187,6 +187,8 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
 void sim_check(struct sim_world *world);
 void sim_check_call_done(struct sim_call *call, const redlock_result *result);
 void sim_check_lost(const struct sim_lease *lease);
+/* The node has executed a request about this lock. */
+void sim_check_life(struct sim_world *world, unsigned node, unsigned resource);
 void sim_check_idle(struct sim_client *client);
 void sim_check_closed(const struct sim_client *client);
 void sim_check_end(struct sim_world *world);
