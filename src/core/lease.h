@@ -22,12 +22,12 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
  */
 static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
     struct redlock_round *votes = &lease->votes;
-    const redlock_nodes pending = redlock_round_pending(votes);
+    const redlock_nodes may_grant = votes->asked & ~(votes->denied | votes->failed | votes->unknown);
     if (vote != REDLOCK_VOTE_GRANTED || redlock_round_lacks_one(votes) ||
-        redlock_nodes_count(votes->granted | pending) < votes->quorum) {
+        redlock_nodes_count(may_grant) < votes->quorum) {
         return false;
     }
-    votes->granted |= REDLOCK_NODE(node) & pending;
+    votes->granted |= REDLOCK_NODE(node) & may_grant;
     return true;
 }
 

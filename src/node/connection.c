@@ -197,12 +197,10 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
             return REDLOCK_RECEIVED_END;
         }
         const enum redlock_received received = take_all(connection, take, error);
-        if (received != REDLOCK_RECEIVED || connection->fd < 0) {
-            return received;
-        }
         /* A socket that gave less has no more; a record may be followed by others. */
-        if (connection->tls == NULL && (size_t)got < sizeof buffer) {
-            return REDLOCK_RECEIVED;
+        const bool drained = connection->tls == NULL && (size_t)got < sizeof buffer;
+        if (received != REDLOCK_RECEIVED || drained || connection->fd < 0) {
+            return received;
         }
         if (connection->tls != NULL && !redlock_tls_has_more(connection->tls)) {
             break;

@@ -147,7 +147,7 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
             node->listener.ready_changed(node->listener.ctx, node->index, true);
         }
     }
-    if (connection->fd >= 0 && connection->blocked && (events & REDLOCK_WRITABLE) != 0) {
+    if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->fd >= 0) {
         redlock_connection_unblock(connection);
         redlock_traffic_flush(node);
     }
