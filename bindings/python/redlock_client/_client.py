@@ -245,9 +245,11 @@ class Client:
         return Handle(lost)
 
     def _check(self, call: Callable[[], int]) -> None:
-        """For calls without a result. C keeps the sentence of the last one only."""
+        """For calls without a result. C keeps the sentence of the last one only. On the loop thread C refuses
+        the call: there it must not wait for those of others."""
         sentence = ffi.new("char[]", 512)
-        with self._core.without_result:
+        on_loop = threading.get_ident() == self._core.loop_thread
+        with contextlib.nullcontext() if on_loop else self._core.without_result:
             code = call()
             if code == lib.REDLOCK_ERR_INVALID:
                 lib.redlock_client_invalid(self._core.c, sentence, 512)

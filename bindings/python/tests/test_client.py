@@ -218,6 +218,22 @@ class Locks(Base):
         self.assertEqual(len(sentences), 300 * len(calls))
         self.assertEqual([said for word, said in sentences if word not in said], [])
 
+    def test_a_callback_waits_for_no_call_of_another_thread(self):
+        refused = []
+
+        def lost(reason):
+            try:
+                self.client.adopt("r", 32 * "0")
+            except redlock_client.Error as error:
+                refused.append(type(error))
+
+        lease = self.client.acquire("r", ttl_ms=500, on_lost=lost)
+        with self.client._core.without_result:  # as in the middle of an adoption
+            eventually(lambda: refused)
+        self.assertEqual(refused, [redlock_client.InvalidError])
+        with self.assertRaises(redlock_client.LostError):
+            lease.release()
+
     def test_all_locks_are_listed(self):
         with self.client.lock("job:1") as lease, self.client.lock("other"):
             eventually(lambda: self.servers.with_key("job:1") == 5)
