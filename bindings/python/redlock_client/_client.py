@@ -116,24 +116,23 @@ class Client:
             def acquire() -> int:
                 return int(lib.redlock_client_acquire(client, name, made.c, lease, result))
 
-            def undo(code: int) -> None:
-                lib.redlock_result_free(result[0])
-                if code == lib.REDLOCK_OK:
-                    lib.redlock_client_release_as(client, lease[0], made.c.owner, ffi.NULL)
-
-            if lock.wait_timeout_ms == 0:
-                try:
+            try:
+                if lock.wait_timeout_ms == 0:
                     code = acquire()
-                except BaseException:  # a signal came meanwhile, and its handler raised this
-                    undo(lib.REDLOCK_OK if lease[0] != ffi.NULL else lib.REDLOCK_ERR_CANCELLED)
-                    raise
-            else:
-                with self._core.cancel() as cancel:
-                    lock.cancel = cancel
-                    code = interruptible(acquire, lambda: lib.redlock_cancel_set(cancel), undo)
-            said = result_of(result[0])
-            check(code, said)
-            return Lease(self, lease[0], made.c.owner if made.c.reentrant else 0, lost, said)
+                else:
+                    with self._core.cancel() as cancel:
+                        lock.cancel = cancel
+                        code = interruptible(acquire, lambda: lib.redlock_cancel_set(cancel))
+                made_result, result[0] = result[0], ffi.NULL
+                said = result_of(made_result)
+                check(code, said)
+                handle, lease[0] = lease[0], ffi.NULL
+                return Lease(self, handle, made.c.owner if made.c.reentrant else 0, lost, said)
+            except BaseException:  # a signal may have come when C had made them
+                if lease[0] != ffi.NULL:
+                    lib.redlock_client_release_as(client, lease[0], made.c.owner, ffi.NULL)
+                lib.redlock_result_free(result[0])
+                raise
 
     @contextlib.contextmanager
     def lock(self, resource: str, **options: Unpack[ClientAcquireOptions]) -> Iterator[Lease]:
@@ -176,9 +175,13 @@ class Client:
         result = ffi.new("redlock_result **")
         with self._core.call() as client, self._core.cancel() as cancel:
             made.c.cancel = cancel
-            code = interruptible(
-                lambda: int(lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)),
-                lambda: lib.redlock_cancel_set(cancel), lambda _: lib.redlock_result_free(result[0]))
+            try:
+                code = interruptible(
+                    lambda: int(lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)),
+                    lambda: lib.redlock_cancel_set(cancel))
+            except BaseException:
+                lib.redlock_result_free(result[0])
+                raise
         said = result_of(result[0])
         check(code, said)
         assert said
@@ -270,14 +273,16 @@ class Lease:
         self._client = client
         self._handle = handle
         self._owner = owner
-        self._held = True
+        self._id: object = object()
+        self.resource: str = ""
+        self._held = True  # from here on, __del__() releases it
         self._users: list[int] = []  # the threads that call C with the handle, but not to end it
         self._result = result
-        self.resource: str = text(lib.redlock_lease_resource(handle))
+        self.resource = text(lib.redlock_lease_resource(handle))
         self.token: str = text(lib.redlock_lease_token(handle))
         self.fence: int = int(lib.redlock_lease_fence(handle))
         # All who share a reentrant lease of C know it by this.
-        self._id: object = self.token if owner else object()
+        self._id = self.token if owner else self._id
         if lost:
             client._core.keep(self._id, lost, owner != 0 and result is None)
 
@@ -368,13 +373,13 @@ class Lease:
         """A call of C with the handle. No other thread ends it meanwhile."""
         core, thread = self._client._core, threading.get_ident()
         with core.call() as client:
-            with core.changed:
+            with core.lock:
                 self._must_be_held()
                 self._users.append(thread)
             try:
                 yield client
             finally:
-                with core.changed:
+                with core.lock:
                     self._users.remove(thread)
                     core.changed.notify_all()
 
@@ -386,7 +391,7 @@ class Lease:
         # Stays None if an exception, as that of Ctrl-C, takes the place of the answer.
         code: Optional[int] = None
         with core.call() as client:
-            with core.changed:
+            with core.lock:
                 self._must_be_held()
                 self._held = False
                 try:
@@ -420,7 +425,7 @@ class Election:
         self._client = client
         self._handle = handle
         self._unread: list[CData] = []
-        with client._core.changed:
+        with client._core.lock:
             client._core.elections.add(handle)
 
     def __enter__(self) -> Self:
@@ -475,7 +480,7 @@ class Election:
     def end(self) -> Optional[Result]:
         """Resigns, and ends. A thread that waits for an event gets ENDED."""
         result = self._leave(lib.redlock_client_election_end)
-        with self._client._core.changed:
+        with self._client._core.lock:
             self._client._core.elections.discard(self._handle)
         return result
 

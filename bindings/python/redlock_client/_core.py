@@ -1,6 +1,7 @@
 """The client of C, and calls that signals interrupt."""
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import threading
@@ -23,11 +24,13 @@ class Core:
         self.keeps = keeps
         self.process = os.getpid()
         self.loop_thread = 0
-        self.changed = threading.Condition()
+        # Condition is written in Python: a signal can come when it has the lock and `with` does not.
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self.without_result = threading.RLock()  # one such call at a time
         self.is_closing = False
         self.is_closed = False
-        self.inside = 0
+        self.inside: set[object] = set()
         self.cancels: set[CData] = set()
         self.elections: set[CData] = set()
         # What on_lost needs, until C has ended the lease. Not by the address of that: another lease
@@ -39,15 +42,16 @@ class Core:
         """A call of C."""
         if os.getpid() != self.process:
             raise error_of(lib.REDLOCK_ERR_FORKED)
-        with self.changed:
-            if self.is_closing:
-                raise error_of(lib.REDLOCK_ERR_CLOSED)
-            self.inside += 1
+        this = object()
         try:
+            with self.lock:
+                if self.is_closing:
+                    raise error_of(lib.REDLOCK_ERR_CLOSED)
+                self.inside.add(this)
             yield self.c
         finally:
-            with self.changed:
-                self.inside -= 1
+            with self.lock:
+                self.inside.discard(this)
                 self.changed.notify_all()
 
     @contextlib.contextmanager
@@ -55,27 +59,27 @@ class Core:
         """A flag for an acquire that waits, or a listing. close() sets it."""
         made = ffi.new("redlock_cancel **")
         check(lib.redlock_cancel_new(self.c, made))
-        with self.changed:
+        with self.lock:
             self.cancels.add(made[0])
             if self.is_closing:
                 lib.redlock_cancel_set(made[0])
         try:
             yield made[0]
         finally:
-            with self.changed:
+            with self.lock:
                 self.cancels.remove(made[0])
             lib.redlock_cancel_free(made[0])
 
     def keep(self, lease: object, lost: Handle, shared: bool) -> None:
-        """C may call `lost` for this lease. If the lease is shared, it calls that of who took it, who may
-        not have come here yet."""
-        with self.changed:
+        """C may call `lost` for this lease. If the lease is shared, it calls that of who took it, who
+        may not have come here yet."""
+        with self.lock:
             if not shared or lease not in self.losses:
                 self.losses.setdefault(lease, []).append(lost)
 
     def drop(self, lease: object) -> None:
         """C has ended this lease."""
-        with self.changed:
+        with self.lock:
             self.losses.pop(lease, None)
 
     def on_loop_thread(self) -> None:
@@ -103,12 +107,12 @@ class Core:
         if threading.get_ident() == self.loop_thread:
             threading.Thread(target=self.close).start()
             return
-        with self.changed:
+        with self.lock:
             begins = not self.is_closing
             self.is_closing = True
         if begins and not self._close_on_a_thread():
             self._close()
-        with self.changed:
+        with self.lock:
             self.changed.wait_for(lambda: self.is_closed)
 
     def _close_on_a_thread(self) -> bool:
@@ -122,41 +126,47 @@ class Core:
         return True
 
     def _close(self) -> None:
-        with self.changed:
+        with self.lock:
             for cancel in self.cancels:
                 lib.redlock_cancel_set(cancel)
             elections = list(self.elections)
         for election in elections:  # wakes who waits for its news
             lib.redlock_client_election_end(election, ffi.NULL)
-        with self.changed:
-            self.changed.wait_for(lambda: self.inside == 0)
+        with self.lock:
+            self.changed.wait_for(lambda: not self.inside)
         lib.redlock_client_close(self.c)
-        with self.changed:
+        with self.lock:
             self.is_closed = True
             self.losses.clear()
             self.changed.notify_all()
 
 
-def interruptible(work: Callable[[], int], interrupt: Callable[[], None], undo: Callable[[int], None]) -> int:
+def interruptible(work: Callable[[], int], interrupt: Callable[[], None]) -> int:
     """Python runs signal handlers, as that of Ctrl-C, only between steps of the main thread. So another
-    thread waits in C there."""
+    thread waits in C there. Thread and Event are written in Python: a signal in the middle of one of
+    their functions would break them."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     codes: list[int] = []
-    done = threading.Event()  # Thread.join() must not be called again after a signal
+    begins: list[bool] = []  # by its first item: a signal may come before the thread begins
+    done = threading.Lock()
+    done.acquire()
 
     def run() -> None:
-        codes.append(work())
-        done.set()
+        begins.append(True)
+        if begins[0]:
+            codes.append(work())
+            done.release()
 
-    threading.Thread(target=run, daemon=True).start()
     try:
-        done.wait()
+        _thread.start_new_thread(run, ())
+        done.acquire()
+        return codes[0]
     except BaseException:
-        interrupt()
-        while not done.is_set():
-            with contextlib.suppress(BaseException):  # one more Ctrl-C: C must let go first
-                done.wait()
-        undo(codes[0])
+        begins.append(False)
+        if begins[0]:
+            interrupt()
+            while not codes:
+                with contextlib.suppress(BaseException):  # one more Ctrl-C: C must let go first
+                    done.acquire()
         raise
-    return codes[0]

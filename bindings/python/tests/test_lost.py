@@ -1,7 +1,9 @@
 """The ends of leases, on three real servers: C frees one while Python still holds what belongs to it."""
+import _thread
 import gc
 import unittest
 import warnings
+from unittest import mock
 
 import redlock_client
 from servers import PATIENT_S, Servers, eventually
@@ -38,6 +40,33 @@ class Lost(unittest.TestCase):
             with client._core.changed:
                 gc.collect()
         eventually(lambda: servers.with_key("r") == 0)
+
+    def test_ctrl_c_while_the_thread_of_a_wait_begins(self):
+        start, held = _thread.start_new_thread, self.client.acquire("r", ttl_ms=PATIENT_MS)
+
+        def nothing(run, arguments):
+            raise KeyboardInterrupt
+
+        def begins(run, arguments):
+            start(run, arguments)
+            raise KeyboardInterrupt
+
+        for interrupted in (nothing, begins):
+            with mock.patch.object(_thread, "start_new_thread", interrupted), self.assertRaises(KeyboardInterrupt):
+                self.client.acquire("r", ttl_ms=PATIENT_MS, wait_timeout_ms=PATIENT_MS)
+            # C has let go: what is freed now, it does not use.
+            self.assertEqual(self.client.statistics()["requests_pending"], 0)
+            self.assertEqual(self.client._core.cancels, set())
+            self.assertEqual(self.client._core.inside, set())
+        held.release()
+        eventually(lambda: servers.with_key("r") == 0)
+
+    def test_ctrl_c_when_c_has_made_the_lease(self):
+        with mock.patch.object(redlock_client._client, "result_of", side_effect=KeyboardInterrupt):
+            for wait_ms in (0, PATIENT_MS):
+                with self.assertRaises(KeyboardInterrupt):
+                    self.client.acquire("r", ttl_ms=10 * PATIENT_MS, wait_timeout_ms=wait_ms)
+                eventually(lambda: servers.with_key("r") == 0)
 
     def is_told(self, lease, heard):
         servers.delete(lease.resource)
