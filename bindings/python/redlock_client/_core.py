@@ -24,7 +24,7 @@ class Core:
         self.keeps = keeps
         self.process = os.getpid()
         self.loop_thread = 0
-        # Condition is written in Python: a signal can come when it has the lock and `with` does not.
+        # Condition is written in Python: a signal may come when it has the lock and 'with' has not.
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.without_result = threading.RLock()  # one such call at a time
