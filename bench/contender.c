@@ -1,12 +1,17 @@
 /* The loop of commands, and the figures as JSON. */
 #include "contender.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #define LINE_SIZE 4096
 
@@ -37,6 +42,30 @@ void contender_fatal(const char *format, ...) {
     va_end(arguments);
     (void)fputc('\n', stderr);
     exit(1);
+}
+
+int contender_open_socket(const char *at) {
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    const char *colon = strrchr(at, ':');
+    char host[64];
+    int one = 1, fd;
+    if (!colon || (size_t)(colon - at) >= sizeof host) {
+        errno = EINVAL;
+        return -1;
+    }
+    (void)snprintf(host, sizeof host, "%.*s", (int)(colon - at), at);
+    address.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) {
+        errno = EINVAL;
+        return -1;
+    }
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+                    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
 }
 
 static void json_string(FILE *out, const char *text) {

@@ -96,6 +96,9 @@ int64_t contender_now_us(void);
 /* Processor time that this process has used. */
 int64_t contender_cpu_ns(void);
 
+/* Connects to HOST:PORT, where HOST is an IPv4 address. Returns -1 and sets errno on failure. */
+int contender_open_socket(const char *at);
+
 static inline bool contender_sampling(const struct contender_samples *samples) {
     return samples->count < samples->wanted;
 }

@@ -1,9 +1,6 @@
 /* The floor: raw epoll and prepared bytes. It does the least that a lock on N nodes needs, so no
  * client can be faster. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,30 +192,6 @@ static void disconnect(struct floor *floor) {
     floor->exchange.node_count = 0;
 }
 
-static int open_socket(const char *at) {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    const char *colon = strrchr(at, ':');
-    char host[64];
-    int one = 1, fd;
-    if (!colon || (size_t)(colon - at) >= sizeof host) {
-        errno = EINVAL;
-        return -1;
-    }
-    (void)snprintf(host, sizeof host, "%.*s", (int)(colon - at), at);
-    address.sin_port = htons((uint16_t)strtoul(colon + 1, NULL, 10));
-    if (inet_pton(AF_INET, host, &address.sin_addr) != 1) {
-        errno = EINVAL;
-        return -1;
-    }
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
-                    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0)) {
-        (void)close(fd);
-        return -1;
-    }
-    return fd;
-}
-
 /* Loads the script and checks its SHA1. The socket still blocks here. */
 static bool load_script(int fd) {
     char request[512], reply[64];
@@ -235,7 +208,7 @@ static bool connect_node(struct floor *floor, unsigned index, const char *at) {
     struct node *node = &floor->nodes[index];
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
     memset(node, 0, sizeof *node);
-    node->fd = open_socket(at);
+    node->fd = contender_open_socket(at);
     if (node->fd < 0) {
         return false;
     }
