@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import contest, release_cost, stats
+from . import contest, floor_handover, release_cost, stats
 from .contenders import UNSUPPORTED, Answer, Contender, ContenderError, Program
 from .contest import Case, Plan
-from .results import OVER, Record, Results, figures_of
-from .schedule import ASYNC, NODES, SAMPLES_A_MS, Step
+from .results import OVER, PERCENTILES, Record, Results, figures_of
+from .schedule import ASYNC, FLOOR, FLOOR_HANDOVER, NODES, SAMPLES_A_MS, Step
 from .servers import HOST, Fleet, Proxy
 from .workloads import progress
 
@@ -113,6 +113,8 @@ class Contention:
                 link = case.link
                 self._uncontended(link, plan.uncontended_ms)
             self._contest(ASYNC, case)
+            if case == contest.FIFTY:
+                self._guarded(contest.LEAST_HANDOVER, FLOOR, self._least_handover)
             if case in plan.others:
                 for name in contest.OTHERS:
                     self._contest(name, case)
@@ -151,7 +153,12 @@ class Contention:
             self._failures[name] = self._failures.get(name, 0) + 1
 
     def _add(
-        self, point: str, name: str, figures: dict[str, Any], handover_us: Sequence[int] = (), error: str | None = None
+        self,
+        point: str,
+        name: str,
+        figures: dict[str, Any],
+        handover_us: Sequence[float] = (),
+        error: str | None = None,
     ) -> None:
         figures["load"] = os.getloadavg()[0]
         record = Record(LETTER, point, name, self._round, point, figures, error)
@@ -203,12 +210,28 @@ class Contention:
 
         self._guarded(f"{kind}:{link}", ASYNC, work)
 
-    def _free_release(self) -> None:
-        """The server time of a RELEASE where nobody waits."""
+    def _caught_release(self) -> tuple[list[int], list[str]]:
+        """The ports of the nodes, and the words of our RELEASE, whose script they have."""
         contender = self._pool(ASYNC, 1, contest.NEAR)[0]
         ports = [server.port for server in self._fleet.servers[:NODES]]
-        release = release_cost.catch(ports[0], contender)
-        self._add(contest.FREE_RELEASE, ASYNC, release_cost.compare(ports, release))
+        return ports, release_cost.catch(ports[0], contender)
+
+    def _free_release(self) -> None:
+        """The server time of a RELEASE where nobody waits."""
+        self._add(contest.FREE_RELEASE, ASYNC, release_cost.compare(*self._caught_release()))
+
+    def _least_handover(self) -> None:
+        """Handovers of the least possible program with our RELEASE."""
+        _, release = self._caught_release()
+        self._fleet.flush()
+        program = self._programs[FLOOR_HANDOVER].command
+        addresses = [server.address for server in self._fleet.servers[:NODES]]
+        log = self._logs / f"{FLOOR_HANDOVER}.log"
+        between = floor_handover.measure(program, addresses, release, contest.FIFTY.hold_us, log)
+        figures: dict[str, Any] = {"handover_samples": len(between)}
+        ordered = sorted(between)
+        figures |= {f"handover_{key}_us": stats.percentile(ordered, share) for key, share in PERCENTILES.items()}
+        self._add(contest.LEAST_HANDOVER, FLOOR, figures, between)
 
     def _contest(self, name: str, case: Case) -> None:
         self._guarded(case.point, name, lambda: self._compete(name, case), case.seconds)

@@ -18,6 +18,7 @@ LINK_TITLES = {NEAR: "loopback", FAR: "links of 1 ms", UNEVEN: "links of 0.2, 0.
 LINE, LOOP = "line", "loop"
 UNCONTENDED, RESTED, MIXED = "uncontended", "uncontended, rested", "mixed"
 HOLDER_DEAD, WAITER_DEAD, FREE_RELEASE = "holder dead", "waiter dead", "free release"
+LEAST_HANDOVER = "least handover"  # of the least possible program, beside FIFTY
 REST_US = 1000  # of RESTED: as long as the holders of most contests hold
 SPACE_US = 500  # from the begin of one waiter to that of the next, over all processes
 MIXED_PEERS = ("redsync", "node-redlock", "redlock-py")
@@ -27,6 +28,7 @@ EACH_US = 400  # an estimate of a handover, for the plan
 BETWEEN_SECONDS = 0.15  # what a contest takes beside its own time
 CONNECT_SECONDS = 0.01  # a process
 FREE_RELEASE_SECONDS = 1.2  # of each round
+LEAST_HANDOVER_SECONDS = 0.8  # the same
 PEER_SECONDS = 2.5  # what the processes of a peer take to start
 
 
@@ -96,7 +98,7 @@ class Plan:
         links = len({case.link for case in self.cases})
         round_seconds = sum(case.seconds for case in self.cases) + 2 * sum(case.seconds for case in self.others)
         round_seconds += 2 * links * (self.uncontended_ms / 1000 + BETWEEN_SECONDS)
-        round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2) + FREE_RELEASE_SECONDS
+        round_seconds += self.deaths * (DEAD_TTL_MS / 1000 + 1.2) + FREE_RELEASE_SECONDS + LEAST_HANDOVER_SECONDS
         return self.rounds * round_seconds + self.mixed_rounds * (self.mixed_ms / 1000 + BETWEEN_SECONDS)
 
     def peer_seconds(self) -> float:

@@ -21,6 +21,7 @@ from .schedule import (
     ALIASES,
     ASYNC,
     CORE,
+    FLOOR_HANDOVER,
     FULL,
     HANDOVER,
     LETTERS,
@@ -159,7 +160,9 @@ def measure(
             for contender in contenders.values():
                 contender.forget_connections()
             contests_end = min(end, time.monotonic() + plan.bound_seconds)
-            contention = Contention(fleet, proxy, contenders, programs, results, folder, logs, contests_end)
+            least = Program(FLOOR_HANDOVER, (str(build / "bench" / FLOOR_HANDOVER),))
+            every = {**programs, FLOOR_HANDOVER: least}
+            contention = Contention(fleet, proxy, contenders, every, results, folder, logs, contests_end)
             contention.run(plan, others)
         if TOOL in letters:
             progress("the tool, flock and redis-cli")

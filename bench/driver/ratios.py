@@ -9,6 +9,7 @@ from .contest import (
     FIFTY,
     FREE_RELEASE,
     HOLDER_DEAD,
+    LEAST_HANDOVER,
     MIXED,
     RESTED,
     SPREAD_OUT,
@@ -60,6 +61,8 @@ PROMISED = frozenset(
         "contended_handover_ratio",
         "contended_handover_ratio_rested",
         "contended_handover_ratio_1000_10",
+        "contended_handover_to_floor",
+        "floor_handover_ratio",
         "contended_jain_64",
         "contended_jain_256",
         "contended_requests_64",
@@ -197,11 +200,18 @@ def _contended(results: Results) -> list[Ratio]:
         return _spread(name, stats.spread(stats.ratios(above, below)), why(point))
 
     acquire, handover = "acquire_p50_us", "handover_p50_us"
+    near = f"{UNCONTENDED}:{contest.NEAR}"
+    to_floor = results.ratio("d", FIFTY.point, ASYNC, handover, (LEAST_HANDOVER, FLOOR))
+    least = results.by_round("d", LEAST_HANDOVER, FLOOR, handover)
+    of_floor = stats.spread(stats.ratios(least, results.by_round("d", near, ASYNC, acquire)))
+    why_floor = None if least else _why(results, "d", LEAST_HANDOVER, FLOOR)
     made = [
         handover_to("contended_handover_ratio_link1", FAR_FIFTY.point, f"{UNCONTENDED}:{contest.FAR}", acquire),
-        handover_to("contended_handover_ratio", FIFTY.point, f"{UNCONTENDED}:{contest.NEAR}", acquire),
+        handover_to("contended_handover_ratio", FIFTY.point, near, acquire),
         handover_to("contended_handover_ratio_rested", FIFTY.point, f"{RESTED}:{contest.NEAR}", acquire),
         handover_to("contended_handover_ratio_1000_10", THOUSAND.point, TEN.point, handover),
+        _spread("contended_handover_to_floor", to_floor, why_floor or why(FIFTY.point)),
+        _spread("floor_handover_ratio", of_floor, why_floor or why(near)),
         spread("contended_jain_64", LOOP_64, "jain"),
         spread("contended_jain_256", LOOP_256, "jain"),
         spread("contended_requests_64", LOOP_COUNTED, "requests_each"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 FLOOR = "floor"
+FLOOR_HANDOVER = "floor_handover"  # no contender; only in (d)
 HIREDIS = "hiredis_libev"
 ASYNC = "redlock_async"
 BLOCKING = "redlock_blocking"

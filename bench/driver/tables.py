@@ -275,6 +275,8 @@ def around_contests(results: Results) -> list[list[str]]:
         for kind, after in ((contest.UNCONTENDED, ""), (contest.RESTED, " after a rest of 1 ms")):
             found = results.spread("d", f"{kind}:{link}", ASYNC, "acquire_p50_us")
             rows.append([f"uncontended acquire p50{after}, {where}, µs", spread(found)])
+    found = results.spread("d", contest.LEAST_HANDOVER, FLOOR, "handover_p50_us")
+    rows.append(["handover p50 of the least possible program, held for 1 ms, loopback, µs", spread(found)])
     for what, point, key in DEATHS:
         rows.append([what, spread(stats.spread(results.rounds_of("d", point, ASYNC, key)))])
     for what, key in FREE_RELEASE:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import cast
 from unittest import mock
 
-from . import contest, ratios, release_cost, tables
+from . import contest, floor_handover, ratios, release_cost, tables
 from .contenders import Contender, Program
 from .contention import Contention
 from .contest import LINE, LOOP, Case
 from .results import Results
-from .schedule import ASYNC, BLOCKING, POLLING
+from .schedule import ASYNC, BLOCKING, FLOOR, FLOOR_HANDOVER, POLLING
 from .servers import Fleet, Proxy
 from .stats import Wait
 from .test_contenders import FAKE, FakeFleet, FakeProxy, WithContenders
@@ -89,25 +89,28 @@ class Running(WithContenders):
         self.enterContext(mock.patch.object(release_cost, "catch", return_value=["EVALSHA"]))
         cost = {"server_ratio": 1.5, "release_us": 3.0, "plain_us": 2.0}
         self.enterContext(mock.patch.object(release_cost, "compare", return_value=cost))
+        least = mock.patch.object(floor_handover, "measure", return_value=[80.0, 20.0, 50.0])
+        self.least = self.enterContext(least)
 
     def run_plan(self, plan: contest.Plan, names: list[str], *words: str, seconds: float = 100.0) -> Results:
         results = Results()
         programs = {name: Program(name, (sys.executable, "-B", str(FAKE), name, "100", *words)) for name in names}
         contenders = {name: Contender(program, self.logs) for name, program in programs.items()}
+        programs[FLOOR_HANDOVER] = Program(FLOOR_HANDOVER, ("the-least",))
         for contender in contenders.values():
             self.addCleanup(contender.kill)
         fleet, proxy = cast(Fleet, FakeFleet()), cast(Proxy, FakeProxy())
         end = time.monotonic() + seconds
         run = Contention(fleet, proxy, contenders, programs, results, Path(self.logs), self.logs, end)
-        run.run(plan, [name for name in names if name not in (ASYNC, BLOCKING, POLLING)])
+        run.run(plan, [name for name in names if name not in (ASYNC, BLOCKING, FLOOR, POLLING)])
         return results
 
     def plan(self) -> contest.Plan:
-        cases = (contest.TEN, Case(LINE, 4, 2, link=contest.FAR, ms=100), Case(LOOP, 4, 2, ms=100))
+        cases = (contest.TEN, contest.FIFTY, Case(LINE, 4, 2, link=contest.FAR, ms=100), Case(LOOP, 4, 2, ms=100))
         return replace(contest.QUICK, cases=cases, others=cases[:1], deaths=1, mixed_rounds=2, uncontended_ms=20)
 
     def test_a_whole_plan(self) -> None:
-        results = self.run_plan(self.plan(), [ASYNC, BLOCKING, POLLING, *contest.MIXED_PEERS])
+        results = self.run_plan(self.plan(), [ASYNC, FLOOR, BLOCKING, POLLING, *contest.MIXED_PEERS])
         self.assertIsNone(tables.failures(results))
         self.assertEqual(len(results.rounds_of("d", contest.HOLDER_DEAD, ASYNC, "beyond_ttl_ms")), 1)
         self.assertEqual(len(results.rounds_of("d", contest.WAITER_DEAD, ASYNC, "gap_ms")), 1)
@@ -123,6 +126,26 @@ class Running(WithContenders):
         self.assertEqual(found["contended_mixed_lost"], 0)
         self.assertEqual(found["contended_free_release_server_ratio"], 1.5)
         self.assertAlmostEqual(float(found["contended_peer_total_ratio_200"] or 0), 1.0, places=1)
+        ours = results.total("d", contest.FIFTY.point, ASYNC, "handover_p50_us")
+        self.assertEqual(found["contended_handover_to_floor"], (ours or 0) / 50)
+        # The fake's acquires take 100 to 199 µs.
+        self.assertAlmostEqual(float(found["floor_handover_ratio"] or 0), 50 / 149, places=2)
+        (program, addresses, release, hold_us, _), _ = self.least.call_args
+        self.assertEqual((program, len(addresses), release, hold_us), (("the-least",), 5, ["EVALSHA"], 1000))
+        points = [record.point for record in results.records if record.round == 0]
+        self.assertEqual(points[points.index(contest.FIFTY.point) + 1], contest.LEAST_HANDOVER)
+
+    def test_without_the_least_program_its_ratios_say_why(self) -> None:
+        self.least.side_effect = ValueError("a node sent no push")
+        lines = ratios.lines(ratios.make(self.run_plan(self.plan(), [ASYNC, FLOOR])))
+        for name in ("contended_handover_to_floor", "floor_handover_ratio"):
+            self.assertIn("a node sent no push", lines[lines.index(f"{name}=unmeasured") - 1])
+
+    def test_without_our_handovers_the_least_ones_are_not_to_blame(self) -> None:
+        results = self.run_plan(self.plan(), [ASYNC, FLOOR], "dies-on", "line")
+        lines = ratios.lines(ratios.make(results))
+        self.assertIn("dies, as it was told", lines[lines.index("contended_handover_to_floor=unmeasured") - 1])
+        self.assertEqual(len(results.by_round("d", contest.LEAST_HANDOVER, FLOOR, "handover_p50_us")), 1)
 
     def test_who_dies_is_recorded_and_the_others_go_on(self) -> None:
         results = self.run_plan(self.plan(), [ASYNC], "dies-on", "loop")

@@ -194,6 +194,12 @@ class WholeRun(unittest.TestCase):
         self.assertEqual(
             (found["contended_peer_total_ratio_200"].value, found["contended_peer_name"].value), (1.0, "peer")
         )
+        # All of these handovers take 1 ms.
+        made.add(Record("d", contest.LEAST_HANDOVER, FLOOR, 0, "", {"handover_p50_us": 500.0}))
+        made.add(Record("d", f"{contest.UNCONTENDED}:{contest.NEAR}", ASYNC, 0, "", {"acquire_p50_us": 100.0}))
+        floor = by_name(made)
+        self.assertEqual(floor["contended_handover_to_floor"].value, 2.0)
+        self.assertEqual(floor["floor_handover_ratio"].value, 5.0)
         self.assertEqual((found["contended_overlaps"].value, found["contended_bypass_share"].value), (0, 0))
         made.add(Record("d", contest.TWO_HUNDRED.point, "best", 0, "line", error=OVER))
         self.assertIsNone(by_name(made)["contended_peer_total_ratio_200"].value)
