@@ -14,7 +14,7 @@
 
 #include "backends/program.h"
 
-enum { TIMEOUT_MS = 500, STALE_REPLIES_MAX = 64 };
+enum { TIMEOUT_MS = 500, SCRIPT_ENDS_MS = 5000, STALE_REPLIES_MAX = 64 };
 
 /* After so long a script, others are answered by BUSY, and SCRIPT KILL is heard. */
 #define BUSY_AFTER       "10"
@@ -214,7 +214,7 @@ static int64_t count_us(const struct session *session) {
 static bool set_busy_after(const struct session *session, const char *limit_ms) {
     char what[64];
     snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
-    int64_t deadline_ms = chaos_now_ms() + TIMEOUT_MS;
+    int64_t deadline_ms = chaos_now_ms() + SCRIPT_ENDS_MS;
     redisReply *reply;
     while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && chaos_wait(deadline_ms)) {
         freeReplyObject(reply);

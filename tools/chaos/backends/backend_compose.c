@@ -13,7 +13,7 @@
 #include "backends/node_files.h"
 #include "faults/lists.h"
 
-enum { ANSWER_MS = 10000, DIES_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
+enum { ANSWER_MS = 10000, DIES_MS = 10000, FREEZES_MS = 5000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
 static bool check_docker(struct chaos_error *error) {
     struct chaos_said said;
@@ -114,7 +114,15 @@ static bool compose_pause(struct chaos_backend *backend, size_t node, struct cha
     if (state == CHAOS_CONTAINER_DEAD) {
         chaos_fail(error, "node %zu is dead: it cannot be paused", node + 1);
     }
-    return state == CHAOS_CONTAINER_PAUSED || (state == CHAOS_CONTAINER_RUNS && tell(backend, node, "pause", error));
+    /* On a busy machine, runc gives up now and then: "unable to freeze". */
+    int64_t deadline_ms = chaos_now_ms() + FREEZES_MS;
+    while (state == CHAOS_CONTAINER_RUNS && !tell(backend, node, "pause", error)) {
+        if (strstr(error->text, "unable to freeze") == NULL || !chaos_wait(deadline_ms)) {
+            return false;
+        }
+        state = chaos_compose_look(backend, node, NULL, error);
+    }
+    return state == CHAOS_CONTAINER_RUNS || state == CHAOS_CONTAINER_PAUSED;
 }
 
 static bool compose_resume(struct chaos_backend *backend, size_t node, struct chaos_error *error) {
