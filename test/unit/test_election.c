@@ -191,16 +191,21 @@ static void the_same_leader_is_told_once(void **state) {
     assert_silent();
 }
 
+/* Leads; the callback of LEADING makes the call, which ends the term. */
+static void leads_and(int (*ends)(redlock_election *), redlock_election_event_kind then) {
+    call_at = REDLOCK_ELECTION_LEADING;
+    call = ends;
+    grant_all();
+    next(REDLOCK_ELECTION_LEADING);
+    next(then);
+}
+
 static void news_of_ourselves_is_dropped_if_leading_resigns(void **state) {
     (void)state;
     start(true);
     const bool waits = fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) > 0;
     announce(fake_env_waiting(&fake, 0, waits ? REDLOCK_OP_WAIT : REDLOCK_OP_ACQUIRE)->token, "me");
-    call_at = REDLOCK_ELECTION_LEADING;
-    call = redlock_election_resign;
-    grant_all();
-    next(REDLOCK_ELECTION_LEADING);
-    next(REDLOCK_ELECTION_RESIGNED);
+    leads_and(redlock_election_resign, REDLOCK_ELECTION_RESIGNED);
     assert_silent();
 }
 
@@ -214,19 +219,11 @@ static void the_observer_knows_that_we_lead(void **state) {
     assert_string_equal(led.token, token);
     expire();
     next(REDLOCK_ELECTION_LOST);
-    call_at = REDLOCK_ELECTION_LEADING;
-    call = redlock_election_resign;
-    grant_all();
-    next(REDLOCK_ELECTION_LEADING);
-    next(REDLOCK_ELECTION_RESIGNED);
+    leads_and(redlock_election_resign, REDLOCK_ELECTION_RESIGNED);
     assert_int_equal(led.count, 2);
     assert_false(led.leads_still);
     assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
-    call_at = REDLOCK_ELECTION_LEADING;
-    call = redlock_election_end;
-    grant_all();
-    next(REDLOCK_ELECTION_LEADING);
-    next(REDLOCK_ELECTION_ENDED);
+    leads_and(redlock_election_end, REDLOCK_ELECTION_ENDED);
     assert_int_equal(led.count, 2);
 }
 

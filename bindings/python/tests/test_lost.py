@@ -1,35 +1,19 @@
-"""The ends of leases, on three real servers: C frees one while Python still holds what belongs to it."""
+"""The ends of leases, on five real servers: C frees one while Python still holds what belongs to it."""
 import _thread
 import gc
-import unittest
 import warnings
 from unittest import mock
 
 import redlock_client
-from servers import PATIENT_S, Servers, eventually
-
-PATIENT_MS = PATIENT_S * 1000
-
-
-def setUpModule():
-    global servers
-    servers = Servers(3)
+from client_kit import Base, PATIENT_MS
+from servers import eventually
 
 
-def tearDownModule():
-    servers.stop()
-
-
-class Lost(unittest.TestCase):
-    def setUp(self):
-        servers.clear()
-        self.client = redlock_client.Client(servers.nodes, node_timeout_ms=5000, connect_timeout_ms=20000)
-        self.addCleanup(self.client.close)
-
+class Lost(Base):
     def test_a_lease_that_is_collected_in_the_middle_of_a_call(self):
         """The collector of garbage may run anywhere, also where this thread holds the lock of the client."""
         known = []
-        client = redlock_client.Client(servers.nodes, on_event=lambda event: known and known[0].quorum)
+        client = redlock_client.Client(self.servers.nodes, on_event=lambda event: known and known[0].quorum)
         self.addCleanup(client.close)
         known.append(client)  # its callback needs that lock
         lease = client.acquire("r", ttl_ms=PATIENT_MS)
@@ -39,7 +23,7 @@ class Lost(unittest.TestCase):
             warnings.simplefilter("ignore")
             with client._core.changed:
                 gc.collect()
-        eventually(lambda: servers.with_key("r") == 0)
+        self.gone("r")
 
     def test_ctrl_c_while_the_thread_of_a_wait_begins(self):
         start, held = _thread.start_new_thread, self.client.acquire("r", ttl_ms=PATIENT_MS)
@@ -59,17 +43,17 @@ class Lost(unittest.TestCase):
             self.assertEqual(self.client._core.cancels, set())
             self.assertEqual(self.client._core.inside, set())
         held.release()
-        eventually(lambda: servers.with_key("r") == 0)
+        self.gone("r")
 
     def test_ctrl_c_when_c_has_made_the_lease(self):
         with mock.patch.object(redlock_client._client, "result_of", side_effect=KeyboardInterrupt):
             for wait_ms in (0, PATIENT_MS):
                 with self.assertRaises(KeyboardInterrupt):
                     self.client.acquire("r", ttl_ms=10 * PATIENT_MS, wait_timeout_ms=wait_ms)
-                eventually(lambda: servers.with_key("r") == 0)
+                self.gone("r")
 
     def is_told(self, lease, heard):
-        servers.delete(lease.resource)
+        self.servers.delete(lease.resource)
         with self.assertRaises(redlock_client.LostError):
             lease.extend(PATIENT_MS)
         eventually(lambda: heard)
