@@ -291,15 +291,17 @@ static int parse_unix(struct span rest, struct redlock_address *address, struct 
     return code;
 }
 
+static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
+
 /* "redis//a" and "unix:/a" are no host with a database or a port; "redis:6379" is. */
 static bool lacks_slashes(struct span uri, struct span *scheme) {
-    static const char *const schemes[] = {"redis", "rediss", "unix"};
     *scheme = until(&uri, ":/");
     if (uri.size < 2 || memcmp(uri.bytes, "://", uri.size < 3 ? uri.size : 3) == 0) {
         return false;
     }
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
-        if (scheme->size == strlen(schemes[i]) && strncasecmp(scheme->bytes, schemes[i], scheme->size) == 0) {
+        if (scheme->size == strlen(schemes[i]) - strlen("://") &&
+            strncasecmp(scheme->bytes, schemes[i], scheme->size) == 0) {
             const size_t digits = strspn(uri.bytes + 1, "0123456789");
             return digits == 0 || strchr("/?#", uri.bytes[1 + digits]) == NULL;
         }
@@ -327,7 +329,6 @@ static int parse_bare(struct span uri, struct redlock_address *address, struct r
 
 /* Two nodes in one URI would be one node less, with a strange password. */
 static int check_bytes(struct span uri, struct redlock_failure *failure) {
-    static const char *const schemes[] = {"redis://", "rediss://", "unix://"};
     if (uri.size == 0) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "a node URI is empty");
     }
