@@ -63,8 +63,7 @@ static void drop(struct tool_nodes_file *file) {
 /* With the mutex. Returns false if it is time to end. */
 static bool rest(struct tool_reload *reload) {
     struct timespec until;
-    int error = clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += LOOK_EVERY_S;
+    int error = tool_thread_deadline(&until, LOOK_EVERY_S);
     while (!reload->ending && error == 0) {
         error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
     }
@@ -173,15 +172,9 @@ struct news {
     const char *bare;    /* likewise, without the password that it had */
 };
 
-static void clear_text(char **text) {
-    struct tool_login login = {.password = *text};
-    tool_login_clear(&login);
-    *text = NULL;
-}
-
 static void clear_news(struct news *news) {
     for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
-        clear_text(&news->given[i]);
+        tool_userinfo_clear(&news->given[i]);
         tool_login_clear(&news->logins[i]);
     }
 }
@@ -213,7 +206,7 @@ static const char *read_uri(const struct tool_options *options, const char *text
     if (news->given[node] != NULL) {
         return "it is the second one for this node";
     }
-    news->given[node] = strndup(uri.user_info != NULL ? uri.user_info : "", uri.user_info_size);
+    news->given[node] = tool_userinfo_copy(&uri);
     return news->given[node] != NULL ? tool_login_read(&news->logins[node], uri.user_info, uri.user_info_size)
                                      : "there is no memory for it";
 }
@@ -242,7 +235,7 @@ static void offer(struct tool_reload *reload, size_t node, struct news *news) {
              redlock_strerror(code));
         return;
     }
-    clear_text(&reload->given[node]);
+    tool_userinfo_clear(&reload->given[node]);
     reload->given[node] = news->given[node];
     news->given[node] = NULL;
     reload->pending |= bit;
@@ -314,7 +307,7 @@ static bool remember_given(struct tool_reload *reload) {
     const struct tool_options *options = reload->session->options;
     for (size_t i = 0; i < options->node_count; i++) {
         const struct tool_uri uri = tool_uri_split(options->nodes[i], scheme_of(options));
-        reload->given[i] = strndup(uri.user_info != NULL ? uri.user_info : "", uri.user_info_size);
+        reload->given[i] = tool_userinfo_copy(&uri);
         if (reload->given[i] == NULL) {
             return false;
         }
@@ -324,7 +317,7 @@ static bool remember_given(struct tool_reload *reload) {
 
 static void free_reload(struct tool_reload *reload) {
     for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
-        clear_text(&reload->given[i]);
+        tool_userinfo_clear(&reload->given[i]);
     }
     drop(reload->fresh);
     free(reload);
@@ -380,17 +373,14 @@ void tool_reload_end(struct tool_session *session) {
     pthread_mutex_lock(&reload->mutex);
     reload->ending = true;
     pthread_cond_signal(&reload->changed);
-    int error = clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += GIVE_UP_AFTER_S;
+    int error = tool_thread_deadline(&until, GIVE_UP_AFTER_S);
     while (!reload->over && error == 0) {
         error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
     }
     const bool over = reload->over;
     pthread_mutex_unlock(&reload->mutex);
     if (over) {
-        (void)pthread_join(reload->thread, NULL);
-        (void)pthread_cond_destroy(&reload->changed);
-        (void)pthread_mutex_destroy(&reload->mutex);
+        tool_thread_end(reload->thread, &reload->mutex, &reload->changed);
         free_reload(reload);
     }
 }

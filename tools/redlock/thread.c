@@ -1,8 +1,8 @@
 /* Threads beside the loop. */
 #include "thread.h"
 
+#include <errno.h>
 #include <signal.h>
-#include <time.h>
 
 int tool_thread_mutex(pthread_mutex_t *mutex, pthread_cond_t *condition) {
     pthread_condattr_t attributes;
@@ -26,4 +26,18 @@ int tool_thread_start(pthread_t *thread, void *(*run)(void *), void *data) {
     const int error = pthread_create(thread, NULL, run, data);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
+}
+
+int tool_thread_deadline(struct timespec *deadline, int seconds) {
+    if (clock_gettime(CLOCK_MONOTONIC, deadline) != 0) {
+        return errno;
+    }
+    deadline->tv_sec += seconds;
+    return 0;
+}
+
+void tool_thread_end(pthread_t thread, pthread_mutex_t *mutex, pthread_cond_t *condition) {
+    (void)pthread_join(thread, NULL);
+    (void)pthread_cond_destroy(condition);
+    (void)pthread_mutex_destroy(mutex);
 }

@@ -72,15 +72,19 @@ const char *tool_login_read(struct tool_login *login, const char *user_info, siz
                   &login->user);
 }
 
-static void wipe(char *text) {
-    if (text != NULL) {
-        explicit_bzero(text, strlen(text));
+char *tool_userinfo_copy(const struct tool_uri *uri) {
+    return strndup(uri->user_info != NULL ? uri->user_info : "", uri->user_info_size);
+}
+
+void tool_userinfo_clear(char **text) {
+    if (*text != NULL) {
+        explicit_bzero(*text, strlen(*text));
     }
-    free(text);
+    free(*text);
+    *text = NULL;
 }
 
 void tool_login_clear(struct tool_login *login) {
-    wipe(login->user);
-    wipe(login->password);
-    *login = (struct tool_login){0};
+    tool_userinfo_clear(&login->user);
+    tool_userinfo_clear(&login->password);
 }

@@ -17,6 +17,12 @@ struct tool_uri tool_uri_split(const char *uri, const char *scheme);
 /* Whether both lead to the same database of the same node, user and password aside. */
 bool tool_uris_meet(const struct tool_uri *one, const struct tool_uri *other);
 
+/* The user info, to be cleared; "" if there is none. NULL without memory. */
+char *tool_userinfo_copy(const struct tool_uri *uri);
+
+/* Overwrites the text, and frees it; NULL stays. */
+void tool_userinfo_clear(char **text);
+
 struct tool_login {
     char *user; /* NULL: the default user */
     char *password;

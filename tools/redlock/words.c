@@ -183,8 +183,7 @@ static bool wait_for_thread(struct tool_words *words) {
     pthread_cond_signal(&words->changed);
     do {
         struct timespec deadline;
-        int error = clock_gettime(CLOCK_MONOTONIC, &deadline);
-        deadline.tv_sec += GIVE_UP_AFTER_S;
+        int error = tool_thread_deadline(&deadline, GIVE_UP_AFTER_S);
         seen = words->writes;
         while (!words->over && words->writes == seen && error == 0) {
             error = pthread_cond_timedwait(&words->changed, &words->mutex, &deadline);
@@ -203,9 +202,7 @@ void tool_words_end(struct tool_words *words) {
         if (!wait_for_thread(words)) {
             return; /* the thread still uses the words */
         }
-        (void)pthread_join(words->thread, NULL);
-        (void)pthread_cond_destroy(&words->changed);
-        (void)pthread_mutex_destroy(&words->mutex);
+        tool_thread_end(words->thread, &words->mutex, &words->changed);
     }
     (void)fclose(words->line_file);
     free(words);
