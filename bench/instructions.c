@@ -39,7 +39,9 @@
 struct node {
     int listener, fd;
     size_t used, said;
-    bool denies; /* every lock is held by another client */
+    bool denies;      /* every lock is held by another client */
+    const char *last; /* the request before this one */
+    size_t last_size;
     char path[64], uri[80], run_id[41];
     char input[INPUT_SIZE], output[OUTPUT_SIZE];
 };
@@ -158,15 +160,26 @@ static void say(struct node *node, const char *text) {
     node->said += size;
 }
 
-static void answer(struct node *node, const char *const words[2]) {
+/* SET … NX GET: the value that is there. If a client asks for the same twice, the first has set it. */
+static void answer_set(struct node *node, const char *request, size_t size) {
+    const bool again = size == node->last_size && memcmp(request, node->last, size) == 0;
+    const bool gets = strncmp(request, "*7", 2) == 0;
+    say(node, !gets                   ? node->denies ? "$-1\r\n" : "+OK\r\n"
+              : node->denies || again ? "$32\r\n0123456789abcdef0123456789abcdef\r\n"
+                                      : "$-1\r\n");
+    node->last = request;
+    node->last_size = size;
+}
+
+static void answer(struct node *node, const char *request, size_t size, const char *const words[2]) {
     char info[256], reply[300];
     if (is(words[0], "SET")) {
-        say(node, node->denies ? "$-1\r\n" : "+OK\r\n");
+        answer_set(node, request, size);
     } else if (is(words[0], "EVALSHA")) {
         say(node, node->denies ? ":-1\r\n" : ":1\r\n");
     } else if (is(words[0], "INFO")) {
-        int size = snprintf(info, sizeof info, "redis_version:7.0.15\r\nrun_id:%s\r\nrole:master\r\n", node->run_id);
-        (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", size, info);
+        int said = snprintf(info, sizeof info, "redis_version:7.0.15\r\nrun_id:%s\r\nrole:master\r\n", node->run_id);
+        (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", said, info);
         say(node, reply);
     } else if (is(words[0], "TIME")) {
         say(node, "*2\r\n$10\r\n1795000000\r\n$1\r\n0\r\n");
@@ -182,8 +195,9 @@ static void answer(struct node *node, const char *const words[2]) {
 static void answer_all(struct node *node) {
     const char *words[2], *at = node->input, *end = node->input + node->used;
     for (size_t size; (size = next_request(at, end, words)) > 0; at += size) {
-        answer(node, words);
+        answer(node, at, size, words);
     }
+    node->last_size = 0; /* the two come in one write */
     node->used = (size_t)(end - at);
     memmove(node->input, at, node->used);
 }

@@ -77,8 +77,9 @@ typedef struct redlock_vote {
     /** redlock_inspect(): how long the key will live, 2^53 - 1 at most; -1 if it has no ttl. */
     int64_t holder_ttl_ms;
     /**
-     * Who has the lock at this node, as in redlock_token_holder(). Set by redlock_inspect() and by
-     * an acquire that waited in a queue; "" otherwise, or if the token has no text.
+     * Who has the lock at this node, as in redlock_token_holder(). Set by redlock_inspect(), by an
+     * acquire that waited in a queue, and by one that the node denied, if the node can say it
+     * (Redis 7.0, Valkey) and was connected; "" otherwise, or if the token has no text.
      */
     const char *holder_text;
 } redlock_vote;

@@ -6,6 +6,7 @@
 #include <redlock/redlock.h>
 
 #define QUEUED "queued behind "
+#define HELD   "held by "
 
 static bool is_digit(char byte) {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
@@ -47,14 +48,29 @@ const char *redlock_token_holder(const char *token) {
     return token != NULL ? find(token, strnlen(token, REDLOCK_TOKEN_SIZE_MAX + 1), &size) : "";
 }
 
-struct redlock_text *redlock_holder_queued(const char *token, size_t size) {
-    static const struct redlock_text queued = {.string = QUEUED "another token"};
+const struct redlock_text redlock_holder_other = {.string = "held under another token"};
+
+static struct redlock_text *name(const char *what, const char *token, size_t size,
+                                 const struct redlock_text *without_name) {
     size_t text_size;
     const char *text = find(token, size, &text_size);
-    return text_size == 0 ? redlock_text_constant(&queued)
-                          : redlock_text_new(REDLOCK_CAUSE_HELD, QUEUED "%.*s", (int)text_size, text);
+    return text_size == 0 ? redlock_text_constant(without_name)
+                          : redlock_text_new(REDLOCK_CAUSE_HELD, "%s%.*s", what, (int)text_size, text);
+}
+
+struct redlock_text *redlock_holder_queued(const char *token, size_t size) {
+    static const struct redlock_text queued = {.string = QUEUED "another token"};
+    return name(QUEUED, token, size, &queued);
+}
+
+struct redlock_text *redlock_holder_held_long(const char *token, size_t size) {
+    return name(HELD, token, size, &redlock_holder_other);
 }
 
 const char *redlock_holder_of_text(const struct redlock_text *text) {
-    return redlock_text_cause(text) == REDLOCK_CAUSE_HELD ? text->string + sizeof QUEUED - 1 : "";
+    if (redlock_text_cause(text) != REDLOCK_CAUSE_HELD) {
+        return "";
+    }
+    const size_t held = sizeof HELD - 1;
+    return text->string + (strncmp(text->string, HELD, held) == 0 ? held : sizeof QUEUED - 1);
 }

@@ -47,13 +47,14 @@ static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, cons
 }
 
 /* In one form. */
-static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message) {
+static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message,
+                               enum redlock_naming naming) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     if (redlock_loop_forked(manager->loop)) {
         return 0; /* the connections belong to the parent */
     }
     enum redlock_reply_kind kind;
-    const size_t size = redlock_wire_format(message, bytes, &kind);
+    const size_t size = redlock_wire_format(message, naming, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     const redlock_nodes last = behind(manager, nodes, message->now_ns);
     const redlock_nodes taken = send_to(manager, nodes & ~last, bytes, size, reply_kind, message);
@@ -69,13 +70,31 @@ __attribute__((noinline)) static redlock_nodes send_deleting(redlock_manager *ma
     }
     for (unsigned i = 0; i <= REDLOCK_DELETING_DELIFEQ; i++) {
         message.deleting = (enum redlock_deleting)i;
-        taken |= having[i] == 0 ? 0 : send_form(manager, having[i], &message);
+        taken |= having[i] == 0 ? 0 : send_form(manager, having[i], &message, REDLOCK_NAMING_NOT);
+    }
+    return taken;
+}
+
+__attribute__((noinline)) static redlock_nodes send_naming(redlock_manager *manager, redlock_nodes nodes,
+                                                           const struct redlock_message *message) {
+    redlock_nodes taken = 0;
+    for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
+        const redlock_nodes those = nodes & manager->naming[i];
+        taken |= those == 0 ? 0 : send_form(manager, those, message, (enum redlock_naming)i);
     }
     return taken;
 }
 
 static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
-    return message->only_deletes ? send_deleting(context, nodes, *message) : send_form(context, nodes, message);
+    redlock_manager *manager = context;
+    if (message->only_deletes) {
+        return send_deleting(manager, nodes, *message);
+    }
+    if ((nodes & ~manager->naming[REDLOCK_NAMING_ONCE]) == 0) { /* most often */
+        return send_form(manager, nodes, message, REDLOCK_NAMING_ONCE);
+    }
+    return message->operation == REDLOCK_OP_ACQUIRE ? send_naming(manager, nodes, message)
+                                                    : send_form(manager, nodes, message, REDLOCK_NAMING_NOT);
 }
 
 static void env_listen(void *context, const char *channel) {
@@ -131,6 +150,14 @@ static void on_ready_changed(void *context, unsigned index, bool ready) {
     redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
 }
 
+static void on_naming_changed(void *context, unsigned index, enum redlock_naming naming) {
+    redlock_manager *manager = context;
+    for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
+        manager->naming[i] &= ~REDLOCK_NODE(index);
+    }
+    manager->naming[naming] |= REDLOCK_NODE(index);
+}
+
 static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
     redlock_group_pushed(((redlock_manager *)context)->group, index, push);
 }
@@ -181,6 +208,7 @@ struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
                                           .answer = on_answer,
                                           .greeted = on_greeted,
                                           .ready_changed = on_ready_changed,
+                                          .naming_changed = on_naming_changed,
                                           .pushed = on_pushed,
                                           .listens = on_listens,
                                           .announced = on_announced,

@@ -16,6 +16,7 @@ struct redlock_manager {
     struct redlock_node *nodes[REDLOCK_NODES_MAX];
     const char *names[REDLOCK_NODES_MAX];
     unsigned count;
+    redlock_nodes naming[REDLOCK_NAMING_COUNT]; /* the nodes of which acquires ask so */
     char *client_name;
     struct redlock_tls_context *tls; /* NULL for none */
     bool uses_tls;                   /* a node has it */

@@ -6,6 +6,7 @@
 
 #include "core/validity.h"
 #include "node/failure.h"
+#include "node/naming.h"
 #include "node/phase.h"
 #include "node/rotation.h"
 #include "node/secure.h"
@@ -188,6 +189,7 @@ static void ready(struct redlock_node *node) {
     redlock_outbox_clear(&node->connection.hello);
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
     redlock_rotation_ready(node);
+    redlock_naming_begin(node);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version,
                       node->address.tls ? ", " : "",

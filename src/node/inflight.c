@@ -48,13 +48,14 @@ void redlock_inflight_clear(struct redlock_inflight *inflight) {
     *inflight = (struct redlock_inflight){0};
 }
 
-bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry) {
+bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry,
+                               bool in_time) {
     if (inflight->count == inflight->room && !redlock_inflight_grow(inflight)) {
         return false;
     }
     inflight->head = (inflight->head - 1) & (inflight->room - 1);
     inflight->count++;
-    inflight->expired += inflight->expired > 0; /* it is the oldest */
+    inflight->expired += !in_time;
     *redlock_inflight_at(inflight, 0) = *entry;
     return true;
 }

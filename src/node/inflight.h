@@ -67,8 +67,10 @@ static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struc
     return false;
 }
 
-/* Puts an entry before the others: its request has one more reply. Returns false without memory. */
-bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry);
+/* Puts the entry that was popped last before the others: its request has one more reply. `in_time`:
+ * as redlock_inflight_pop() said. Returns false without memory, which cannot be right after it. */
+bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry,
+                               bool in_time);
 
 /* Removes `count` entries from `index` on. Their `size` bytes were withdrawn from the outbox. */
 void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size);

@@ -9,6 +9,8 @@
 #include "node/resolve.h"
 #include "node/rotation_state.h"
 #include "node/subscription_state.h"
+#include "wire/naming.h"
+#include "wire/wire.h"
 
 /* The states of architecture.md. The first five are CONNECTING. */
 enum redlock_node_phase {
@@ -66,12 +68,19 @@ struct redlock_node {
     struct redlock_text *yields;                /* why it must give way to another node */
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
 
-    enum redlock_deleting deleting; /* READY: what this server has, and has not refused */
-    struct redlock_info info;       /* from the last handshake that got so far */
+    enum redlock_deleting deleting;         /* READY: what this server has, and has not refused */
+    enum redlock_naming naming;             /* how its acquires ask */
+    enum redlock_naming_reply naming_first; /* of two replies, the one that has come */
+    bool naming_barred;                     /* never ask this node again */
+    struct redlock_info info;               /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     int64_t round_trip_ns; /* of the last reply; -1 for none */
     uint64_t connects;
 };
+
+static inline enum redlock_reply_kind redlock_node_kind(const struct redlock_inflight_entry *entry) {
+    return (enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT);
+}
 
 static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;

@@ -2,8 +2,8 @@
 #include "node/requests.h"
 
 #include "core/validity.h"
+#include "node/naming.h"
 #include "wire/script.h"
-#include "wire/wire.h"
 
 #define SCRIPTS_AGAIN_AFTER_MS 1000
 
@@ -66,7 +66,10 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    const enum redlock_reply_kind kind = (enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT);
+    const enum redlock_reply_kind kind = redlock_node_kind(entry);
+    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE && redlock_naming_first(node, entry, in_time, reply)) {
+        return true;
+    }
     redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
@@ -74,7 +77,11 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
         told.clock.read_ns = now_ns;
     }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
+    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
+        possible = redlock_naming_second(node, reply, &told);
+    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
+        redlock_naming_refused(node, &told);
+    } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
         delete_by_script(node, told.text);
     } else if (told.no_script) {
         load_scripts(node, now_ns);

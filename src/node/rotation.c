@@ -228,7 +228,7 @@ static bool is_echo(const struct redlock_reply *reply) {
            memcmp(reply->value.bytes, echo, sizeof echo - 1) == 0;
 }
 
-bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry,
+bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
     struct redlock_inflight_entry next = *entry;
@@ -248,7 +248,7 @@ bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_infl
     } else {
         return false;
     }
-    if (next.round != PLACE_AUTH && !redlock_inflight_put_back(&node->connection.inflight, &next)) {
+    if (next.round != PLACE_AUTH && !redlock_inflight_put_back(&node->connection.inflight, &next, in_time)) {
         return false;
     }
     ask(node);

@@ -21,7 +21,7 @@ void redlock_rotation_was_withdrawn(struct redlock_node *node);
 bool redlock_rotation_goes_back(struct redlock_node *node, const char *reason);
 /* The reply to AUTH on an open connection, or to the PING behind it. Returns false if it is
  * neither. */
-bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry,
+bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply);
 
 #endif

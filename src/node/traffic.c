@@ -6,6 +6,7 @@
 #include "core/validity.h"
 #include "node/connect.h"
 #include "node/failure.h"
+#include "node/naming.h"
 #include "node/phase.h"
 #include "node/requests.h"
 #include "node/rotation.h"
@@ -53,11 +54,11 @@ static void drain(struct redlock_node *node, int64_t now_ns) {
 
 /* Returns false for a reply that PING, SCRIPT LOAD or AUTH cannot have. */
 __attribute__((noinline, cold)) static bool take_own_reply(struct redlock_node *node,
-                                                           const struct redlock_inflight_entry *entry,
+                                                           const struct redlock_inflight_entry *entry, bool in_time,
                                                            const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
     return entry->owner == &node->rotation
-               ? redlock_rotation_reply(node, entry, reply)
+               ? redlock_rotation_reply(node, entry, in_time, reply)
                : type == REDLOCK_REPLY_STATUS || type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_ERROR;
 }
 
@@ -75,7 +76,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
-    if (entry.own ? !take_own_reply(node, &entry, reply)
+    if (entry.own ? !take_own_reply(node, &entry, in_time, reply)
                   : !redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
@@ -119,6 +120,7 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         redlock_node_ended(node, end_text(node, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
+        redlock_naming_protocol(node);
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
                                                  "the node answered out of protocol (%s); is it a Redis server%s?",
                                                  redlock_reader_error(node->connection.reader),

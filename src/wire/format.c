@@ -24,13 +24,27 @@ static char *literal(char *at, const char *bytes, size_t size) {
     return at + size;
 }
 
-char *redlock_format_set(char *at, const struct redlock_message *message) {
-    static const char head[] = "*6\r\n$3\r\nSET\r\n", flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
-    at = literal(at, head, sizeof head - 1);
+static inline char *format_set(char *at, const struct redlock_message *message, const char *head, size_t head_size) {
+    static const char flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
+    at = literal(at, head, head_size);
     at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
     at = redlock_resp_bulk(at, message->token, message->token_size);
     at = literal(at, flags, sizeof flags - 1);
     return redlock_resp_integer(at, message->ttl_ms);
+}
+
+char *redlock_format_set(char *at, const struct redlock_message *message) {
+    static const char head[] = "*6\r\n$3\r\nSET\r\n";
+    return format_set(at, message, head, sizeof head - 1);
+}
+
+char *redlock_format_naming(char *at, const struct redlock_message *message) {
+    static const char head[] = "*7\r\n$3\r\nSET\r\n", get[] = "$3\r\nGET\r\n";
+    return literal(format_set(at, message, head, sizeof head - 1), get, sizeof get - 1);
+}
+
+char *redlock_format_naming_twice(char *at, const struct redlock_message *message) {
+    return redlock_format_naming(redlock_format_naming(at, message), message);
 }
 
 /* Kept apart, like redlock_format_wait(). */

@@ -100,11 +100,21 @@ bool redlock_info_evicts(const struct redlock_info *info) {
     return info->memory_max > 0 && info->policy[0] != '\0' && strcmp(info->policy, "noeviction") != 0;
 }
 
+/* Returns whether it is this kind of server, of this version or a newer one. */
+static bool is_from(const struct redlock_info *info, const char *kind, unsigned major, unsigned minor) {
+    unsigned is_major, is_minor;
+    const size_t size = strlen(kind);
+    return strncmp(info->version, kind, size) == 0 &&
+           sscanf(info->version + size, " %3u.%3u", &is_major, &is_minor) == 2 &&
+           (is_major > major || (is_major == major && is_minor >= minor));
+}
+
 enum redlock_deleting redlock_info_deleting(const struct redlock_info *info) {
-    unsigned major = 0, minor = 0;
-    if (sscanf(info->version, "valkey %3u.%3u", &major, &minor) == 2) {
-        return major >= 9 ? REDLOCK_DELETING_DELIFEQ : REDLOCK_DELETING_SCRIPT;
-    }
-    const bool is_redis = sscanf(info->version, "redis %3u.%3u", &major, &minor) == 2;
-    return is_redis && (major > 8 || (major == 8 && minor >= 4)) ? REDLOCK_DELETING_DELEX : REDLOCK_DELETING_SCRIPT;
+    return is_from(info, "valkey", 9, 0)  ? REDLOCK_DELETING_DELIFEQ
+           : is_from(info, "redis", 8, 4) ? REDLOCK_DELETING_DELEX
+                                          : REDLOCK_DELETING_SCRIPT;
+}
+
+bool redlock_info_names(const struct redlock_info *info) {
+    return is_from(info, "redis", 7, 0) || is_from(info, "valkey", 7, 2);
 }

@@ -32,4 +32,7 @@ bool redlock_info_evicts(const struct redlock_info *info);
  * no version has none. */
 enum redlock_deleting redlock_info_deleting(const struct redlock_info *info);
 
+/* Whether it has SET with both NX and GET, likewise. */
+bool redlock_info_names(const struct redlock_info *info);
+
 #endif

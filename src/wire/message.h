@@ -57,10 +57,18 @@ enum redlock_deleting {
     REDLOCK_DELETING_DELIFEQ /* Valkey 9.0 */
 };
 
+/* How an ACQUIRE asks a node to name the holder where it denies the lock: wire/naming.h. */
+enum redlock_naming {
+    REDLOCK_NAMING_NOT,   /* it does not */
+    REDLOCK_NAMING_TWICE, /* until the connection has proven that it is understood */
+    REDLOCK_NAMING_ONCE,
+    REDLOCK_NAMING_COUNT
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
-    bool by_source;                      /* EVAL, after NOSCRIPT to an EVALSHA (R11) */
+    bool by_source;                      /* after `no_script`: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
     enum redlock_deleting deleting : 8;  /* with only_deletes: what these nodes have, by the env */

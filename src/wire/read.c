@@ -17,7 +17,6 @@
 #define HOLDER_TTL_MS_MAX INT64_C(9007199254740991)
 
 static const struct redlock_text key_missing = {.string = "the key is missing"};
-static const struct redlock_text other_token = {.string = "held under another token"};
 static const struct redlock_text not_ours = {.string = "the key is missing, or held under another token"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
 static const struct redlock_text queued_free = {.string = "queued for a free lock"};
@@ -55,7 +54,7 @@ static inline void read_set(const struct redlock_reply *reply, struct redlock_an
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else if (value->type == REDLOCK_REPLY_NIL) {
         answer->vote = REDLOCK_VOTE_DENIED;
-        answer->text = redlock_text_constant(&other_token);
+        answer->text = redlock_text_constant(&redlock_holder_other);
     } else {
         redlock_read_unexpected(reply, answer);
     }
@@ -63,6 +62,26 @@ static inline void read_set(const struct redlock_reply *reply, struct redlock_an
 
 void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer) {
     read_set(reply, answer);
+}
+
+static inline void read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const struct redlock_reply_value *value = &reply->value;
+    if (value->type == REDLOCK_REPLY_NIL) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else if (value->type == REDLOCK_REPLY_STRING) {
+        answer->vote = REDLOCK_VOTE_DENIED;
+        answer->text = redlock_holder_held(value->bytes, value->size);
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
+}
+
+void redlock_read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_naming(reply, answer);
+}
+
+void redlock_read_naming_twice(const struct redlock_reply *reply, struct redlock_answer *answer) {
+    read_naming(reply, answer);
 }
 
 void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer) {
@@ -77,7 +96,7 @@ static bool is_compared(int64_t number) {
 static void answer_compared(int64_t number, struct redlock_answer *answer) {
     answer->vote = number == 1 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED;
     if (number != 1) {
-        answer->text = redlock_text_constant(number == 0 ? &key_missing : &other_token);
+        answer->text = redlock_text_constant(number == 0 ? &key_missing : &redlock_holder_other);
     }
 }
 
@@ -181,7 +200,7 @@ static inline void answer_acquired(const struct redlock_reply *reply, bool fence
     answer_told(&told, answer);
     if (told.number == 0) {
         answer->vote = REDLOCK_VOTE_DENIED;
-        answer->text = redlock_text_constant(&other_token);
+        answer->text = redlock_text_constant(&redlock_holder_other);
         return;
     }
     answer->vote = REDLOCK_VOTE_GRANTED;

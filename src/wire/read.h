@@ -7,6 +7,8 @@
 #include "wire/reply.h"
 
 void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_naming(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_naming_twice(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer);

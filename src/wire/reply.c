@@ -172,27 +172,47 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
-/* Nearly every reply is one of these six, so compare bytes first. The parser reads the rest. */
+/* "$32\r\n…\r\n": 10 to 99 bytes, all of which are here. Returns the size of the reply; 0: it is
+ * something else. */
+static size_t look_at_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
+    const char *rest = reader->rest;
+    if (reader->rest_size < 5 || rest[1] < '1' || rest[1] > '9' || rest[2] < '0' || rest[2] > '9' || rest[3] != '\r' ||
+        rest[4] != '\n') {
+        return 0;
+    }
+    const size_t size = (size_t)(10 * (rest[1] - '0') + (rest[2] - '0'));
+    if (reader->rest_size < size + 7 || memcmp(rest + 5 + size, "\r\n", 2) != 0) {
+        return 0;
+    }
+    *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STRING, .bytes = rest + 5, .size = size};
+    return size + 7;
+}
+
+/* Nearly every reply is one of these, so compare bytes first. The parser reads the rest. */
 static bool take_known(struct redlock_reader *reader) {
-    static const char ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n", two[] = ":2\r\n",
-                      nil[] = "$-1\r\n";
+    static const char nil[] = "$-1\r\n", ok[] = "+OK\r\n", one[] = ":1\r\n", zero[] = ":0\r\n", minus_one[] = ":-1\r\n",
+                      two[] = ":2\r\n";
     struct redlock_reply_value *value = &reader->reply.value;
     size_t size;
-    if (begins_with(reader, ok, sizeof ok - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
-        size = sizeof ok - 1;
+    if (reader->rest_size > 0 && reader->rest[0] == '$') {
+        if (begins_with(reader, nil, sizeof nil - 1)) {
+            *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
+            size = sizeof nil - 1;
+        } else {
+            size = look_at_string(reader, value);
+        }
     } else if (begins_with(reader, one, sizeof one - 1)) {
         *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 1};
         size = sizeof one - 1;
+    } else if (begins_with(reader, ok, sizeof ok - 1)) {
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
+        size = sizeof ok - 1;
     } else if (begins_with(reader, zero, sizeof zero - 1)) {
         *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 0};
         size = sizeof zero - 1;
     } else if (begins_with(reader, minus_one, sizeof minus_one - 1)) {
         *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = -1};
         size = sizeof minus_one - 1;
-    } else if (begins_with(reader, nil, sizeof nil - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
-        size = sizeof nil - 1;
     } else if (begins_with(reader, two, sizeof two - 1)) {
         *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 2};
         size = sizeof two - 1;
@@ -201,7 +221,7 @@ static bool take_known(struct redlock_reader *reader) {
     }
     reader->rest += size;
     reader->rest_size -= size;
-    return true;
+    return size != 0;
 }
 
 static void place_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "wire/format.h"
+#include "wire/naming.h"
 #include "wire/read.h"
 
 /*
@@ -20,6 +21,8 @@
     ROW(EXTEND_TIMED, EXTEND, extend, extend_timed)                                                                    \
     ROW(RELEASE, RELEASE, release, release)                                                                            \
     ROW(RELEASE_DELETING, RELEASE, deleting, deleting)                                                                 \
+    ROW(ACQUIRE_NAMING, ACQUIRE, naming, naming)                                                                       \
+    ROW(ACQUIRE_NAMING_TWICE, ACQUIRE, naming_twice, naming_twice)                                                     \
     ROW(INSPECT, INSPECT, inspect, inspect)                                                                            \
     ROW(FENCE, FENCE, fence, fence)                                                                                    \
     ROW(HEAL, HEAL, set, heal)                                                                                         \
@@ -48,13 +51,18 @@ enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind) {
     return REDLOCK_OP_NONE;
 }
 
-static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
+static enum redlock_reply_kind kind_of(const struct redlock_message *message, enum redlock_naming naming) {
+    static const enum redlock_reply_kind kinds[REDLOCK_NAMING_COUNT] = {
+        REDLOCK_KIND_ACQUIRE, REDLOCK_KIND_ACQUIRE_NAMING_TWICE, REDLOCK_KIND_ACQUIRE_NAMING};
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {
             return message->timed ? REDLOCK_KIND_ACQUIRE_FENCED_TIMED : REDLOCK_KIND_ACQUIRE_FENCED;
         }
-        return message->timed ? REDLOCK_KIND_ACQUIRE_TIMED : REDLOCK_KIND_ACQUIRE;
+        if (message->timed) {
+            return REDLOCK_KIND_ACQUIRE_TIMED;
+        }
+        return message->by_source ? REDLOCK_KIND_ACQUIRE : kinds[naming];
     case REDLOCK_OP_EXTEND:
         return message->timed ? REDLOCK_KIND_EXTEND_TIMED : REDLOCK_KIND_EXTEND;
     case REDLOCK_OP_RELEASE:
@@ -64,13 +72,14 @@ static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
     }
 }
 
-size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind) {
+size_t redlock_wire_format(const struct redlock_message *message, enum redlock_naming naming, char *buffer,
+                           enum redlock_reply_kind *kind) {
 #define FORMAT(kind, operation, format, read)                                                                          \
     case REDLOCK_KIND_##kind:                                                                                          \
         return (size_t)(redlock_format_##format(buffer, message) - buffer);
     assert(message->target == NULL || message->target->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
     assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
-    *kind = kind_of(message);
+    *kind = kind_of(message, naming);
     switch (*kind) {
         KINDS(FORMAT)
     case REDLOCK_KIND_NONE:
@@ -96,6 +105,9 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         redlock_read_error(&reply->value, password, answer);
         answer->no_script |= kind == REDLOCK_KIND_RELEASE_DELETING;
+        if (kind == REDLOCK_KIND_ACQUIRE_NAMING || kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
+            redlock_naming_read_error(&reply->value, answer);
+        }
         return;
     }
     switch (kind) {

@@ -25,14 +25,17 @@ enum redlock_reply_kind {
     REDLOCK_KIND_ACQUIRE_FENCED_TIMED,
     REDLOCK_KIND_EXTEND_TIMED,
     REDLOCK_KIND_RELEASE_DELETING,
+    REDLOCK_KIND_ACQUIRE_NAMING,
+    REDLOCK_KIND_ACQUIRE_NAMING_TWICE, /* has two replies: redlock_naming_judge() */
     REDLOCK_KIND_COUNT
 };
 
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind);
 
-/* Writes the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes). Returns the length. Until
- * the reply comes, the caller keeps only the kind. */
-size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind);
+/* Writes the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes). Returns the length. `naming`
+ * matters to an ACQUIRE by SET only. Until the reply comes, the caller keeps only the kind. */
+size_t redlock_wire_format(const struct redlock_message *message, enum redlock_naming naming, char *buffer,
+                           enum redlock_reply_kind *kind);
 
 /*
  * Reads a reply as a vote, from a node with this password (NULL for none). A reply that such a

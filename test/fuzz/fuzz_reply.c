@@ -56,6 +56,10 @@ static void check_granted(enum redlock_reply_kind kind, const struct redlock_rep
     case REDLOCK_KIND_HEAL:
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
         break;
+    case REDLOCK_KIND_ACQUIRE_NAMING:
+    case REDLOCK_KIND_ACQUIRE_NAMING_TWICE:
+        assert(reply->value.type == REDLOCK_REPLY_NIL);
+        break;
     case REDLOCK_KIND_INSPECT:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 4);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
@@ -113,14 +117,14 @@ static void check_told(enum redlock_reply_kind kind, const struct redlock_reply 
 }
 
 /* The holder's text stands in the reply, and needs no escape. */
-static void check_holder(const struct redlock_answer *answer) {
+static void check_holder(const struct redlock_answer *answer, const char *holder, size_t holder_size) {
     const char *text = redlock_holder_of_text(answer->text);
     const size_t size = strlen(text);
     assert(size <= REDLOCK_HOLDER_SIZE_MAX);
     if (size > 0) {
-        assert(answer->holder_size > size + 1);
-        assert(memcmp(answer->holder + answer->holder_size - size, text, size) == 0);
-        assert(answer->holder[answer->holder_size - size - 1] == REDLOCK_HOLDER_MARK);
+        assert(holder_size > size + 1);
+        assert(memcmp(holder + holder_size - size, text, size) == 0);
+        assert(holder[holder_size - size - 1] == REDLOCK_HOLDER_MARK);
     }
     for (size_t i = 0; i < size; i++) {
         assert(text[i] > ' ' && text[i] <= '~');
@@ -187,7 +191,12 @@ static void vote(const struct redlock_reply *reply) {
             assert(answer.holder == NULL ? answer.holder_ttl_ms == -2 || answer.holder_ttl_ms > 0
                                          : answer.holder_ttl_ms >= -1);
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
-            check_holder(&answer);
+            check_holder(&answer, answer.holder, answer.holder_size);
+        }
+        if ((kind == REDLOCK_KIND_ACQUIRE_NAMING || kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) &&
+            answer.vote == REDLOCK_VOTE_DENIED) {
+            assert(reply->value.type == REDLOCK_REPLY_STRING || reply->value.type == REDLOCK_REPLY_ERROR);
+            check_holder(&answer, reply->value.bytes, reply->value.size);
         }
         check_told(kind, reply, &answer);
         redlock_text_drop(answer.text);

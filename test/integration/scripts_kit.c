@@ -39,9 +39,9 @@ struct redlock_answer ask(const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     const struct redlock_reply *reply;
     struct redlock_answer answer;
-    enum redlock_read got;
     enum redlock_reply_kind kind;
-    size_t size = redlock_wire_format(message, bytes, &kind);
+    enum redlock_read got;
+    size_t size = redlock_wire_format(message, REDLOCK_NAMING_NOT, bytes, &kind);
     assert_int_equal(send(line.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
     while ((got = redlock_reader_next(reader, &reply)) == REDLOCK_READ_MORE) {
         ssize_t came = recv(line.fd, bytes, sizeof bytes, 0);

@@ -14,10 +14,13 @@ static struct fake_server *fakes[3];
 /* A manager with three servers that say `version`. They answer a command to delete, then a
  * script. */
 static redlock_manager *on_fakes(const char *version, const char *command, const char *reply, const char *by_script) {
-    const struct fake_script script = {
-        .behave_in_handshake = true,
-        .version = version,
-        .replies = {{"SET", "+OK\r\n"}, {command, reply}, {"EVALSHA", by_script}, {"EVAL", by_script}}};
+    const struct fake_script script = {.behave_in_handshake = true,
+                                       .version = version,
+                                       .replies = {{"SET GET", "$-1\r\n", "$1\r\nx\r\n"},
+                                                   {"SET", "+OK\r\n"},
+                                                   {command, reply},
+                                                   {"EVALSHA", by_script},
+                                                   {"EVAL", by_script}}};
     const char *uris[3];
     for (size_t i = 0; i < 3; i++) {
         fakes[i] = world_fake(&script);

@@ -78,12 +78,17 @@ static void on_wake(void *context) {
         support_pause_ms(1);                                                                                           \
     }
 
+static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
+    (void)ctx, (void)index, (void)naming;
+}
+
 static void open_node(const char *credentials) {
     const struct redlock_node_options options = {
         .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me"};
     const struct redlock_node_listener listener = {.answer = on_answer,
                                                    .greeted = on_greeted,
                                                    .ready_changed = on_ready_changed,
+                                                   .naming_changed = on_naming_changed,
                                                    .pushed = on_pushed,
                                                    .listens = on_listens,
                                                    .same_server = on_same_server};

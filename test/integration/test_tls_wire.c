@@ -229,6 +229,8 @@ static void what_was_not_encrypted_never_arrives(void **state) {
     redlock_manager *manager = world_manager_with(&brisk);
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
     struct tally tally = {0};
+    /* The first acquire on a connection may be sent twice. */
+    assert_int_equal(drive_release(world_loop, world_acquire(manager, "first", 600000), world_outcome()), REDLOCK_OK);
     assert_string_equal(server_ask(&world_servers.at[0], "CONFIG", "RESETSTAT"), "OK");
     tls_front_deafen(front, true);
     for (int i = 0; i < MANY; i++) {

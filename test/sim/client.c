@@ -90,11 +90,15 @@ bool sim_deletes(const struct sim_world *world) {
     return world->seed % 3 == 0;
 }
 
+bool sim_names(const struct sim_world *world) {
+    return world->seed % 2 == 0;
+}
+
 static const struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
-                                        uint8_t *reply_kind) {
+                                        enum redlock_reply_kind *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
-    enum redlock_reply_kind kind;
-    size_t size = redlock_wire_format(message, buffer, &kind);
+    const enum redlock_naming naming = sim_names(client->world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
+    size_t size = redlock_wire_format(message, naming, buffer, kind);
     struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
     memset(bytes, 0, sizeof *bytes);
     bytes->operation = (uint8_t)message->operation;
@@ -107,7 +111,6 @@ static const struct sim_bytes *bytes_of(struct sim_client *client, const struct 
     bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
-    *reply_kind = (uint8_t)kind;
     return bytes;
 }
 
@@ -115,7 +118,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     struct redlock_message form = *message;
-    uint8_t kind;
+    enum redlock_reply_kind kind;
     if (message->only_deletes && sim_deletes(world)) {
         form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
@@ -124,7 +127,8 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 || !sim_link_send(client, i, bytes, kind, message->owner, message->round)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 ||
+            !sim_link_send(client, i, bytes, (uint8_t)kind, message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);

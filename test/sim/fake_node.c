@@ -7,17 +7,19 @@
 #include "fake_store.h"
 #include "wire/script.h"
 
-/* SET key value [NX] [PX ms] */
+/* SET key value [NX] [PX ms] [GET] */
 static void command_set(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply) {
     bool only_new = false;
     int64_t ttl_ms = 0;
-    bool has_ttl = false;
+    bool has_ttl = false, gets = false;
     if (fake_refused(node, true, reply)) {
         return; /* before its arguments are looked at */
     }
     for (size_t i = 3; i < count; i++) {
         if (fake_is(&a[i], "NX")) {
             only_new = true;
+        } else if (fake_is(&a[i], "GET") && node->names) {
+            gets = true;
         } else if (fake_is(&a[i], "PX") && i + 1 < count) {
             has_ttl = true;
             if (!fake_integer(&a[++i], &ttl_ms)) {
@@ -33,11 +35,19 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR invalid expire time in 'set' command");
         return;
     }
-    if (only_new && fake_find(node, &a[1]) != NULL) {
-        reply->type = REDLOCK_REPLY_NIL;
+    struct fake_key *key = fake_find(node, &a[1]);
+    if (gets && key != NULL && key->type != FAKE_STRING) {
+        fake_reply_wrong_type(reply);
         return;
     }
-    struct fake_key *key = fake_add(node, &a[1], &a[2]);
+    reply->type = REDLOCK_REPLY_NIL;
+    if (gets && key != NULL) {
+        fake_reply_value(reply, key);
+    }
+    if (only_new && key != NULL) {
+        return;
+    }
+    key = fake_add(node, &a[1], &a[2]);
     if (key == NULL) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node has no room");
         return;
@@ -45,7 +55,9 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
     if (has_ttl) {
         key->expires_ms = node->now_ms + ttl_ms;
     }
-    fake_reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
+    if (!gets) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
+    }
 }
 
 /* EVAL source 1 key …, EVALSHA sha 1 key … */

@@ -49,6 +49,7 @@ struct fake_node {
     int64_t now_ms; /* the same, as of the last command */
     enum fake_mode mode;
     bool deletes;       /* has DELIFEQ, as Valkey from 9.0 on */
+    bool names;         /* has SET with NX and GET, as Redis from 7.0 on */
     uint32_t scripts;   /* bit i: script i is cached */
     bool wrote;         /* a key was set, changed or deleted by the last command */
     unsigned key_count; /* high-water mark in keys */

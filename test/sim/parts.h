@@ -54,6 +54,7 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event);
 void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns);
 /* In a third of the schedules clients take the nodes for Valkey 9. Not all of them are. */
 bool sim_deletes(const struct sim_world *world);
+bool sim_names(const struct sim_world *world);
 bool sim_is_guarded(const struct sim_world *world);
 
 /* --- client.c: the env of one group --- */

@@ -86,9 +86,8 @@ static void ask_as(enum redlock_operation operation, const char *key) {
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
     }
-    enum redlock_reply_kind kind;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &kind));
+    ask_both_bytes(bytes, redlock_wire_format(&message, REDLOCK_NAMING_NOT, bytes, &(enum redlock_reply_kind){0}));
 }
 
 static void ask_operation(void) {
@@ -216,6 +215,9 @@ static void ask_other(void) {
         break;
     case 12:
         ask_both("SET", key, "t", "EVER");
+        if (fake.names) {
+            ask_both("SET", key, pick(tokens, 3), "NX", "PX", "600000", "GET");
+        }
         break;
     case 13:
         ask_both("EVALSHA", "0123456789012345678901234567890123456789", "1", key);
@@ -374,6 +376,8 @@ static int reset(void **state) {
     (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
     memset(&fake, 0, sizeof fake);
     fake.publish = publish;
+    fake.names = strstr(server_ask(&servers.at[0], "SET", "x", "x", "NX", "GET"), "ERR") == NULL;
+    (void)server_ask(&servers.at[0], "DEL", "x");
     fake.deletes = strstr(server_ask(&servers.at[0], "DELIFEQ"), "wrong number of arguments") != NULL;
     rng.state = SEED;
     return 0;

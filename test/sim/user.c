@@ -91,9 +91,10 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->has_on_lost = options->on_lost != NULL;
     call->auto_extend = options->auto_extend;
     call->capped = options->auto_extend_max_ms > 0;
-    /* A fencing token may have to be written back; each script may be sent again by source; and
-     * guards wait for the first connections. */
-    int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard) + sim_is_guarded(world);
+    /* A fencing token may have to be written back; each script may be sent again by source, and a
+     * SET without GET; and guards wait for the first connections. */
+    int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard || sim_names(world)) +
+                    sim_is_guarded(world);
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
                           : (options->wait_timeout_ms + trips * world->profile.node_timeout_ms) * SIM_MS;

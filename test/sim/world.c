@@ -293,6 +293,7 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
     node->fake.publish = sim_publish;
     node->fake.publish_ctx = node;
     /* What a node refuses takes a round trip more. */
+    node->fake.names = sim_names(world) && (profile->calm || (world->seed / 2 >> (node - world->nodes) & 1) == 0);
     node->fake.deletes = sim_deletes(world) && (profile->calm || (world->seed / 3 >> (node - world->nodes) & 1) == 0);
     node->refuses_queue = (profile->refusing >> (node - world->nodes) & 1) != 0;
     node->refuses_observers = (profile->silent >> (node - world->nodes) & 1) != 0;

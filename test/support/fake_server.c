@@ -118,6 +118,10 @@ static bool begins(const char *words, const char *name) {
     return strncasecmp(words, name, size) == 0 && words[size] == '\r';
 }
 
+static bool matches(const struct conversation *talk, const char *word, const char *command) {
+    return strcmp(command, "SET GET") == 0 ? begins(word, "SET") && talk->input[1] == '7' : begins(word, command);
+}
+
 static bool say_info(struct conversation *talk) {
     const char *version = talk->fake->script.version;
     char info[512], reply[600];
@@ -125,7 +129,7 @@ static bool say_info(struct conversation *talk) {
                         "# Server\r\n%s\r\nrun_id:%s\r\nuptime_in_seconds:100\r\n"
                         "# Memory\r\nmaxmemory_policy:noeviction\r\nmaxmemory:0\r\n# Persistence\r\nloading:0\r\n"
                         "# Replication\r\nrole:master\r\n",
-                        version ? version : "redis_version:7.0.15", talk->fake->run_id);
+                        version ? version : "redis_version:6.2.14", talk->fake->run_id);
     snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", size, info);
     return say_text(talk, reply);
 }
@@ -136,9 +140,9 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
     const struct fake_reply *replies = talk->fake->script.replies;
     *known = true;
     for (size_t i = 0; i < FAKE_REPLIES_MAX && replies[i].command; i++) {
-        if (begins(words[0], replies[i].command)) {
-            atomic_fetch_add(&talk->fake->replies[i], 1);
-            return say_text(talk, replies[i].bytes);
+        if (matches(talk, words[0], replies[i].command)) {
+            const bool second = atomic_fetch_add(&talk->fake->replies[i], 1) % 2 != 0;
+            return say_text(talk, second && replies[i].then ? replies[i].then : replies[i].bytes);
         }
     }
     if (begins(words[0], "INFO")) {

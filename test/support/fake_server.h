@@ -13,16 +13,18 @@ enum fake_end { FAKE_KEEP_OPEN, FAKE_FIN, FAKE_RST };
 
 #define FAKE_REPLIES_MAX 6
 
-/* The reply to each request of this command. */
+/* The reply to each request of this command, or to every second one. "SET GET" is a SET of seven
+ * words, which SET matches, too: say it first. */
 struct fake_reply {
     const char *command, *bytes;
+    const char *then; /* NULL: bytes */
 };
 
 /* What to do with each request that gets no normal answer. */
 struct fake_script {
     /* Answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node. */
     bool behave_in_handshake;
-    const char *version; /* INFO's line for it; NULL: redis_version:7.0.15 */
+    const char *version; /* INFO's line for it; NULL: redis_version:6.2.14 */
     /* These come before the rest; borrowed. */
     struct fake_reply replies[FAKE_REPLIES_MAX];
     bool greet;        /* send `bytes` right after accept, before any request */

@@ -123,6 +123,11 @@ void peer_start_listening(struct peer *peer) {
     peer->port = ntohs(address.sin_port);
 }
 
+static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
+    (void)index;
+    ((struct peer *)ctx)->naming = naming;
+}
+
 static void start(struct peer *peer, bool guarded, const char *credentials) {
     struct redlock_node_options options = {
         .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
@@ -130,6 +135,7 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,
+                                             .naming_changed = on_naming_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,
                                              .announced = on_announced,

@@ -44,6 +44,7 @@ struct peer {
     char announced[128]; /* the last: "key: token ttl" */
     int told_hears;      /* so often */
     const struct redlock_channel *hears;
+    enum redlock_naming naming;
     const char *version; /* what it says of itself in INFO; NULL: redis_version:7.0.15 */
     const char *rival;   /* what same_server says */
     bool rival_yields;

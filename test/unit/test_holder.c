@@ -230,6 +230,12 @@ static void the_reason_names_the_holder(void **state) {
     struct redlock_text *cut = redlock_holder_queued(EARLIER "@abc", sizeof EARLIER "@ab" - 1);
     assert_string_equal(redlock_holder_of_text(cut), "ab");
     redlock_text_drop(cut);
+    struct redlock_text *held = redlock_holder_held(EARLIER "@abc", sizeof EARLIER "@ab" - 1);
+    assert_string_equal(redlock_text_string(held), "held by ab");
+    assert_string_equal(redlock_holder_of_text(held), "ab");
+    redlock_text_drop(held);
+    assert_ptr_equal(redlock_holder_held(EARLIER, sizeof EARLIER - 1), &redlock_holder_other);
+    assert_string_equal(redlock_holder_of_text(redlock_holder_held("", 0)), "");
 }
 
 int main(void) {

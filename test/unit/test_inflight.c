@@ -98,8 +98,8 @@ static void withdrawal_closes_the_gap(void **state) {
 /* Takes the oldest entry and puts it back, as for a request with two replies. */
 static void put_back_oldest(struct redlock_inflight *inflight) {
     struct redlock_inflight_entry entry;
-    (void)redlock_inflight_pop(inflight, &entry);
-    assert_true(redlock_inflight_put_back(inflight, &entry));
+    const bool in_time = redlock_inflight_pop(inflight, &entry);
+    assert_true(redlock_inflight_put_back(inflight, &entry, in_time));
 }
 
 /* The entries from `first` on, of which the first `expired` have timed out. */
@@ -121,7 +121,7 @@ static void a_request_that_is_put_back_is_the_oldest_again(void **state) {
     put_back_oldest(&inflight);
     expect(&inflight, 0, 3, 0);
     struct redlock_inflight_entry third = entry_of(3);
-    assert_true(redlock_inflight_put_back(&inflight, &third)); /* the queue is empty */
+    assert_true(redlock_inflight_put_back(&inflight, &third, true)); /* the queue is empty */
     push(&inflight, 4, 6);
     expect(&inflight, 3, 3, 0);
     redlock_inflight_clear(&inflight);
@@ -134,11 +134,10 @@ static void put_back_keeps_what_has_timed_out(void **state) {
     inflight.expired = 3;
     put_back_oldest(&inflight);
     expect(&inflight, 0, 5, 3);
-    /* No other has timed out: its own deadline says the same of it again. */
     push(&inflight, 5, 8);
-    inflight.expired = 1;
+    inflight.expired = 1; /* no other has */
     put_back_oldest(&inflight);
-    expect(&inflight, 5, 3, 0);
+    expect(&inflight, 5, 3, 1);
     /* Those behind it can be withdrawn, as before. */
     push(&inflight, 8, 14);
     inflight.expired = 2;
@@ -164,11 +163,11 @@ static void put_back_makes_room(void **state) {
         more = entry_of(64);
         assert_true(redlock_inflight_push(&inflight, &more)); /* a callback asks meanwhile */
         memory_fails_at(1);
-        assert_false(redlock_inflight_put_back(&inflight, &entry));
+        assert_false(redlock_inflight_put_back(&inflight, &entry, false));
         memory.armed = false;
         assert_int_equal(inflight.count, 64);
         assert_int_equal(inflight.expired, 1);
-        assert_true(redlock_inflight_put_back(&inflight, &entry));
+        assert_true(redlock_inflight_put_back(&inflight, &entry, false));
         assert_int_equal(inflight.room, 128);
         expect(&inflight, 0, 65, 2);
         redlock_inflight_clear(&inflight);

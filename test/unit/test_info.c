@@ -119,6 +119,30 @@ static void the_version_says_which_command_deletes(void **state) {
     }
 }
 
+static void the_version_says_whether_a_denied_set_may_name_the_holder(void **state) {
+    static const struct {
+        const char *info;
+        bool names;
+    } rows[] = {
+        {"redis_version:7.0.0", true},
+        {"redis_version:8.2.1", true},
+        {"redis_version:6.2.14", false}, /* has GET, but not beside NX */
+        {"redis_version:6.9.9", false},
+        {"redis_version:7", false},
+        {"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:7.2.8", true},
+        {"valkey_version:9.1.0", true},
+        {"redis_version:7.4.0\r\nserver_name:keydb", false},
+        {"role:master", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct redlock_info info = parsed(rows[i].info);
+        if (redlock_info_names(&info) != rows[i].names) {
+            fail_msg("%s", rows[i].info);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(info_of_redis),
@@ -128,6 +152,7 @@ int main(void) {
         cmocka_unit_test(empty_and_nonsense),
         cmocka_unit_test(numbers_beyond_their_bounds),
         cmocka_unit_test(the_version_says_which_command_deletes),
+        cmocka_unit_test(the_version_says_whether_a_denied_set_may_name_the_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

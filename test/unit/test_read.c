@@ -56,6 +56,11 @@ static void each_reply_makes_its_vote(void **state) {
         {SET, "*-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
         {SET, "-OOM command not allowed\r\n", REDLOCK_VOTE_FAILED, "OOM command not allowed"},
         {SET, "-\r\n", REDLOCK_VOTE_FAILED, "an error without a text"},
+        {NAMED, "$-1\r\n", REDLOCK_VOTE_GRANTED, ""},
+        {NAMED, "$1\r\na\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {NAMED, "$34\r\n" TOKEN "@a\r\n", REDLOCK_VOTE_DENIED, "held by a"},
+        {NAMED, "-WRONGTYPE Operation against a key\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
+        {NAMED, "-OOM command not allowed\r\n", REDLOCK_VOTE_FAILED, "OOM command not allowed"},
         {HEAL, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
         {HEAL, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
         {EXTEND, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
@@ -200,7 +205,7 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         unsigned but[8];
     } rows[] = {
         {"+OK\r\n", {SET, HEAL}},
-        {"$-1\r\n", {SET, HEAL}},
+        {"$-1\r\n", {SET, HEAL, NAMED, NAMED_TWICE}},
         {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING}},
         {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING}},
         {":-1\r\n", {EXTEND, RELEASE, FENCING}},
@@ -220,7 +225,7 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-2\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:1\r\n$1\r\n0\r\n:-1\r\n", {0}},
         {"*2\r\n$1\r\na\r\n:1\r\n", {0}},
-        {"$2\r\nOK\r\n", {0}},
+        {"$2\r\nOK\r\n", {NAMED, NAMED_TWICE}},
         {"+ok\r\n", {0}},
         {"+OKAY\r\n", {0}},
         {"+\r\n", {0}},
@@ -378,6 +383,20 @@ static void a_refused_command_asks_for_the_script(void **state) {
     assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
 }
 
+/* A server that has not the command, or a user that may not read the key. */
+static void a_refused_name_asks_for_a_plain_set(void **state) {
+    char text[512];
+    (void)state;
+    assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).no_script);
+    assert_true(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
+    assert_int_equal(vote_of(NAMED, "-NOPERM no\r\n", text).vote, REDLOCK_VOTE_FAILED);
+    assert_false(vote_of(NAMED, "-OOM no\r\n", text).no_script);
+    assert_false(vote_of(NAMED, "-ERROR\r\n", text).no_script);
+    assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).no_script);
+    assert_false(vote_of(NAMED, "+OK\r\n", text).no_script);
+    assert_false(vote_of(SET, "-ERR syntax error\r\n", text).no_script);
+}
+
 static void a_text_has_its_cause(void **state) {
     char text[512];
     (void)state;
@@ -439,6 +458,7 @@ int main(void) {
         cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
         cmocka_unit_test(noscript_says_so),
         cmocka_unit_test(a_refused_command_asks_for_the_script),
+        cmocka_unit_test(a_refused_name_asks_for_a_plain_set),
         cmocka_unit_test(a_text_has_its_cause),
         cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
         cmocka_unit_test(no_text_quotes_the_password),

@@ -19,12 +19,16 @@
 
 static const struct redlock_fence_keys fence_keys = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 86400000};
 
-static void assert_bytes(const struct redlock_message *message, const char *expected) {
+static void assert_form(const struct redlock_message *message, enum redlock_naming naming, const char *expected) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     enum redlock_reply_kind kind;
-    size_t size = redlock_wire_format(message, buffer, &kind);
+    size_t size = redlock_wire_format(message, naming, buffer, &kind);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(buffer, expected, size);
+}
+
+static void assert_bytes(const struct redlock_message *message, const char *expected) {
+    assert_form(message, REDLOCK_NAMING_NOT, expected);
 }
 
 static struct redlock_message message_of(enum redlock_operation operation) {
@@ -160,28 +164,47 @@ static void healing_is_the_same_set_and_time_is_time(void **state) {
     assert_bytes(&(struct redlock_message){.operation = REDLOCK_OP_TIME}, "*1\r\n$4\r\nTIME\r\n");
 }
 
-static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
+static void an_acquire_may_ask_for_the_holder(void **state) {
+#define NAMING "*7\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL "$3\r\nGET\r\n"
+    const struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
+    (void)state;
+    assert_form(&message, REDLOCK_NAMING_ONCE, NAMING);
+    assert_form(&message, REDLOCK_NAMING_TWICE, NAMING NAMING);
+}
+
+static enum redlock_reply_kind kind_as(const struct redlock_message *message, enum redlock_naming naming) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     enum redlock_reply_kind kind;
-    (void)redlock_wire_format(message, buffer, &kind);
+    (void)redlock_wire_format(message, naming, buffer, &kind);
     return kind;
+}
+
+static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
+    return kind_as(message, REDLOCK_NAMING_NOT);
 }
 
 static void the_kind_is_the_messages_form(void **state) {
     static const enum redlock_operation operations[REDLOCK_KIND_COUNT] = {
-        [SET] = REDLOCK_OP_ACQUIRE,     [FENCED] = REDLOCK_OP_ACQUIRE,  [TIMED] = REDLOCK_OP_ACQUIRE,
-        [BOTH] = REDLOCK_OP_ACQUIRE,    [EXTEND] = REDLOCK_OP_EXTEND,   [EXTENDED] = REDLOCK_OP_EXTEND,
-        [RELEASE] = REDLOCK_OP_RELEASE, [INSPECT] = REDLOCK_OP_INSPECT, [FENCING] = REDLOCK_OP_FENCE,
-        [TIME] = REDLOCK_OP_TIME,       [HEAL] = REDLOCK_OP_HEAL,       [WAITING] = REDLOCK_OP_WAIT,
-        [LISTING] = REDLOCK_OP_LIST,    [DELETING] = REDLOCK_OP_RELEASE};
+        [SET] = REDLOCK_OP_ACQUIRE,        [FENCED] = REDLOCK_OP_ACQUIRE,   [TIMED] = REDLOCK_OP_ACQUIRE,
+        [BOTH] = REDLOCK_OP_ACQUIRE,       [EXTEND] = REDLOCK_OP_EXTEND,    [EXTENDED] = REDLOCK_OP_EXTEND,
+        [RELEASE] = REDLOCK_OP_RELEASE,    [INSPECT] = REDLOCK_OP_INSPECT,  [FENCING] = REDLOCK_OP_FENCE,
+        [TIME] = REDLOCK_OP_TIME,          [HEAL] = REDLOCK_OP_HEAL,        [WAITING] = REDLOCK_OP_WAIT,
+        [LISTING] = REDLOCK_OP_LIST,       [DELETING] = REDLOCK_OP_RELEASE, [NAMED] = REDLOCK_OP_ACQUIRE,
+        [NAMED_TWICE] = REDLOCK_OP_ACQUIRE};
     const struct redlock_place place = {.channel = "c"};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
     (void)state;
     message.fence_keys = &fence_keys;
     message.place = &place;
     assert_int_equal(kind_of(&message), SET);
+    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), NAMED);
+    assert_int_equal(kind_as(&message, REDLOCK_NAMING_TWICE), NAMED_TWICE);
+    message.by_source = true; /* after a refusal */
+    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), SET);
+    message.by_source = false;
     message.timed = true;
     assert_int_equal(kind_of(&message), TIMED);
+    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), TIMED); /* a script does not name */
     message.fence = 1;
     assert_int_equal(kind_of(&message), BOTH);
     message.timed = false;
@@ -236,8 +259,10 @@ static void the_longest_messages_fit(void **state) {
     memset(key, '\n', sizeof key);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         message.operation = operations[i];
-        assert_in_range(redlock_wire_format(&message, buffer, &kind), sizeof key, sizeof buffer);
+        assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind), sizeof key, sizeof buffer);
     }
+    message.operation = REDLOCK_OP_ACQUIRE;
+    assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_TWICE, buffer, &kind), 2 * sizeof key, sizeof buffer);
 }
 
 int main(void) {
@@ -250,6 +275,7 @@ int main(void) {
         cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
         cmocka_unit_test(an_election_asks_to_tell_observers),
         cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
+        cmocka_unit_test(an_acquire_may_ask_for_the_holder),
         cmocka_unit_test(the_kind_is_the_messages_form),
         cmocka_unit_test(the_longest_messages_fit),
     };

@@ -1,0 +1,36 @@
+/* Whether acquires ask a node to name the holder where it denies the lock: wire/naming.h. */
+#ifndef REDLOCK_NODE_NAMING_H
+#define REDLOCK_NODE_NAMING_H
+
+#include "node/node_state.h"
+
+/*
+ * | state | an acquire sends        | becomes                                                      |
+ * | ---   | ---                     | ---                                                          |
+ * | NOT   | SET without GET         | TWICE on a new connection, if the server's version has it    |
+ * | TWICE | SET with GET, two times | ONCE when both replies prove it; NOT when refused or refuted |
+ * | ONCE  | SET with GET            | NOT when refused                                             |
+ *
+ * A reply that ends the connection bars the node: NOT on every connection. Otherwise a value of
+ * more than REDLOCK_REPLY_SIZE_MAX at the key would end one connection after the other.
+ */
+
+/* A new connection is READY. */
+void redlock_naming_begin(struct redlock_node *node);
+
+/* Takes the first of two replies: the request goes back into its queue. Returns false if this is the
+ * second. */
+bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                          const struct redlock_reply *reply);
+
+/* The second, as redlock_wire_answer() has it: corrects the answer. Returns false for two that
+ * cannot be. */
+bool redlock_naming_second(struct redlock_node *node, const struct redlock_reply *reply, struct redlock_answer *answer);
+
+/* The only reply to such a request is a refusal (no_script), or one that it cannot have. */
+void redlock_naming_refused(struct redlock_node *node, const struct redlock_answer *answer);
+
+/* What the node says next is no reply: if it is to such a request, bars the node. */
+void redlock_naming_protocol(struct redlock_node *node);
+
+#endif

@@ -1,0 +1,106 @@
+/* What the replies to SET … NX GET mean. */
+#include "wire/naming.h"
+
+#include <string.h>
+
+#include "base/holder.h"
+#include "wire/cause.h"
+
+static bool begins_with(const struct redlock_reply_value *error, const char *code) {
+    const size_t size = strlen(code);
+    return error->size > size && memcmp(error->bytes, code, size) == 0 && error->bytes[size] == ' ';
+}
+
+enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply) {
+    const struct redlock_reply_value *value = &reply->value;
+    switch (value->type) {
+    case REDLOCK_REPLY_NIL:
+        return REDLOCK_NAMING_NIL;
+    case REDLOCK_REPLY_STRING:
+        return REDLOCK_NAMING_VALUE;
+    case REDLOCK_REPLY_STATUS:
+        return value->size == 2 && memcmp(value->bytes, "OK", 2) == 0 ? REDLOCK_NAMING_OK : REDLOCK_NAMING_OTHER;
+    case REDLOCK_REPLY_ERROR:
+        return begins_with(value, "WRONGTYPE") ? REDLOCK_NAMING_VALUE : REDLOCK_NAMING_ERROR;
+    case REDLOCK_REPLY_NONE:
+    case REDLOCK_REPLY_INTEGER:
+    case REDLOCK_REPLY_ARRAY:
+    case REDLOCK_REPLY_OTHER:
+        break;
+    }
+    return REDLOCK_NAMING_OTHER;
+}
+
+static void become(struct redlock_answer *answer, redlock_vote_kind vote, const struct redlock_text *text) {
+    redlock_text_drop(answer->text);
+    answer->vote = vote;
+    answer->text = text == NULL ? NULL : redlock_text_constant(text);
+}
+
+static enum redlock_naming_proof proven(struct redlock_answer *answer, redlock_vote_kind vote) {
+    if (answer->vote != vote) {
+        become(answer, vote, NULL);
+    }
+    return REDLOCK_NAMING_PROVEN;
+}
+
+static enum redlock_naming_proof unclear(struct redlock_answer *answer) {
+    static const struct redlock_text text = {
+        .string = "the node did not make clear whether it granted the lock: what it answered to SET with GET, twice, "
+                  "does not fit together"};
+    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
+    answer->no_script = false;
+    return REDLOCK_NAMING_REFUTED;
+}
+
+static enum redlock_naming_proof ignores(struct redlock_answer *answer) {
+    become(answer, REDLOCK_VOTE_GRANTED, NULL);
+    return REDLOCK_NAMING_REFUTED;
+}
+
+static enum redlock_naming_proof broken(struct redlock_answer *answer) {
+    static const struct redlock_text text = {.string = "the node answered out of protocol; is it a Redis server?",
+                                             .cause = REDLOCK_CAUSE_NOT_A_NODE};
+    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
+    answer->no_script = false;
+    return REDLOCK_NAMING_BROKEN;
+}
+
+/* The table in naming.h, row by row. */
+enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
+                                               struct redlock_answer *answer) {
+    if (second == REDLOCK_NAMING_OTHER) {
+        return broken(answer);
+    }
+    switch (first) {
+    case REDLOCK_NAMING_NIL:
+        return second == REDLOCK_NAMING_VALUE ? proven(answer, REDLOCK_VOTE_GRANTED)
+               : second == REDLOCK_NAMING_OK  ? ignores(answer)
+                                              : unclear(answer);
+    case REDLOCK_NAMING_VALUE:
+        return second == REDLOCK_NAMING_OK ? broken(answer) : proven(answer, answer->vote);
+    case REDLOCK_NAMING_OK:
+        return second == REDLOCK_NAMING_NIL     ? ignores(answer)
+               : second == REDLOCK_NAMING_ERROR ? unclear(answer)
+                                                : broken(answer);
+    case REDLOCK_NAMING_ERROR:
+        return second == REDLOCK_NAMING_NIL     ? unclear(answer)
+               : second == REDLOCK_NAMING_VALUE ? proven(answer, REDLOCK_VOTE_DENIED)
+               : second == REDLOCK_NAMING_OK    ? ignores(answer)
+               : answer->no_script              ? REDLOCK_NAMING_REFUTED
+                                                : REDLOCK_NAMING_OPEN;
+    case REDLOCK_NAMING_OTHER:
+    case REDLOCK_NAMING_REPLY_COUNT:
+        break;
+    }
+    return broken(answer);
+}
+
+void redlock_naming_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {
+    if (begins_with(error, "WRONGTYPE")) {
+        become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
+        answer->no_script = false;
+    } else {
+        answer->no_script = begins_with(error, "ERR") || redlock_wire_cause(error) == REDLOCK_CAUSE_NOPERM;
+    }
+}

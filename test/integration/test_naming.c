@@ -1,0 +1,214 @@
+/* Acquires that ask who holds the lock: on the real servers of this machine, and on fake ones that
+ * refuse it, ignore it, or say what does not fit together. */
+#include <stdio.h>
+#include <string.h>
+
+#include "world.h"
+
+#define REDIS_7 "redis_version:7.0.15"
+#define NIL     "$-1\r\n"
+#define VALUE   "$1\r\nx\r\n"
+#define OK      "+OK\r\n"
+
+static struct fake_server *fakes[3];
+
+/* A manager with three servers that say `version`. All of them are READY. */
+static redlock_manager *on_fakes(const char *version, const char *first, const char *second, const char *plain) {
+    const struct fake_script script = {
+        .behave_in_handshake = true,
+        .version = version,
+        .replies = {
+            {"SET GET", first, second}, {"SET", plain, NULL}, {"EVALSHA", ":1\r\n", NULL}, {"EVAL", ":1\r\n", NULL}}};
+    const char *uris[3];
+    for (size_t i = 0; i < 3; i++) {
+        fakes[i] = world_fake(&script);
+        uris[i] = fake_server_uri(fakes[i]);
+    }
+    return world_manager(uris, 3, PATIENT_MS);
+}
+
+static struct outcome *acquire(redlock_manager *manager, const char *resource) {
+    struct outcome *outcome = world_outcome();
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    options.order = REDLOCK_ORDER_NONE;
+    (void)drive_acquire(world_loop, manager, resource, &options, outcome);
+    return outcome;
+}
+
+static void release(redlock_lease *lease) {
+    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+}
+
+/* All fakes have heard so many of each. */
+struct heard {
+    int naming, plain;
+};
+
+static bool all_heard(void *data) {
+    const struct heard *heard = data;
+    bool all = true;
+    for (size_t i = 0; i < 3; i++) {
+        all = all && fake_server_replies(fakes[i], "SET GET") == heard->naming &&
+              fake_server_replies(fakes[i], "SET") == heard->plain;
+    }
+    return all;
+}
+
+static void assert_heard(int naming, int plain) {
+    struct heard heard = {naming, plain};
+    if (!drive_until(world_loop, all_heard, &heard, DRIVE_TIMEOUT_MS)) {
+        fail_msg("node 0 heard %d SET with GET, and %d without", fake_server_replies(fakes[0], "SET GET"),
+                 fake_server_replies(fakes[0], "SET"));
+    }
+}
+
+static void an_old_server_is_not_asked(void **state) {
+    (void)state;
+    redlock_manager *manager = on_fakes("redis_version:6.2.14", "-ERR syntax error\r\n", NULL, OK);
+    release(acquire(manager, "n")->lease);
+    assert_heard(0, 1);
+}
+
+static void a_server_that_understands_is_asked_twice_and_then_once(void **state) {
+    (void)state;
+    redlock_manager *manager = on_fakes(REDIS_7, NIL, VALUE, OK);
+    release(acquire(manager, "n")->lease);
+    assert_heard(2, 0);
+    release(acquire(manager, "n")->lease);
+    assert_heard(3, 0);
+}
+
+/* Whatever the error: the plain SET decides, in the same attempt. */
+static void a_refusal_falls_back_to_the_plain_set(void **state) {
+    static const char *const errors[] = {"-ERR syntax error\r\n", "-NOPERM No permissions to access a key\r\n"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        redlock_manager *manager = on_fakes(REDIS_7, errors[i], NULL, OK);
+        release(acquire(manager, "n")->lease);
+        assert_heard(2, 1);
+        release(acquire(manager, "n")->lease);
+        assert_heard(2, 2);
+        assert_non_null(strstr(world_log.text, "so it is not asked any more: "));
+        world_close(manager);
+        manager = on_fakes(REDIS_7, errors[i], NULL, NIL);
+        assert_int_equal(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
+        assert_heard(2, 1);
+        world_close(manager);
+    }
+}
+
+/* Nil means "held by another" there. Taken for "set", it would let two in. */
+static void a_server_that_ignores_it_grants_nothing_that_is_held(void **state) {
+    (void)state;
+    redlock_manager *manager = on_fakes(REDIS_7, NIL, NULL, NIL);
+    struct outcome *outcome = acquire(manager, "n");
+    assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_null(outcome->lease);
+    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_UNKNOWN);
+    assert_non_null(strstr(outcome_vote_error(outcome, 0), "did not make clear"));
+    assert_int_equal(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
+    assert_heard(2, 1);
+}
+
+static void a_server_that_ignores_it_grants_what_is_free(void **state) {
+    (void)state;
+    redlock_manager *manager = on_fakes(REDIS_7, OK, NIL, OK);
+    release(acquire(manager, "n")->lease);
+    assert_heard(2, 0);
+    release(acquire(manager, "n")->lease);
+    assert_heard(2, 1);
+}
+
+static bool real_ones_name(void) {
+    const bool names = strstr(server_ask(&world_servers.at[0], "SET", "probe", "x", "NX", "GET"), "ERR") == NULL;
+    (void)server_ask(&world_servers.at[0], "DEL", "probe");
+    return names;
+}
+
+static void a_denied_acquire_names_the_holder(void **state) {
+    (void)state;
+    const bool names = real_ones_name();
+    redlock_manager_options options = world_options();
+    options.holder = "web-3:4711";
+    redlock_manager *holder = world_manager_with(&options), *other = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = acquire(holder, "n")->lease;
+    assert_non_null(lease);
+    assert_true(world_wait_with_key("n", 3, DRIVE_TIMEOUT_MS));
+    for (int i = 0; i < 3; i++) { /* the first proves */
+        struct outcome *denied = acquire(other, "n");
+        assert_int_equal(denied->code, REDLOCK_ERR_CONTENDED);
+        const size_t vote = outcome_vote(denied, 0) == REDLOCK_VOTE_DENIED ? 0 : 1;
+        assert_string_equal(outcome_vote_error(denied, vote),
+                            names ? "held by web-3:4711" : "held under another token");
+    }
+    release(lease);
+    assert_true(world_wait_without_key("n", DRIVE_TIMEOUT_MS));
+    lease = acquire(other, "n")->lease;
+    assert_non_null(lease);
+    assert_true(world_wait_with_key("n", 3, DRIVE_TIMEOUT_MS));
+    release(lease);
+}
+
+/* Another type, and a value over the limit of a reply: both are held by others. */
+static void what_is_no_lock_is_held_by_others(void **state) {
+    static char large[2 * 1024 * 1024];
+    (void)state;
+    redlock_manager *manager = world_manager_all(PATIENT_MS);
+    memset(large, 'x', sizeof large - 1);
+    for (size_t i = 0; i < 3; i++) {
+        (void)server_ask(&world_servers.at[i], "RPUSH", "list", "x");
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "large", large), "OK");
+    }
+    for (int i = 0; i < 2; i++) {
+        struct outcome *denied = acquire(manager, "list");
+        assert_int_equal(denied->code, REDLOCK_ERR_CONTENDED);
+    }
+    /* The connections that said so much are lost, once. */
+    if (real_ones_name()) {
+        assert_int_equal(acquire(manager, "large")->code, REDLOCK_ERR_NO_QUORUM);
+        assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(acquire(manager, "large")->code, REDLOCK_ERR_CONTENDED);
+    }
+}
+
+/* %W, of Redis 7: the user may write the key, but not read it. */
+static void who_may_not_read_the_key_locks_without_a_name(void **state) {
+    (void)state;
+    char uris[3][64];
+    const char *given[3];
+    if (strcmp(server_ask(&world_servers.at[0], "ACL", "SETUSER", "w", "on", ">pw", "%W~*", "&*", "+@all"), "OK")) {
+        print_message("the redis-server of this machine has no permissions to read or write alone (Redis 7.0)\n");
+        skip();
+    }
+    for (size_t i = 0; i < 3; i++) {
+        (void)server_ask(&world_servers.at[i], "ACL", "SETUSER", "w", "on", ">pw", "%W~*", "&*", "+@all");
+        snprintf(uris[i], sizeof uris[i], "redis://w:pw@127.0.0.1:%d", world_servers.at[i].port);
+        given[i] = uris[i];
+    }
+    redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
+    for (int i = 0; i < 2; i++) {
+        struct outcome *outcome = acquire(manager, "n");
+        assert_int_equal(outcome->code, REDLOCK_OK);
+        (void)drive_release(world_loop, outcome->lease, world_outcome()); /* the script may not read, either */
+        for (size_t j = 0; j < 3; j++) {
+            (void)server_ask(&world_servers.at[j], "DEL", "n");
+        }
+    }
+    assert_non_null(strstr(world_log.text, "NOPERM"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        world_test(an_old_server_is_not_asked),
+        world_test(a_server_that_understands_is_asked_twice_and_then_once),
+        world_test(a_refusal_falls_back_to_the_plain_set),
+        world_test(a_server_that_ignores_it_grants_nothing_that_is_held),
+        world_test(a_server_that_ignores_it_grants_what_is_free),
+        world_test(a_denied_acquire_names_the_holder),
+        world_test(what_is_no_lock_is_held_by_others),
+        world_test(who_may_not_read_the_key_locks_without_a_name),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}

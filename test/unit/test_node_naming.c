@@ -1,0 +1,271 @@
+/* Acquires that ask a node for the holder's name: what both first replies mean, what the node learns
+ * from them, and when it is asked no more. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kinds.h"
+#include "peer.h"
+#include "wire/reply.h"
+
+#define BOTH_SENT "setset"
+#define TOKEN     "0123456789abcdef0123456789abcdef"
+#define NIL       "$-1\r\n"
+#define VALUE     "$34\r\n" TOKEN "@b\r\n"
+#define OK        "+OK\r\n"
+#define OOM       "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+#define SYNTAX    "-ERR syntax error\r\n"
+#define WRONGTYPE "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+#define NUMBER    ":1\r\n"
+
+static struct peer peer;
+static int id; /* of the connection, at the server */
+
+static int start(void **state) {
+    (void)state;
+    peer_start(&peer);
+    id = 7;
+    return 0;
+}
+
+static int stop(void **state) {
+    (void)state;
+    peer_stop(&peer);
+    return 0;
+}
+
+static void connect_as(const char *version) {
+    peer.version = version;
+    peer_greet(&peer, "r1", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void greet_again(void) {
+    peer_greet(&peer, "r1", id + 1, id);
+    id++;
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+}
+
+static void reconnect(void) {
+    peer_close(&peer);
+    greet_again();
+}
+
+static unsigned times_logged(const char *words) {
+    unsigned times = 0;
+    for (const char *at = peer.log; (at = strstr(at, words)) != NULL; at++) {
+        times++;
+    }
+    return times;
+}
+
+/* An acquire that is sent twice, and both replies. */
+static const struct peer_answer *ask_twice(const char *first, const char *second) {
+    const size_t answers = peer.answer_count;
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
+    peer_expect(&peer, BOTH_SENT);
+    peer_say(&peer, first);
+    peer_say(&peer, second);
+    peer_until_answers(&peer, answers + 1);
+    return &peer.answers[answers];
+}
+
+static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vote, const char *text) {
+    assert_int_equal(answer->vote, vote);
+    if (strstr(answer->text, text) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", answer->text, text);
+    }
+}
+
+static void only_a_server_that_has_it_is_asked(void **state) {
+    (void)state;
+    connect_as("redis_version:6.2.14");
+    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    peer_close(&peer);
+    peer.version = "redis_version:7.0.15";
+    peer_greet(&peer, "r2", 8, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer.naming, REDLOCK_NAMING_TWICE);
+}
+
+struct pair {
+    const char *first, *second;
+    redlock_vote_kind vote;
+    const char *text;
+    enum redlock_naming naming;
+};
+
+/* The table in wire/naming.h, but for what is out of protocol. */
+static void both_replies_make_one_vote(void **state) {
+    static const struct pair pairs[] = {
+        {NIL, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
+        {NIL, VALUE, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+        {NIL, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
+        {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
+        {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
+        {NIL, WRONGTYPE, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+        {VALUE, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+        {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+        {VALUE, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_ONCE},
+        {VALUE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_ONCE},
+        {WRONGTYPE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_ONCE},
+        {WRONGTYPE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+        {OK, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
+        {OK, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
+        {OOM, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
+        {OOM, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+        {OOM, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
+        {OOM, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
+        {SYNTAX, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_NAMING_NOT},
+        {SYNTAX, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
+    };
+    (void)state;
+    connect_as(NULL);
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const struct peer_answer *answer = ask_twice(pairs[i].first, pairs[i].second);
+        if (answer->vote != pairs[i].vote || peer.naming != pairs[i].naming ||
+            strstr(answer->text, pairs[i].text) == NULL || (answer->text[0] != '\0' && pairs[i].text[0] == '\0')) {
+            fail_msg("%s then %s: vote %d, '%s', naming %d", pairs[i].first, pairs[i].second, (int)answer->vote,
+                     answer->text, (int)peer.naming);
+        }
+        /* Nothing of it stays behind on the connection. */
+        assert_true(peer_send(&peer, "s", 2));
+        peer_expect(&peer, "s");
+        peer_say(&peer, OK);
+        PEER_UNTIL(&peer, peer.answers[peer.answer_count - 1].round == 2);
+        reconnect();
+        assert_int_equal(peer.naming, REDLOCK_NAMING_TWICE);
+    }
+}
+
+/* R20. Then this node is not asked again, whatever the connection: it would be lost each time. */
+static void what_is_out_of_protocol_ends_the_connection_once(void **state) {
+    static const char *const pairs[][2] = {{VALUE, OK},   {OK, OK},      {OK, VALUE},
+                                           {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        connect_as(NULL);
+        expect_answer(ask_twice(pairs[i][0], pairs[i][1]), REDLOCK_VOTE_UNKNOWN, "out of protocol");
+        peer_expect_end(&peer, true);
+        greet_again();
+        assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+        (void)stop(state);
+        (void)start(state);
+    }
+}
+
+static void a_proven_connection_is_asked_once(void **state) {
+    (void)state;
+    connect_as(NULL);
+    (void)ask_twice(NIL, VALUE);
+    static const struct pair replies[] = {{NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+                                          {VALUE, NULL, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+                                          {WRONGTYPE, NULL, REDLOCK_VOTE_DENIED, "held under", REDLOCK_NAMING_ONCE},
+                                          {OOM, NULL, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_ONCE},
+                                          {SYNTAX, NULL, REDLOCK_VOTE_FAILED, "ERR syntax", REDLOCK_NAMING_NOT}};
+    for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+        const size_t answers = peer.answer_count;
+        assert_true(peer_send_as(&peer, "s", NAMED, 2));
+        peer_expect(&peer, "s");
+        peer_say(&peer, replies[i].first);
+        peer_until_answers(&peer, answers + 1);
+        expect_answer(&peer.answers[answers], replies[i].vote, replies[i].text);
+        assert_int_equal(peer.naming, replies[i].naming);
+    }
+    assert_int_equal(times_logged("does not tell an acquire who holds the lock"), 1);
+    (void)ask_twice(NIL, VALUE); /* one that was under way proves nothing any more */
+    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    reconnect();
+    (void)ask_twice(OK, NIL);
+    assert_int_equal(times_logged("it ignores the GET of a SET"), 1);
+}
+
+static void one_reply_out_of_protocol_bars_the_node_too(void **state) {
+    (void)state;
+    connect_as(NULL);
+    (void)ask_twice(NIL, VALUE);
+    assert_true(peer_send_as(&peer, "s", NAMED, 2));
+    peer_expect(&peer, "s");
+    peer_say(&peer, OK);
+    peer_until_answers(&peer, 2);
+    expect_answer(&peer.answers[1], REDLOCK_VOTE_UNKNOWN, "out of protocol");
+    peer_expect_end(&peer, true);
+    greet_again();
+    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+}
+
+/* A huge value at the key of a lock ends one connection, not one after the other. */
+static void a_value_over_the_limit_bars_the_node(void **state) {
+    static char bytes[32768];
+    (void)state;
+    connect_as(NULL);
+    memset(bytes, 'x', sizeof bytes - 1);
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
+    peer_expect(&peer, BOTH_SENT);
+    peer_say(&peer, "$2000000\r\n");
+    for (size_t said = 0; said <= REDLOCK_REPLY_SIZE_MAX && peer.answer_count == 0; said += sizeof bytes - 1) {
+        peer_say(&peer, bytes);
+        peer_turn(&peer);
+    }
+    peer_until_answers(&peer, 1);
+    expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "1 MiB");
+    peer_expect_end(&peer, true);
+    greet_again();
+    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+}
+
+/* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
+ * like any other. What comes late still proves. */
+static void between_both_replies_it_is_still_under_way(void **state) {
+    (void)state;
+    connect_as(NULL);
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
+    peer_expect(&peer, BOTH_SENT);
+    peer_say(&peer, NIL);
+    peer_until_answers(&peer, 1);
+    expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "no answer within");
+    assert_true(peer_send(&peer, "s", 2));
+    peer_expect(&peer, "s");
+    peer_say(&peer, VALUE OK);
+    peer_until_answers(&peer, 2);
+    assert_int_equal(peer.answers[1].round, 2);
+    assert_int_equal(peer.naming, REDLOCK_NAMING_ONCE);
+    /* Both replies late. */
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
+    peer_expect(&peer, BOTH_SENT);
+    peer_until_answers(&peer, 3);
+    peer_say(&peer, NIL);
+    assert_true(peer_send(&peer, "s", 4));
+    peer_expect(&peer, "s");
+    peer_say(&peer, VALUE OK);
+    peer_until_answers(&peer, 4);
+    assert_int_equal(peer.answers[3].round, 4);
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 5));
+    peer_expect(&peer, BOTH_SENT);
+    peer_say(&peer, NIL);
+    peer_turn(&peer);
+    peer_close(&peer);
+    peer_until_answers(&peer, 5);
+    expect_answer(&peer.answers[4], REDLOCK_VOTE_UNKNOWN, "after the request was written");
+    greet_again();
+    expect_answer(ask_twice(VALUE, VALUE), REDLOCK_VOTE_DENIED, "held by b"); /* no first reply was left */
+}
+
+#define naming_test(function) cmocka_unit_test_setup_teardown(function, start, stop)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        naming_test(only_a_server_that_has_it_is_asked),
+        naming_test(both_replies_make_one_vote),
+        naming_test(what_is_out_of_protocol_ends_the_connection_once),
+        naming_test(a_proven_connection_is_asked_once),
+        naming_test(one_reply_out_of_protocol_bars_the_node_too),
+        naming_test(a_value_over_the_limit_bars_the_node),
+        naming_test(between_both_replies_it_is_still_under_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
