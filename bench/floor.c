@@ -1,7 +1,11 @@
 /* The floor: raw epoll and prepared bytes. It does the least that a lock on N nodes needs, so no
- * client can be faster. */
+ * client can be faster.
+ *
+ * With the arguments `tls CA_FILE`, it speaks TLS. With `sealed CA_FILE`, it encrypts the requests
+ * before the clock starts and decrypts the replies after it has stopped, so TLS costs the client
+ * nothing: what is left is the cost of TLS in the nodes. */
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +15,7 @@
 
 #include "contender.h"
 #include "exchange.h"
+#include "floor_tls.h"
 
 /* Room for twice the requests that the workers can leave unread at a slow node: two each. */
 #define OUT_SIZE  (4 * CONTENDER_WORKERS_MAX * sizeof(struct exchange_request))
@@ -19,8 +24,12 @@
 #define ANSWER_MS 5000 /* without any answer for this long, give up */
 #define LATE_MS   100
 
+/* More than there are cycles in a millisecond. */
+#define SEALED_A_MS 40
+
 struct node {
     int fd;
+    struct floor_tls *tls; /* NULL: none */
     bool waits_to_write;
     char *out;
     size_t out_begin, out_end;
@@ -34,7 +43,11 @@ struct floor {
     struct exchange exchange;
     int epoll;
     struct node nodes[CONTENDER_NODES_MAX];
-    char *error; /* of the current run */
+    struct ssl_ctx_st *tls; /* NULL: none */
+    const char *ca_file;
+    bool seals;
+    uint64_t sealed_cycles; /* that are left */
+    char *error;            /* of the current run */
 };
 
 static void fail(struct floor *floor, const char *what) {
@@ -58,6 +71,14 @@ static void drop_node(struct floor *floor, struct node *node) {
     if (left < floor->exchange.quorum) {
         fail(floor, "too few nodes are left");
     }
+}
+
+static ssize_t put(struct node *node, const char *bytes, size_t size) {
+    return node->tls ? floor_tls_send(node->tls, bytes, size) : send(node->fd, bytes, size, MSG_NOSIGNAL);
+}
+
+static ssize_t get(struct node *node, char *bytes, size_t size) {
+    return node->tls ? floor_tls_recv(node->tls, bytes, size) : recv(node->fd, bytes, size, 0);
 }
 
 static void queue(void *data, const struct exchange_request *request, struct exchange_tag tag) {
@@ -88,7 +109,7 @@ static void watch(struct floor *floor, unsigned index, bool write) {
 
 static void flush(struct floor *floor, unsigned index) {
     struct node *node = &floor->nodes[index];
-    ssize_t written = send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin, MSG_NOSIGNAL);
+    ssize_t written = put(node, node->out + node->out_begin, node->out_end - node->out_begin);
     if (written < 0 && errno != EAGAIN) {
         drop_node(floor, node);
         return;
@@ -105,7 +126,7 @@ static void flush(struct floor *floor, unsigned index) {
 
 /* Every reply in this exchange is one line: +OK, $-1, :1, or an error. */
 static void take(struct floor *floor, struct node *node) {
-    ssize_t got = recv(node->fd, node->in + node->in_size, IN_SIZE - node->in_size, 0);
+    ssize_t got = get(node, node->in + node->in_size, IN_SIZE - node->in_size);
     if (got <= 0) {
         if (got == 0 || errno != EAGAIN) {
             drop_node(floor, node);
@@ -131,7 +152,10 @@ static bool turn(struct floor *floor, int timeout_ms) {
     }
     for (int i = 0; i < count; i++) {
         if (floor->nodes[events[i].data.u32].fd >= 0 && events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
-            take(floor, &floor->nodes[events[i].data.u32]);
+            struct node *node = &floor->nodes[events[i].data.u32];
+            do {
+                take(floor, node);
+            } while (node->tls && node->fd >= 0 && floor_tls_has_more(node->tls));
         }
     }
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
@@ -152,14 +176,45 @@ static bool idle(const struct floor *floor) {
     return true;
 }
 
+/* Encrypts what one worker sends from here on, as far as that is not done. */
+static bool seal(struct floor *floor, uint64_t cycle_count) {
+    const struct exchange_worker *worker = &floor->exchange.workers[0];
+    for (; floor->sealed_cycles < cycle_count; floor->sealed_cycles++) {
+        const uint64_t name = (worker->name + floor->sealed_cycles) % CONTENDER_NAMES;
+        const struct exchange_request *acquire = &worker->acquire[name], *release = &worker->release[name];
+        for (unsigned i = 0; i < floor->exchange.node_count; i++) {
+            struct floor_tls *tls = floor->nodes[i].tls;
+            if (!floor_tls_seal(tls, acquire->bytes, acquire->size) ||
+                !floor_tls_seal(tls, release->bytes, release->size)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Checks the replies of all nodes. */
+static bool unseal(struct floor *floor, const struct contender_cycles *cycles) {
+    bool all = cycles->failed == 0 && cycles->cycles <= floor->sealed_cycles;
+    floor->sealed_cycles -= all ? cycles->cycles : floor->sealed_cycles;
+    for (unsigned i = 0; i < floor->exchange.node_count; i++) {
+        all = floor_tls_unseal(floor->nodes[i].tls) && all;
+    }
+    return all;
+}
+
 static void cycles(void *data, struct contender_cycles *cycles, char error[CONTENDER_ERROR_SIZE]) {
     struct floor *floor = data;
-    int64_t began_ns = contender_now_ns(), now_ns = began_ns;
     floor->error = error;
     if (floor->exchange.node_count == 0) {
         (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
         return;
     }
+    if (floor->seals && (cycles->workers != 1 || !seal(floor, (uint64_t)cycles->duration_ms * SEALED_A_MS))) {
+        (void)snprintf(error, CONTENDER_ERROR_SIZE, "requests are sealed for one worker only, or there is no memory");
+        return;
+    }
+    int64_t began_ns = contender_now_ns(), now_ns = began_ns;
     exchange_begin(&floor->exchange, cycles);
     for (unsigned i = 0; i < floor->exchange.node_count; i++) {
         if (floor->nodes[i].fd >= 0) {
@@ -174,8 +229,12 @@ static void cycles(void *data, struct contender_cycles *cycles, char error[CONTE
         floor->exchange.ending = floor->exchange.ending || now_ns - began_ns >= cycles->duration_ms * 1000000;
     }
     cycles->took_ns = now_ns - began_ns;
-    while (!*error && !idle(floor) && turn(floor, LATE_MS)) {
+    while (!*error && !idle(floor) && turn(floor, floor->seals ? ANSWER_MS : LATE_MS)) {
         /* count late votes in this run, except those of a node that hangs */
+    }
+    if (floor->seals && !*error && !unseal(floor, cycles)) {
+        cycles->cycles = cycles->failed = 0;
+        (void)snprintf(error, CONTENDER_ERROR_SIZE, "a reply was missing or was no yes");
     }
 }
 
@@ -185,38 +244,53 @@ static void disconnect(struct floor *floor) {
         if (node->fd >= 0) {
             (void)close(node->fd);
         }
+        floor_tls_close(node->tls);
         free(node->out);
         free(node->fifo);
         free(node->in);
     }
     floor->exchange.node_count = 0;
+    floor->sealed_cycles = 0;
 }
 
 /* Loads the script and checks its SHA1. The socket still blocks here. */
-static bool load_script(int fd) {
-    char request[512], reply[64];
+static bool load_script(struct node *node) {
+    char request[512], reply[47];
+    size_t had = 0;
+    ssize_t got = 1;
     int size = snprintf(request, sizeof request, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\n",
                         strlen(exchange_release_script), exchange_release_script);
-    struct pollfd ready = {.fd = fd, .events = POLLIN};
     errno = 0;
-    return size > 0 && (size_t)size < sizeof request && send(fd, request, (size_t)size, MSG_NOSIGNAL) == size &&
-           poll(&ready, 1, 10000) == 1 && recv(fd, reply, 47, MSG_WAITALL) == 47 &&
-           exchange_sha1_matches(reply + 5, 40);
+    if (size <= 0 || (size_t)size >= sizeof request || put(node, request, (size_t)size) != size) {
+        return false;
+    }
+    while (had < sizeof reply && got > 0) {
+        got = get(node, reply + had, sizeof reply - had);
+        had += got > 0 ? (size_t)got : 0;
+    }
+    return had == sizeof reply && exchange_sha1_matches(reply + 5, 40);
 }
 
 static bool connect_node(struct floor *floor, unsigned index, const char *at) {
     struct node *node = &floor->nodes[index];
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = index};
+    const struct timeval patience = {.tv_sec = 10};
     memset(node, 0, sizeof *node);
     node->fd = contender_open_socket(at);
     if (node->fd < 0) {
         return false;
     }
+    (void)setsockopt(node->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     node->out = malloc(OUT_SIZE);
     node->fifo = malloc(FIFO_SIZE * sizeof *node->fifo);
     node->in = malloc(IN_SIZE);
     floor->exchange.node_count = index + 1;
-    return node->out && node->fifo && node->in && load_script(node->fd) &&
+    if (floor->tls && (node->tls = floor_tls_open(floor->tls, floor->ca_file, node->fd, at)) == NULL) {
+        return false;
+    }
+    /* A record may come in parts, so reads with TLS may not block from here on. */
+    return node->out && node->fifo && node->in && load_script(node) &&
+           (!node->tls || fcntl(node->fd, F_SETFL, O_NONBLOCK) == 0) &&
            epoll_ctl(floor->epoll, EPOLL_CTL_ADD, node->fd, &event) == 0;
 }
 
@@ -233,15 +307,28 @@ static void connect_nodes(void *data, const struct contender_nodes *nodes, char 
     }
 }
 
-int main(void) {
-    static const struct contender contender = {
-        .name = "floor",
+int main(int count, char **arguments) {
+    const bool seals = count == 3 && strcmp(arguments[1], "sealed") == 0;
+    const bool tls = seals || (count == 3 && strcmp(arguments[1], "tls") == 0);
+    if (count > 1 && !tls) {
+        contender_fatal("usage: floor [tls CA_FILE | sealed CA_FILE]");
+    }
+    const struct contender contender = {
+        .name = seals ? "floor_sealed"
+                : tls ? "floor_tls"
+                      : "floor",
         .version = "1",
-        .notes =
-            "no lock: preformatted bytes, votes counted; no validity, no timeouts, no random tokens, no reconnection",
+        .notes = seals ? "floor_tls that encrypts before the clock starts and decrypts after it"
+                 : tls ? "floor over TLS: OpenSSL on the sockets"
+                       : "no lock: preformatted bytes, votes counted; no validity, no timeouts, no random tokens, no "
+                         "reconnection",
         .connect = connect_nodes,
         .cycles = cycles};
-    struct floor floor = {.exchange = {.send = queue, .data = &floor}};
+    struct floor floor = {.exchange = {.send = queue, .data = &floor}, .seals = seals};
+    if (tls) {
+        floor.tls = floor_tls_begin();
+        floor.ca_file = arguments[2];
+    }
     floor.epoll = epoll_create1(EPOLL_CLOEXEC);
     if (floor.epoll < 0) {
         contender_fatal("epoll_create1: %s", strerror(errno));
@@ -250,6 +337,7 @@ int main(void) {
     int status = contender_run(&contender, &floor);
     disconnect(&floor);
     exchange_free(&floor.exchange);
+    floor_tls_end(floor.tls);
     (void)close(floor.epoll);
     return status;
 }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .schedule import ASYNC, BLOCKING, FLOOR, HIREDIS, OURS, POLLING, TLS
+from .schedule import ASYNC, BLOCKING, FLOOR, FLOOR_SEALED, FLOOR_TLS, HIREDIS, OURS, POLLING, TLS
 
 WIDTH, HEIGHT = 1100, 500
 GNUPLOT_SECONDS = 60
@@ -25,6 +25,8 @@ CORE_STYLES = {
     TLS: "lc rgb '#0f8f5f' lw 2.5 pt 13 ps 1.0",
     POLLING: "lc rgb '#7a7ad0' lw 2 dt 3 pt 3 ps 0.9",
     FLOOR: "lc rgb '#000000' lw 2 dt 2 pt 2 ps 0.9",
+    FLOOR_TLS: "lc rgb '#000000' lw 2 dt 3 pt 12 ps 0.9",
+    FLOOR_SEALED: "lc rgb '#000000' lw 1.5 dt 4 pt 8 ps 0.9",
     HIREDIS: "lc rgb '#8a8a8a' lw 1.5 dt 4 pt 1 ps 0.9",
 }
 PEER_COLOURS = ("#e66100", "#009e73", "#aa3377", "#b8860b", "#c00000", "#5d3a9b", "#00a5b5", "#7a5230", "#6b8e23")
@@ -116,7 +118,7 @@ def script(figure: Figure, peers: Sequence[str]) -> str:
     # A single panel has a label at its left side.
     left, right, gap = (0.115 if count == 1 else 0.085), 0.79, 0.08
     width = (right - left - gap * (count - 1)) / count
-    order = [FLOOR, HIREDIS, ASYNC, TLS, BLOCKING, POLLING, *peers]
+    order = [FLOOR, FLOOR_TLS, FLOOR_SEALED, HIREDIS, ASYNC, TLS, BLOCKING, POLLING, *peers]
     present = {series.name for panel in figure.panels for series in panel.series}
     shown = [name for name in order if name in present]
     lines = [

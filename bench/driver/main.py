@@ -21,7 +21,10 @@ from .schedule import (
     ALIASES,
     ASYNC,
     CORE,
+    FLOOR,
     FLOOR_HANDOVER,
+    FLOOR_SEALED,
+    FLOOR_TLS,
     FULL,
     HANDOVER,
     LETTERS,
@@ -116,6 +119,9 @@ def own_programs(build: Path, letters: list[str]) -> list[Program]:
         made.append(Program(POLLING, (str(build / "bench" / ASYNC), "polling")))
     if {"a", "b"} & set(letters):
         made.append(Program(TLS, (str(build / "bench" / ASYNC), "tls", str(certificate(build)))))
+    if "a" in letters:
+        for name, word in ((FLOOR_TLS, "tls"), (FLOOR_SEALED, "sealed")):
+            made.append(Program(name, (str(build / "bench" / FLOOR), word, str(certificate(build)))))
     return made
 
 

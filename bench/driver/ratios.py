@@ -29,6 +29,8 @@ from .schedule import (
     FAULTS,
     FENCED_WORKERS,
     FLOOR,
+    FLOOR_SEALED,
+    FLOOR_TLS,
     HANDOVER,
     HANDOVERS,
     OWN,
@@ -85,7 +87,10 @@ PROMISED = frozenset(
         "fenced_p50_ratio",
         "fenced_fast_share",
         "tls_acquire_ratio",
+        "tls_acquire_to_floor",
         "tls_cpu_256_ratio",
+        "tls_floor_acquire_ratio",
+        "tls_sealed_acquire_ratio",
     }
 )
 
@@ -307,16 +312,19 @@ def _fencing(results: Results) -> list[Ratio]:
 
 
 def _tls(results: Results) -> list[Ratio]:
-    """TLS ÷ plain, of the same program."""
+    """TLS ÷ plain, of the same program; and ours over TLS ÷ the floor over TLS."""
     made = []
-    for name, letter, point, key in (
-        ("tls_acquire_ratio", "a", "1", "acquire_p50_us"),
-        ("tls_release_ratio", "a", "1", "release_p50_us"),
-        ("tls_cpu_256_ratio", "b", "256", "cpu_us_each"),
-        ("tls_cycles_256_ratio", "b", "256", "cycles_per_s"),
+    for name, above, below, letter, point, key in (
+        ("tls_acquire_ratio", TLS, ASYNC, "a", "1", "acquire_p50_us"),
+        ("tls_release_ratio", TLS, ASYNC, "a", "1", "release_p50_us"),
+        ("tls_cpu_256_ratio", TLS, ASYNC, "b", "256", "cpu_us_each"),
+        ("tls_cycles_256_ratio", TLS, ASYNC, "b", "256", "cycles_per_s"),
+        ("tls_floor_acquire_ratio", FLOOR_TLS, FLOOR, "a", "1", "acquire_p50_us"),
+        ("tls_sealed_acquire_ratio", FLOOR_SEALED, FLOOR, "a", "1", "acquire_p50_us"),
+        ("tls_acquire_to_floor", TLS, FLOOR_TLS, "a", "1", "acquire_p50_us"),
     ):
-        ratio = results.ratio(letter, point, TLS, key, (point, ASYNC))
-        made.append(_spread(name, ratio, _why(results, letter, point, ASYNC, TLS)))
+        ratio = results.ratio(letter, point, above, key, (point, below))
+        made.append(_spread(name, ratio, _why(results, letter, point, below, above)))
     return made
 
 

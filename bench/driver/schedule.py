@@ -12,13 +12,16 @@ ASYNC = "redlock_async"
 BLOCKING = "redlock_blocking"
 POLLING = "redlock_polling"  # redlock_async whose clients do not queue; only in (d)
 TLS = "redlock_tls"  # redlock_async over TLS; only in (a) and (b)
+FLOOR_TLS = "floor_tls"  # the floor over TLS; only in (a)
+FLOOR_SEALED = "floor_sealed"  # the same, encrypted beforehand; only in (a)
+SECURED = (TLS, FLOOR_TLS, FLOOR_SEALED)
 OURS = (ASYNC, BLOCKING)
 FAULTY = (FLOOR, *OURS)  # who meet every fault, each time right after healthy nodes
 CORE = (FLOOR, HIREDIS, ASYNC, BLOCKING)
-# Who take turns in (a): TLS right after what it is compared with.
-ALONE = (FLOOR, HIREDIS, ASYNC, TLS, BLOCKING)
+# Who take turns in (a): TLS right beside what it is compared with.
+ALONE = (FLOOR_SEALED, FLOOR_TLS, FLOOR, HIREDIS, ASYNC, TLS, BLOCKING)
 HANDOVER = "redlock_handover"
-OWN = (*CORE, HANDOVER, POLLING, TLS)  # all that are no peers
+OWN = (*CORE, HANDOVER, POLLING, *SECURED)  # all that are no peers
 
 NODES = 5
 CONCURRENCIES = (16, 64, 256, 1024, 4096)
@@ -160,7 +163,7 @@ QUICK = Mode(
 
 FULL = Mode(
     name="full",
-    bound_seconds=1560.0,
+    bound_seconds=1600.0,
     patience_seconds=30.0,
     fault_patience_seconds=6.0,
     warm_up_ms=3000,

@@ -8,10 +8,10 @@ import unittest
 from pathlib import Path
 from typing import cast
 
-from . import processes
+from . import processes, ratios
 from .contenders import Contender, ContenderError, Program
 from .results import Results
-from .schedule import ASYNC, BLOCKING, CORE, FLOOR, HIREDIS, QUICK, TLS, Planner, Stage, Step, Workload
+from .schedule import ASYNC, CORE, FLOOR, QUICK, SECURED, Planner, Stage, Step, Workload
 from .servers import Fleet, Proxy
 from .workloads import Runner
 
@@ -163,18 +163,29 @@ class Running(WithContenders):
     def test_the_whole_quick_schedule(self) -> None:
         contenders = {
             name: self.contender(name, latency)
-            for name, latency in zip((*CORE, TLS, "peer"), (100, 110, 105, 150, 140, 900), strict=True)
+            for name, latency in zip((*CORE, "peer"), (100, 110, 105, 150, 900), strict=True)
         }
+        # These would refuse the plain port of the first node.
+        for name, latency in zip(SECURED, (168, 160, 140), strict=True):
+            contenders[name] = self.contender(name, latency, "refuses", FakeServer(0).address)
         planned = Planner(QUICK, ["peer"]).workloads(["a", "b", "c", "e", "f", "g", "h"])
         results, fleet, proxy = self.run_workloads(contenders, planned)
         ratio = results.ratio("a", "1", ASYNC, "acquire_p50_us", ("1", FLOOR))
         assert ratio
         self.assertAlmostEqual(ratio.median, 1.05)
+        found = {ratio.name: ratio.value for ratio in ratios.make(results)}
+        for name, value in (
+            ("tls_acquire_ratio", 1.6),
+            ("tls_floor_acquire_ratio", 1.6),
+            ("tls_sealed_acquire_ratio", 1.4),
+            ("tls_acquire_to_floor", 1.05),
+        ):
+            self.assertAlmostEqual(cast(float, found[name]), value, delta=0.02)
         self.assertEqual(results.reason("e", "hold", ASYNC), "unsupported")
         self.assertIn("drrrr", fleet.seen)
         self.assertTrue(any(seen.count("h") == 2 for seen in fleet.seen))
         self.assertEqual(proxy.round_trips_us, [0] * 5)
-        for name in (FLOOR, HIREDIS, ASYNC, BLOCKING, TLS, "peer"):
+        for name in (*CORE, *SECURED, "peer"):
             self.assertEqual(contenders[name].starts, 1)
 
     def workload(self, *names: str, rounds: int = 2, peer_bound_seconds: float = 20.0) -> Workload:

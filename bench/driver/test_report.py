@@ -82,7 +82,14 @@ class Ratios(unittest.TestCase):
     def test_tls_is_compared_with_the_same_without(self) -> None:
         made = of_whole_plan()
         found = by_name(made)
-        self.assertEqual((found["tls_acquire_ratio"].value, found["tls_cpu_256_ratio"].value), (1.0, 1.0))
+        for name in (
+            "tls_acquire_ratio",
+            "tls_cpu_256_ratio",
+            "tls_floor_acquire_ratio",
+            "tls_sealed_acquire_ratio",
+            "tls_acquire_to_floor",
+        ):
+            self.assertEqual(found[name].value, 1.0)
         step = Step(TLS, "256", "cycles 256 1000 0", 1000, 2.0)
         made = results()
         for number in (0, 1):

@@ -11,6 +11,8 @@ from .schedule import (
     FAULTS,
     FAULTS_LINK_US,
     FLOOR,
+    FLOOR_SEALED,
+    FLOOR_TLS,
     FULL,
     HANDOVER,
     HANDOVERS,
@@ -18,6 +20,7 @@ from .schedule import (
     NODES,
     OURS,
     QUICK,
+    SECURED,
     SLOW_US,
     TLS,
     TOOL,
@@ -85,7 +88,11 @@ class Turns(unittest.TestCase):
             for before, step in itertools.pairwise(steps):
                 if step.contender == TLS:
                     self.assertEqual((before.contender, before.point), (ASYNC, step.point))
-        self.assertEqual({step.contender for step in workload("g").rounds[0][0].steps} & {TLS}, set())
+        first = [step.contender for step in workload("a").rounds[0][0].steps][:3]
+        self.assertEqual(first, [FLOOR_SEALED, FLOOR_TLS, FLOOR])
+        for letter, wanted in (("b", {TLS}), ("g", set())):
+            steps = workload(letter).rounds[0][0].steps
+            self.assertEqual({step.contender for step in steps} & {*SECURED}, wanted)
 
 
 class Faults(unittest.TestCase):

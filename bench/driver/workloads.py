@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from .contenders import UNSUPPORTED, Contender, ContenderError
 from .results import OVER, Cell, Record, Results, figures_of
-from .schedule import OWN, TLS, Stage, Step, Workload, stage_seconds
+from .schedule import OWN, SECURED, Stage, Step, Workload, stage_seconds
 from .servers import Fleet, Proxy
 
 # A peer that takes this much longer than its slice is not asked the same again.
@@ -114,7 +114,7 @@ class Runner:
         costs many seconds."""
         if self._failed_connects[name] >= CONNECT_TRIES:
             return f"left out after it could not connect {CONNECT_TRIES} times"
-        if name == TLS:
+        if name in SECURED:
             addresses = tuple(server.tls_address for server in self._fleet.servers[: len(addresses)])
         try:
             self._contenders[name].connect(addresses)
