@@ -159,9 +159,13 @@ REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statis
 REDLOCK_API int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry);
 
 /**
- * The sentence about arguments for calls that return #REDLOCK_ERR_INVALID and have no result, such
- * as redlock_client_adopt() and redlock_client_elect(): see redlock_manager_invalid(). It is about
- * the last such call of all threads. Empty if there was none, or the client is closing.
+ * What was wrong with the arguments of the calling thread's last call of this header that returned
+ * #REDLOCK_ERR_INVALID: "lease is NULL", "ttl_ms is 0; it must be 1 to 2147483647". For calls that
+ * have no result, such as redlock_client_adopt() and redlock_client_election_next(). Other threads
+ * and calls that do not return #REDLOCK_ERR_INVALID change nothing here. Empty if the thread made
+ * no such call. redlock_client_open() has `error` instead.
+ * @param client  any client of the program, or NULL: the sentence belongs to the thread.
+ * @param buffer  gets the sentence; 256 bytes are enough.
  * @return the length of the whole sentence, as snprintf does
  */
 REDLOCK_API size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size);

@@ -78,11 +78,15 @@ int redlock_check_options(struct redlock_failure *failure, const char *type, voi
 }
 
 int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given) {
+    return redlock_check_struct_of(failure, name, given, EMPTY_SIZE + 1);
+}
+
+int redlock_check_struct_of(struct redlock_failure *failure, const char *name, const void *given, size_t size_min) {
     if (given == NULL) {
         return redlock_check_given(failure, name, false);
     }
     const size_t size = size_of(given);
-    return size > EMPTY_SIZE
+    return size >= size_min
                ? REDLOCK_OK
                : redlock_fail(failure, REDLOCK_ERR_INVALID,
                               "%s.size is %zu; set it to the size of the struct before the call", name, size);

@@ -76,6 +76,9 @@ int redlock_check_options(struct redlock_failure *failure, const char *type, voi
  * "info.size is 0". */
 int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given);
 
+/* The same, and the struct has room for `size_min` bytes, without which the call cannot work. */
+int redlock_check_struct_of(struct redlock_failure *failure, const char *name, const void *given, size_t size_min);
+
 /* Copies of `known` as much as the caller's struct has room for, and sets its size to how much that
  * is. The struct has passed redlock_check_struct(). */
 void redlock_fill_struct(void *given, const void *known, size_t known_size);

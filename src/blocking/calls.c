@@ -16,10 +16,14 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
 }
 
 int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
+    const bool is_invalid = code == REDLOCK_ERR_INVALID;
+    char *sentence = call->sentence ? call->sentence : redlock_client_failure().text;
     call->code = code;
+    if (is_invalid && reason != sentence) {
+        (void)snprintf(sentence, REDLOCK_INVALID_SIZE, "%s", reason);
+    }
     if (call->want_result && call->resource && (code == REDLOCK_ERR_INVALID || code == REDLOCK_ERR_CANCELLED)) {
-        call->result =
-            redlock_result_refused(call->of, call->resource, code, code == REDLOCK_ERR_INVALID ? reason : NULL);
+        call->result = redlock_result_refused(call->of, call->resource, code, is_invalid ? reason : NULL);
     }
     return code;
 }
@@ -28,22 +32,14 @@ bool redlock_call_begin(struct redlock_call *call, redlock_manager *manager) {
     if (call->begin(manager, call)) {
         return true;
     }
-    const char *reason = redlock_manager_invalid(manager);
-    (void)redlock_call_refuse(call, call->code, reason);
-    if (call->code == REDLOCK_ERR_INVALID && call->result == NULL) {
-        (void)snprintf(redlock_client_sentence(call->client), REDLOCK_INVALID_SIZE, "%s", reason);
-    }
+    (void)redlock_call_refuse(call, call->code, call->reason ? call->reason : redlock_manager_invalid(manager));
     return false;
 }
 
 /* As redlock_client_enter(). A call that may not enter has a result that says why. */
 static int enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
     const int code = redlock_client_enter(client, cancel_state);
-    if (code == REDLOCK_OK) {
-        return code;
-    }
-    return redlock_call_refuse(call, code,
-                               client ? "a callback on the client's loop thread may not block" : "client is NULL");
+    return code == REDLOCK_OK ? code : redlock_call_refuse(call, code, redlock_client_failure().text);
 }
 
 int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
@@ -160,8 +156,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
 /* Reads the options into the call. */
 static int read_options(redlock_client *client, struct acquire_call *acquire,
                         const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
-    char text[REDLOCK_INVALID_SIZE] = "";
-    struct redlock_failure failure = {text, sizeof text};
+    struct redlock_failure failure = redlock_client_failure();
     redlock_client_acquire_options_default(asked);
     const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
@@ -330,8 +325,9 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
                          const redlock_acquire_options *options, redlock_lease **lease) {
     struct adopt_call adopt = {
         .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
+    struct redlock_failure failure = redlock_client_failure();
     if (!lease) {
-        return REDLOCK_ERR_INVALID;
+        return redlock_check_given(&failure, "lease", false);
     }
     *lease = NULL;
     int code = redlock_call_perform(client, &adopt.call, NULL);
@@ -339,24 +335,6 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
         *lease = adopt.call.acquired;
     }
     return code;
-}
-
-struct invalid_call {
-    struct redlock_call call;
-    char text[REDLOCK_INVALID_SIZE];
-};
-
-static bool invalid_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
-    memcpy(((struct invalid_call *)call)->text, redlock_client_sentence(call->client), REDLOCK_INVALID_SIZE);
-    call->code = REDLOCK_OK;
-    return false;
-}
-
-size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size) {
-    struct invalid_call invalid = {.call = {.begin = invalid_begins}};
-    (void)redlock_call_perform(client, &invalid.call, NULL);
-    return (size_t)snprintf(buffer, size, "%s", invalid.text);
 }
 
 struct inspect_call {
@@ -407,8 +385,7 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
                                       .request = request_list},
                              .each = each,
                              .data = data};
-    char text[REDLOCK_INVALID_SIZE] = "";
-    struct redlock_failure failure = {text, sizeof text};
+    struct redlock_failure failure = redlock_client_failure();
     redlock_list_options_default(&list.options);
     int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
     list.options.size = sizeof list.options;

@@ -4,7 +4,9 @@
 #include "blocking/client.h"
 
 int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel) {
-    if (client == NULL || cancel == NULL) {
+    struct redlock_failure failure = redlock_client_failure();
+    if (redlock_check_given(&failure, "client", client != NULL) != REDLOCK_OK ||
+        redlock_check_given(&failure, "cancel", cancel != NULL) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;
     }
     *cancel = malloc(sizeof **cancel);

@@ -39,7 +39,6 @@ struct redlock_client {
     /* Their callers are woken before the loop polls. */
     struct redlock_letter *completed, **completed_end;
     struct redlock_attached *attached;
-    char sentence[REDLOCK_INVALID_SIZE];
 };
 
 /* Shared by redlock_client_open(), on whose stack it is, and the loop thread. */
@@ -224,14 +223,15 @@ static void *run(void *data) {
 }
 
 int redlock_client_enter(redlock_client *client, int *cancel_state) {
+    struct redlock_failure failure = redlock_client_failure();
     if (!client) {
-        return REDLOCK_ERR_INVALID;
+        return redlock_check_given(&failure, "client", false);
     }
     if (redlock_random_forked(client->fork_mark)) {
         return REDLOCK_ERR_FORKED;
     }
     if (pthread_equal(pthread_self(), client->thread)) {
-        return REDLOCK_ERR_INVALID;
+        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     redlock_client_hold(client);
@@ -257,6 +257,7 @@ void redlock_client_let_go(redlock_client *client) {
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     call->client = client;
+    call->sentence = redlock_client_failure().text;
     redlock_bell_enter(&client->bell, &call->sleeper);
     switch (redlock_mailbox_put(&client->mailbox, &call->letter)) {
     case REDLOCK_MAILBOX_WAKE:
@@ -272,10 +273,6 @@ int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     }
     redlock_bell_leave(&client->bell, &call->sleeper);
     return call->code;
-}
-
-char *redlock_client_sentence(redlock_client *client) {
-    return client->sentence;
 }
 
 struct redlock_cancellable **redlock_client_cancellables(redlock_client *client) {

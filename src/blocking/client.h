@@ -21,12 +21,15 @@ struct redlock_call {
      * is set. */
     bool (*begin)(redlock_manager *manager, struct redlock_call *call);
     redlock_client *client;
+    char *sentence; /* that of the calling thread; set by redlock_client_perform() */
     /* For the result of a call that is refused; NULL: it has none. */
     const char *resource;
     enum redlock_result_of of;
     redlock_lease *acquired;
     redlock_result *result; /* a copy, if it is wanted and there is memory */
     bool want_result;
+    /* Why `begin` refused the call with ERR_INVALID; NULL: the manager says it. */
+    const char *reason;
     int code;
     struct redlock_sleeper sleeper; /* the caller */
 };
@@ -37,7 +40,7 @@ void redlock_call_answer(const redlock_result *result, void *data);
 void redlock_call_complete(struct redlock_call *call);
 
 /* For a call that was refused before a node was asked: makes its result, where it has one. `reason`
- * is for ERR_INVALID. Returns `code`. */
+ * is for ERR_INVALID, and goes into the sentence of the calling thread, too. Returns `code`. */
 int redlock_call_refuse(struct redlock_call *call, int code, const char *reason);
 
 /* Begins the call, on the loop thread. False if it is complete, refused perhaps. */
@@ -56,9 +59,9 @@ void redlock_client_attach(redlock_client *client, struct redlock_attached *atta
 
 /*
  * Every public function that asks the loop thread calls these two. Enter returns
- * REDLOCK_ERR_INVALID on the loop thread and REDLOCK_ERR_FORKED in a child process. Until leave,
- * nobody frees the client, and the thread cannot be cancelled: the loop thread may be using its
- * stack.
+ * REDLOCK_ERR_INVALID, with a sentence, for NULL and on the loop thread, and REDLOCK_ERR_FORKED in
+ * a child process. Until leave, nobody frees the client, and the thread cannot be cancelled: the
+ * loop thread may be using its stack.
  */
 int redlock_client_enter(redlock_client *client, int *cancel_state);
 void redlock_client_leave(redlock_client *client, int cancel_state);
@@ -69,8 +72,8 @@ void redlock_client_let_go(redlock_client *client);
 /* Lets the loop thread do the call, waits, and returns its code. */
 int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
-/* REDLOCK_INVALID_SIZE bytes, for redlock_client_invalid(); for the loop thread. */
-char *redlock_client_sentence(redlock_client *client);
+/* Where the calling thread's sentence for redlock_client_invalid() goes. */
+struct redlock_failure redlock_client_failure(void);
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);
 /* The calls that somebody may cancel; for the loop thread. */
 struct redlock_cancellable **redlock_client_cancellables(redlock_client *client);

@@ -117,6 +117,11 @@ static void on_event(const redlock_election_event *event, void *data) {
     }
 }
 
+static int check_given(bool given) {
+    struct redlock_failure failure = redlock_client_failure();
+    return redlock_check_given(&failure, "election", given);
+}
+
 struct elect_call {
     struct redlock_call call;
     redlock_client_election *election;
@@ -138,11 +143,12 @@ static bool elect_begins(redlock_manager *manager, struct redlock_call *call) {
 int redlock_client_elect(redlock_client *client, const char *name, const redlock_election_options *options,
                          redlock_client_election **election) {
     int cancel_state;
-    if (!election) {
-        return REDLOCK_ERR_INVALID;
+    int code = check_given(election != NULL);
+    if (code != REDLOCK_OK) {
+        return code;
     }
     *election = NULL;
-    int code = redlock_client_enter(client, &cancel_state);
+    code = redlock_client_enter(client, &cancel_state);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -162,29 +168,37 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
     return code;
 }
 
+/* On the loop thread. After ENDED the manager cannot say why it refuses. */
+static int ask(struct redlock_call *call, const redlock_client_election *election,
+               int (*request)(redlock_election *election)) {
+    call->reason = election->election ? NULL : "the election has ended";
+    call->code = request(election->election);
+    return call->code;
+}
+
+static void wait_for_end(struct leave_call *leave) {
+    leave->next = leave->election->leaving;
+    leave->election->leaving = leave;
+}
+
 static bool resign_begins(redlock_manager *manager, struct redlock_call *call) {
     struct leave_call *leave = (struct leave_call *)call;
-    redlock_client_election *election = leave->election;
     (void)manager;
-    call->code = redlock_election_resign(election->election);
-    if (call->code != REDLOCK_OK || redlock_election_is_out(election->election)) {
+    if (ask(call, leave->election, redlock_election_resign) != REDLOCK_OK ||
+        redlock_election_is_out(leave->election->election)) {
         return false;
     }
-    leave->next = election->leaving;
-    election->leaving = leave;
+    wait_for_end(leave);
     return true;
 }
 
 static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
     struct leave_call *leave = (struct leave_call *)call;
-    redlock_client_election *election = leave->election;
     (void)manager;
-    call->code = redlock_election_end(election->election);
-    if (call->code != REDLOCK_OK) {
+    if (ask(call, leave->election, redlock_election_end) != REDLOCK_OK) {
         return false;
     }
-    leave->next = election->leaving;
-    election->leaving = leave;
+    wait_for_end(leave);
     return true;
 }
 
@@ -198,7 +212,7 @@ static int leave_election(redlock_client_election *election, redlock_result **re
     if (result) {
         *result = NULL;
     }
-    return REDLOCK_ERR_INVALID;
+    return check_given(false);
 }
 
 int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
@@ -216,13 +230,13 @@ struct campaign_call {
 
 static bool campaign_begins(redlock_manager *manager, struct redlock_call *call) {
     (void)manager;
-    call->code = redlock_election_campaign(((struct campaign_call *)call)->election->election);
+    (void)ask(call, ((struct campaign_call *)call)->election, redlock_election_campaign);
     return false;
 }
 
 int redlock_client_election_campaign(redlock_client_election *election) {
     struct campaign_call campaign = {.call = {.begin = campaign_begins}, .election = election};
-    return election ? redlock_call_perform(election->client, &campaign.call, NULL) : REDLOCK_ERR_INVALID;
+    return election ? redlock_call_perform(election->client, &campaign.call, NULL) : check_given(false);
 }
 
 static struct timespec deadline_after(int64_t timeout_ms) {
@@ -277,12 +291,22 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
     return code;
 }
 
+static int check_next(const redlock_client_election *election, int64_t timeout_ms,
+                      const redlock_election_event *event) {
+    struct redlock_failure failure = redlock_client_failure();
+    int code = check_given(election != NULL);
+    if (code == REDLOCK_OK && timeout_ms != REDLOCK_WAIT_FOREVER) {
+        code = redlock_check_range(&failure, "timeout_ms", timeout_ms, 0, INT64_MAX, ", or REDLOCK_WAIT_FOREVER");
+    }
+    return code == REDLOCK_OK ? redlock_check_struct_of(&failure, "event", event, SIZE_MIN) : code;
+}
+
 int redlock_client_election_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
     int cancel_state;
-    if (!election || !event || event->size < SIZE_MIN || timeout_ms < REDLOCK_WAIT_FOREVER) {
-        return REDLOCK_ERR_INVALID;
+    int code = check_next(election, timeout_ms, event);
+    if (code == REDLOCK_OK) {
+        code = redlock_client_enter(election->client, &cancel_state);
     }
-    int code = redlock_client_enter(election->client, &cancel_state);
     if (code != REDLOCK_OK) {
         return code;
     }

@@ -57,10 +57,12 @@ static bool node_begins(redlock_manager *manager, struct redlock_call *call) {
 
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
     struct node_call node = {.call = {.begin = node_begins}, .index = index};
-    if (info == NULL || info->size < SIZE_MIN) {
-        return REDLOCK_ERR_INVALID;
+    struct redlock_failure failure = redlock_client_failure();
+    int code = redlock_check_struct_of(&failure, "info", info, SIZE_MIN);
+    if (code != REDLOCK_OK) {
+        return code;
     }
-    const int code = redlock_call_perform(client, &node.call, NULL);
+    code = redlock_call_perform(client, &node.call, NULL);
     if (code == REDLOCK_OK) {
         redlock_fill_struct(info, &node.info, sizeof node.info);
     }

@@ -40,12 +40,12 @@ static int read_options(redlock_client_acquire_options *asked, const redlock_cli
 int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                         redlock_work work, void *data, int *work_result, redlock_result **result) {
     struct held held = {.client = client};
-    char text[REDLOCK_INVALID_SIZE] = "work is NULL";
-    struct redlock_failure failure = {text, sizeof text};
+    struct redlock_failure failure = redlock_client_failure();
     redlock_client_acquire_options asked;
     int cancel_state, returned;
-    if (!work || read_options(&asked, options, &failure) != REDLOCK_OK) {
-        return refuse(resource, result, REDLOCK_ERR_INVALID, text);
+    if (redlock_check_given(&failure, "work", work != NULL) != REDLOCK_OK ||
+        read_options(&asked, options, &failure) != REDLOCK_OK) {
+        return refuse(resource, result, REDLOCK_ERR_INVALID, failure.text);
     }
     /* Only the work may be cancelled. Elsewhere the thread must not end while it holds the lock. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);

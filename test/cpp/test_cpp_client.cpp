@@ -137,8 +137,10 @@ void a_lease_is_extended_released_and_adopted(void **) {
     const redlock::expected<void> released = again.release();
     assert_true(released && released.result().size() == 5);
     assert_true(again.empty() && no_keys("r"));
-    assert_true(again.release().code() == errc::invalid);
-    assert_true(client.adopt("r", "").code() == errc::invalid);
+    const redlock::expected<void> twice = again.release();
+    assert_true(twice.code() == errc::invalid && twice.message() == "the lease is empty");
+    assert_true(again.forget().message() == "lease is NULL");
+    assert_true(client.adopt("r", "").message() == "token has 0 bytes; it must have 1 to 128");
 }
 
 void work_under_a_lock(void **) {
@@ -418,10 +420,11 @@ void leaders_follow_each_other(void **) {
     redlock::election moved = std::move(first);
     assert_null(first.get());
     assert_true(moved.end());
-    assert_true(moved.resign().code() == errc::invalid);
+    assert_true(moved.resign().message() == "the election has ended");
+    assert_true(moved.campaign().message() == "the election has ended");
     assert_true(wait_for(moved, redlock::election_event_kind::ended).code == errc::ok);
     assert_true(moved.next().code() == errc::closed);
-    assert_true(client.elect("").code() == errc::invalid);
+    assert_true(client.elect("").message() == "name has 0 bytes; it must have 1 to 1024");
 }
 
 void a_child_process_sends_nothing(void **) {

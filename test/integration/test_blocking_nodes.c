@@ -57,6 +57,14 @@ static void each_node_tells_its_state(void **state) {
     redlock_node_info_free(&after);
 }
 
+/* A call of this thread has said what is wrong. */
+static void refused(int code, const char *sentence) {
+    char text[256];
+    assert_int_equal(code, REDLOCK_ERR_INVALID);
+    assert_int_equal(redlock_client_invalid(NULL, text, sizeof text), strlen(sentence));
+    assert_string_equal(text, sentence);
+}
+
 static void a_wrong_index_or_size_is_refused(void **state) {
     (void)state;
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
@@ -66,10 +74,10 @@ static void a_wrong_index_or_size_is_refused(void **state) {
     assert_int_equal(redlock_client_invalid(client, text, sizeof text), strlen("index is 5; it must be 0 to 4"));
     assert_string_equal(text, "index is 5; it must be 0 to 4");
     assert_int_equal(redlock_client_node(client, SIZE_MAX, &info), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_node(client, 0, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_node(NULL, 0, &info), REDLOCK_ERR_INVALID);
+    refused(redlock_client_node(client, 0, NULL), "info is NULL");
+    refused(redlock_client_node(NULL, 0, &info), "client is NULL");
     info.size = 0;
-    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_ERR_INVALID);
+    refused(redlock_client_node(client, 0, &info), "info.size is 0; set it to the size of the struct before the call");
     /* A program that was built against an older header has a shorter struct. */
     memset(&info, 0xa5, sizeof info);
     info.size = offsetof(redlock_node_info, uptime_s);
@@ -177,19 +185,96 @@ static void a_result_says_which_argument_is_invalid(void **state) {
     assert_int_equal(redlock_client_inspect(client, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot inspect '': invalid argument: resource is NULL.");
     assert_int_equal(redlock_client_adopt(client, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
-    char text[256];
-    (void)redlock_client_invalid(client, text, sizeof text);
-    assert_string_equal(text, "token has 0 bytes; it must have 1 to 128");
-    /* A call with a result says it there, and nowhere else. */
-    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
-    says(result, "cannot extend 'held': invalid argument: ttl_ms is 0; it must be 1 to 2147483647.");
-    (void)redlock_client_invalid(client, text, sizeof text);
-    assert_string_equal(text, "token has 0 bytes; it must have 1 to 128");
-    assert_int_equal(redlock_client_extend(client, lease, 0, NULL), REDLOCK_ERR_INVALID);
-    (void)redlock_client_invalid(client, text, sizeof text);
-    assert_string_equal(text, "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(REDLOCK_ERR_INVALID, "token has 0 bytes; it must have 1 to 128");
+    /* A call that is not refused leaves the sentence. */
+    kit_release(client, lease);
+    refused(REDLOCK_ERR_INVALID, "token has 0 bytes; it must have 1 to 128");
+    kit_expect_no_keys();
+}
+
+static bool on_lock(const redlock_listed *lock, void *data) {
+    (void)lock, (void)data;
+    return true;
+}
+
+/* Each call that can refuse an argument, without a result. */
+static void a_call_without_a_result_says_which_argument_is_invalid(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_lease *lease = kit_acquire(client, "held", 0), *none = NULL;
+    redlock_cancel *cancel = NULL;
+    redlock_client_acquire_options options = kit_options(0, 0);
+    redlock_statistics statistics = {.size = 0};
+    redlock_telemetry telemetry = {.size = 0};
+    refused(redlock_client_close(NULL), "client is NULL");
+    refused(redlock_client_acquire(client, "r", NULL, NULL, NULL), "lease is NULL");
+    refused(redlock_client_acquire(client, NULL, NULL, &none, NULL), "resource is NULL");
+    refused(redlock_client_acquire(NULL, "r", NULL, &none, NULL), "client is NULL");
+    refused(redlock_client_acquire(client, "r", &options, &none, NULL), "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(redlock_client_with(client, "r", &options, never, NULL, NULL, NULL),
+            "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(redlock_client_with(client, "r", NULL, NULL, NULL, NULL, NULL), "work is NULL");
+    refused(redlock_client_extend(client, lease, 0, NULL), "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(redlock_client_extend(client, NULL, 1, NULL), "lease is NULL");
+    refused(redlock_client_release(client, NULL, NULL), "lease is NULL");
+    refused(redlock_client_release_as(NULL, lease, 1, NULL), "client is NULL");
+    refused(redlock_client_forget(client, NULL), "lease is NULL");
+    refused(redlock_client_forget(NULL, lease), "client is NULL");
+    refused(redlock_client_adopt(client, "r", "t", NULL, NULL), "lease is NULL");
+    refused(redlock_client_adopt(client, NULL, "t", NULL, &none), "resource is NULL");
+    refused(redlock_client_adopt(client, "r", NULL, NULL, &none), "token is NULL");
+    refused(redlock_client_adopt(NULL, "r", "t", NULL, &none), "client is NULL");
+    refused(redlock_client_inspect(client, NULL, NULL), "resource is NULL");
+    refused(redlock_client_list(client, NULL, NULL, NULL, NULL), "each is NULL");
+    refused(redlock_client_list(NULL, NULL, on_lock, NULL, NULL), "client is NULL");
+    refused(redlock_client_statistics(client, NULL), "statistics is NULL");
+    refused(redlock_client_statistics(client, &statistics),
+            "statistics.size is 0; set it to the size of the struct before the call");
+    refused(redlock_client_telemetry(client, NULL), "telemetry is NULL");
+    refused(redlock_client_telemetry(client, &telemetry),
+            "telemetry.size is 0; set it to the size of the struct before the call");
+    refused(redlock_client_set_credentials(client, 5, NULL, "p"), "node is 5; it must be 0 to 4");
+    refused(redlock_client_set_credentials(NULL, 0, NULL, "p"), "client is NULL");
+    refused(redlock_cancel_new(NULL, &cancel), "client is NULL");
+    refused(redlock_cancel_new(client, NULL), "cancel is NULL");
+    assert_null(none);
+    assert_null(cancel);
     kit_release(client, lease);
     kit_expect_no_keys();
+}
+
+static void *adopt_wrongly(void *data) {
+    redlock_lease *lease = NULL;
+    char text[256];
+    kit_must(redlock_client_invalid(data, text, sizeof text) == 0); /* a new thread has none */
+    for (int i = 0; i < 500; i++) {
+        kit_must(redlock_client_adopt(data, "r", "", NULL, &lease) == REDLOCK_ERR_INVALID);
+        (void)redlock_client_invalid(data, text, sizeof text);
+        kit_must(strcmp(text, "token has 0 bytes; it must have 1 to 128") == 0);
+    }
+    return NULL;
+}
+
+static void *set_wrongly(void *data) {
+    char text[256];
+    for (int i = 0; i < 500; i++) {
+        kit_must(redlock_client_set_credentials(data, 5, NULL, "p") == REDLOCK_ERR_INVALID);
+        (void)redlock_client_invalid(data, text, sizeof text);
+        kit_must(strncmp(text, "node is 5; ", 11) == 0);
+    }
+    return NULL;
+}
+
+static void each_thread_has_its_own_sentence(void **state) {
+    (void)state;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    pthread_t threads[READERS];
+    for (size_t i = 0; i < READERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? adopt_wrongly : set_wrongly, client), 0);
+    }
+    for (size_t i = 0; i < READERS; i++) {
+        pthread_join(threads[i], NULL);
+    }
 }
 
 static void an_election_says_which_argument_is_invalid(void **state) {
@@ -197,18 +282,35 @@ static void an_election_says_which_argument_is_invalid(void **state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *election = NULL;
     redlock_election_options options;
+    redlock_election_event event = {.size = 0};
     char text[256];
     redlock_election_options_default(&options);
     options.ttl_ms = 0;
-    assert_int_equal(redlock_client_elect(client, "e", &options, &election), REDLOCK_ERR_INVALID);
-    (void)redlock_client_invalid(client, text, sizeof text);
-    assert_string_equal(text, "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(redlock_client_elect(client, "e", &options, &election), "ttl_ms is 0; it must be 1 to 2147483647");
+    refused(redlock_client_elect(client, "e", NULL, NULL), "election is NULL");
+    refused(redlock_client_elect(NULL, "e", NULL, &election), "client is NULL");
+    refused(redlock_client_election_next(NULL, 0, &event), "election is NULL");
+    refused(redlock_client_election_resign(NULL, NULL), "election is NULL");
+    refused(redlock_client_election_campaign(NULL), "election is NULL");
+    refused(redlock_client_election_end(NULL, NULL), "election is NULL");
     assert_int_equal(redlock_client_elect(client, "", NULL, &election), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_invalid(client, text, 5), strlen("name has 0 bytes; it must have 1 to 1024"));
     assert_string_equal(text, "name");
     assert_null(election);
-    assert_int_equal(redlock_client_invalid(NULL, text, sizeof text), 0);
-    assert_string_equal(text, "");
+    options.ttl_ms = 1000;
+    options.campaign = false;
+    assert_int_equal(redlock_client_elect(client, "e", &options, &election), REDLOCK_OK);
+    refused(redlock_client_election_next(election, 0, NULL), "event is NULL");
+    refused(redlock_client_election_next(election, 0, &event),
+            "event.size is 0; set it to the size of the struct before the call");
+    refused(redlock_client_election_next(election, -2, &event),
+            "timeout_ms is -2; it must be 0 or more, or REDLOCK_WAIT_FOREVER");
+    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    refused(redlock_client_election_end(election, NULL), "the election has ended");
+    /* Not the manager's sentence, which is older. */
+    assert_int_equal(redlock_client_adopt(client, "r", "", NULL, &(redlock_lease *){NULL}), REDLOCK_ERR_INVALID);
+    refused(redlock_client_election_resign(election, NULL), "the election has ended");
+    refused(redlock_client_election_campaign(election), "the election has ended");
 }
 
 static int open_says(redlock_manager_options *options, const char *sentence) {
@@ -381,6 +483,8 @@ int main(void) {
         kit_test(another_thread_ends_a_listing),
         kit_test(a_listing_says_what_is_wrong),
         kit_test(a_result_says_which_argument_is_invalid),
+        kit_test(a_call_without_a_result_says_which_argument_is_invalid),
+        kit_test(each_thread_has_its_own_sentence),
         kit_test(an_election_says_which_argument_is_invalid),
         kit_test(the_open_says_which_argument_is_invalid),
     };

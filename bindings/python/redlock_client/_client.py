@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, U
 
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
-from ._core import Core, interruptible
+from ._core import check_call, Core, interruptible
 from ._enums import EventKind
 from ._news import Event, NodeInfo, statistics_of, Telemetry
 from ._options import list_options, manager_options, Options
@@ -153,7 +153,7 @@ class Client:
         lease = ffi.new("redlock_lease **")
         with self._core.call() as client:
             name, kept = to_bytes("resource", resource), to_bytes("token", token)
-            self._check(lambda: lib.redlock_client_adopt(client, name, kept, made.c, lease))
+            check_call(lib.redlock_client_adopt(client, name, kept, made.c, lease))
             return Lease(self, lease[0], 0, lost, None)
 
     def inspect(self, resource: str) -> Result:
@@ -194,18 +194,18 @@ class Client:
         election = ffi.new("redlock_client_election **")
         with self._core.call() as client:
             of = to_bytes("name", name)
-            self._check(lambda: lib.redlock_client_elect(client, of, made.c, election))
+            check_call(lib.redlock_client_elect(client, of, made.c, election))
             return Election(self, election[0])
 
     def statistics(self) -> dict[str, int]:
         """The counters of redlock_statistics."""
         with self._core.call() as client:
-            return statistics_of(lambda counted: int(lib.redlock_client_statistics(client, counted)))
+            return statistics_of(lambda counted: check_call(lib.redlock_client_statistics(client, counted)))
 
     def telemetry(self) -> Telemetry:
         """Histograms, and the votes of each node by cause."""
         with self._core.call() as client:
-            return Telemetry(lambda c: int(lib.redlock_client_telemetry(client, c)),
+            return Telemetry(lambda c: check_call(lib.redlock_client_telemetry(client, c)),
                              lib.redlock_client_node_count(client))
 
     def nodes(self) -> list[NodeInfo]:
@@ -225,12 +225,12 @@ class Client:
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         secret = to_bytes("password", password)
         with self._core.call() as client:
-            self._check(lambda: lib.redlock_client_set_credentials(client, index, name, secret))
+            check_call(lib.redlock_client_set_credentials(client, index, name, secret))
 
     def _node(self, client: CData, index: int) -> NodeInfo:
         info = ffi.new("redlock_node_info *")
         info.size = ffi.sizeof("redlock_node_info")
-        check(lib.redlock_client_node(client, index, info))
+        check_call(lib.redlock_client_node(client, index, info))
         try:
             return NodeInfo.of(info)
         finally:
@@ -246,17 +246,6 @@ class Client:
             run(reason)
 
         return Handle(lost)
-
-    def _check(self, call: Callable[[], int]) -> None:
-        """For calls without a result. C keeps the sentence of the last one only. On the loop thread C refuses
-        the call: there it must not wait for those of others."""
-        sentence = ffi.new("char[]", 512)
-        on_loop = threading.get_ident() == self._core.loop_thread
-        with contextlib.nullcontext() if on_loop else self._core.without_result:
-            code = call()
-            if code == lib.REDLOCK_ERR_INVALID:
-                lib.redlock_client_invalid(self._core.c, sentence, 512)
-        check(code, None, text(sentence))
 
 
 def _is_over(owner: int, result: Optional[CData]) -> bool:
@@ -331,7 +320,7 @@ class Lease:
 
     def forget(self) -> None:
         """Leaves the keys to their ttl: they can be adopted."""
-        check(self._end(lambda client: lib.redlock_client_forget(client, self._handle), None))
+        check_call(self._end(lambda client: lib.redlock_client_forget(client, self._handle), None))
 
     def __enter__(self) -> Self:
         return self
@@ -455,7 +444,7 @@ class Election:
                 if self._unread:
                     return Event.of(self._unread.pop())
                 try:
-                    check(lib.redlock_client_election_next(self._handle, slice_ms, event))
+                    check_call(lib.redlock_client_election_next(self._handle, slice_ms, event))
                 except BaseException:  # a signal came meanwhile, and its handler raised this
                     if event.kind != lib.REDLOCK_ELECTION_NOTHING:
                         self._unread.append(event)
@@ -475,7 +464,7 @@ class Election:
     def campaign(self) -> None:
         """Campaigns, at the end of the queue."""
         with self._client._core.call():
-            check(lib.redlock_client_election_campaign(self._handle))
+            check_call(lib.redlock_client_election_campaign(self._handle))
 
     def end(self) -> Optional[Result]:
         """Resigns, and ends. A thread that waits for an event gets ENDED."""
@@ -498,5 +487,7 @@ class Election:
         with self._client._core.call():
             code = leave(self._handle, result)
         made = result_of(result[0])
+        if made is None:
+            check_call(code)
         check(code, made)
         return made

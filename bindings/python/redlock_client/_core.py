@@ -7,6 +7,7 @@ import os
 import threading
 from typing import TYPE_CHECKING, Callable, Iterator, Optional
 
+from ._base import text
 from ._redlock import ffi, lib
 from ._result import check, error_of
 
@@ -27,7 +28,6 @@ class Core:
         # Condition is written in Python: a signal may come when it has the lock and 'with' has not.
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
-        self.without_result = threading.RLock()  # one such call at a time
         self.is_closing = False
         self.is_closed = False
         self.inside: set[object] = set()
@@ -58,7 +58,7 @@ class Core:
     def cancel(self) -> Iterator[CData]:
         """A flag for an acquire that waits, or a listing. close() sets it."""
         made = ffi.new("redlock_cancel **")
-        check(lib.redlock_cancel_new(self.c, made))
+        check_call(lib.redlock_cancel_new(self.c, made))
         with self.lock:
             self.cancels.add(made[0])
             if self.is_closing:
@@ -139,6 +139,15 @@ class Core:
             self.is_closed = True
             self.losses.clear()
             self.changed.notify_all()
+
+
+def check_call(code: int) -> None:
+    """Raises the exception for the code of a call of the client that has no result. C keeps the sentence of
+    each thread's last one."""
+    sentence = ffi.new("char[]", 256)
+    if code == lib.REDLOCK_ERR_INVALID:
+        lib.redlock_client_invalid(ffi.NULL, sentence, 256)
+    check(code, None, text(sentence))
 
 
 def interruptible(work: Callable[[], int], interrupt: Callable[[], None]) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Callable, Optional
 from ._base import text
 from ._enums import Code, EventKind, NodeState, TelemetryKind
 from ._redlock import ffi, lib
-from ._result import check, copy_of
+from ._result import copy_of
 
 if TYPE_CHECKING:
     from ._base import CData
@@ -136,10 +136,10 @@ class Histogram:
 class Telemetry:
     """A snapshot of redlock_telemetry."""
 
-    def __init__(self, call: Callable[[CData], int], nodes: int) -> None:
+    def __init__(self, call: Callable[[CData], None], nodes: int) -> None:
         c = ffi.new("redlock_telemetry *")
         c.size = ffi.sizeof("redlock_telemetry")
-        check(call(c))
+        call(c)
         self.acquire = Histogram(ffi.addressof(c, "acquire"), c)
         self.wait = Histogram(ffi.addressof(c, "wait"), c)
         self.held = Histogram(ffi.addressof(c, "held"), c)
@@ -152,9 +152,9 @@ class Telemetry:
             if lib.redlock_voted_name(voted)[0] != b"\0"}
 
 
-def statistics_of(call: Callable[[CData], int]) -> dict[str, int]:
+def statistics_of(call: Callable[[CData], None]) -> dict[str, int]:
     """The counters that `call` fills in."""
     counted = ffi.new("redlock_statistics *")
     counted.size = ffi.sizeof("redlock_statistics")
-    check(call(counted))
+    call(counted)
     return {name: int(getattr(counted, name)) for name, _ in ffi.typeof("redlock_statistics").fields if name != "size"}

@@ -180,11 +180,11 @@ class Manager:
 
     def statistics(self) -> dict[str, int]:
         """The counters of redlock_statistics."""
-        return statistics_of(lambda counted: int(lib.redlock_manager_statistics(self._open(), counted)))
+        return statistics_of(lambda counted: self._check(lib.redlock_manager_statistics(self._open(), counted)))
 
     def telemetry(self) -> Telemetry:
         """Histograms, and the votes of each node by cause."""
-        return Telemetry(lambda c: int(lib.redlock_manager_telemetry(self._open(), c)),
+        return Telemetry(lambda c: self._check(lib.redlock_manager_telemetry(self._open(), c)),
                          lib.redlock_manager_node_count(self._c))
 
     def nodes(self) -> list[NodeInfo]:

@@ -218,19 +218,21 @@ class Locks(Base):
         self.assertEqual(len(sentences), 300 * len(calls))
         self.assertEqual([said for word, said in sentences if word not in said], [])
 
-    def test_a_callback_waits_for_no_call_of_another_thread(self):
+    def test_a_call_in_a_callback_says_why_it_is_refused(self):
         refused = []
 
         def lost(reason):
-            try:
-                self.client.adopt("r", 32 * "0")
-            except redlock_client.Error as error:
-                refused.append(type(error))
+            for call in (lambda: self.client.adopt("r", 32 * "0"), lambda: lease.extend(1000), lease.forget,
+                         self.client.statistics, self.client.nodes, lambda: self.client.elect("e")):
+                try:
+                    call()
+                except redlock_client.InvalidError as error:
+                    refused.append(str(error))
 
         lease = self.client.acquire("r", ttl_ms=500, on_lost=lost)
-        with self.client._core.without_result:  # as in the middle of an adoption
-            eventually(lambda: refused)
-        self.assertEqual(refused, [redlock_client.InvalidError])
+        eventually(lambda: len(refused) == 6)
+        self.assertEqual([said for said in refused if "callback on the client's loop thread may not block" not in said],
+                         [])
         with self.assertRaises(redlock_client.LostError):
             lease.release()
 

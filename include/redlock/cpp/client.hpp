@@ -20,6 +20,19 @@ namespace redlock {
 class election;
 class lease;
 
+namespace detail {
+
+/* The error of a call of this thread that has no result. */
+inline error failed(int code) {
+    char sentence[256] = "";
+    if (code == REDLOCK_ERR_INVALID) {
+        redlock_client_invalid(nullptr, sentence, sizeof sentence);
+    }
+    return error(static_cast<errc>(code), {}, sentence);
+}
+
+} // namespace detail
+
 /**
  * redlock_client: a set of nodes, and a thread that talks to them. Any number of threads may use
  * it. Its close ends its leases and elections: those that still exist are empty then.
@@ -76,7 +89,7 @@ class client {
     /** redlock_client_telemetry(): fills in the snapshot, whose size it sets. */
     expected<void> telemetry(redlock_telemetry &snapshot) {
         snapshot.size = sizeof snapshot;
-        return failed(get() ? redlock_client_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
+        return detail::failed(get() ? redlock_client_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
     }
     /** redlock_client_node_count() */
     std::size_t node_count() const noexcept {
@@ -117,7 +130,6 @@ class client {
     friend class cancel_flag;
     explicit client(detail::link<redlock_client> &&link) noexcept : link_(std::move(link)) {
     }
-    error failed(int code) const;
 
     detail::link<redlock_client> link_;
 };
@@ -133,7 +145,7 @@ class cancel_flag {
         redlock_cancel *handle = nullptr;
         const int code = client.get() ? redlock_cancel_new(client.get(), &handle) : REDLOCK_ERR_CLOSED;
         if (code != REDLOCK_OK) {
-            return error(static_cast<errc>(code));
+            return detail::failed(code);
         }
         return cancel_flag(handle, client.link_);
     }
@@ -228,6 +240,9 @@ class lease : public basic_lease<redlock_client> {
      * errc::forked or errc::not_owner. The code is errc::ok if the lock was ours until now.
      */
     expected<void> release() {
+        if (owner_.get() && !handle_) {
+            return error(errc::invalid, {}, "the lease is empty");
+        }
         redlock_result *given = nullptr;
         const errc code = end(&given);
         return error(code, result(given));
@@ -235,7 +250,8 @@ class lease : public basic_lease<redlock_client> {
     /** redlock_client_forget(): leaves the keys to their ttl. */
     expected<void> forget() {
         const int code = owner_.get() ? redlock_client_forget(owner_.get(), handle_) : REDLOCK_ERR_CLOSED;
-        return expected<void>(ended(static_cast<errc>(code)));
+        ended(static_cast<errc>(code));
+        return detail::failed(code);
     }
 
   private:
@@ -300,7 +316,7 @@ class election {
         event.size = sizeof event;
         const int code = get() ? redlock_client_election_next(get(), timeout.count(), &event) : REDLOCK_ERR_CLOSED;
         if (code != REDLOCK_OK) {
-            return error(static_cast<errc>(code));
+            return detail::failed(code);
         }
         return election_event(&event);
     }
@@ -310,7 +326,7 @@ class election {
     }
     /** redlock_client_election_campaign() */
     expected<void> campaign() {
-        return expected<void>(static_cast<errc>(get() ? redlock_client_election_campaign(get()) : REDLOCK_ERR_CLOSED));
+        return detail::failed(get() ? redlock_client_election_campaign(get()) : REDLOCK_ERR_CLOSED);
     }
     /** redlock_client_election_end() */
     expected<void> end() {
@@ -333,7 +349,7 @@ class election {
     expected<void> leave(int (*function)(redlock_client_election *, redlock_result **)) {
         redlock_result *given = nullptr;
         const int code = get() ? function(get(), &given) : REDLOCK_ERR_CLOSED;
-        return error(static_cast<errc>(code), result(given));
+        return given ? error(static_cast<errc>(code), result(given)) : detail::failed(code);
     }
     void finish() noexcept {
         if (get()) {
@@ -388,7 +404,7 @@ inline expected<lease> client::adopt(text resource, text token, const acquire_op
     redlock_lease *handle = nullptr;
     const int code = redlock_client_adopt(get(), resource.c_str(), token.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
-        return failed(code);
+        return detail::failed(code);
     }
     return lease(handle, link_, 0);
 }
@@ -417,7 +433,7 @@ inline expected<redlock_statistics> client::statistics() {
     counted.size = sizeof counted;
     const int code = get() ? redlock_client_statistics(get(), &counted) : REDLOCK_ERR_CLOSED;
     if (code != REDLOCK_OK) {
-        return error(static_cast<errc>(code));
+        return detail::failed(code);
     }
     return counted;
 }
@@ -427,22 +443,14 @@ inline expected<owned_node> client::node(std::size_t index) {
     info.size = sizeof info;
     const int code = get() ? redlock_client_node(get(), index, &info) : REDLOCK_ERR_CLOSED;
     if (code != REDLOCK_OK) {
-        return failed(code);
+        return detail::failed(code);
     }
     return owned_node(info);
 }
 
 inline expected<void> client::set_credentials(std::size_t node, text user, text password) {
-    return failed(get() ? redlock_client_set_credentials(get(), node, user.c_str(), password.c_str())
-                        : REDLOCK_ERR_CLOSED);
-}
-
-inline error client::failed(int code) const {
-    char sentence[512] = "";
-    if (code == REDLOCK_ERR_INVALID) {
-        redlock_client_invalid(get(), sentence, sizeof sentence);
-    }
-    return error(static_cast<errc>(code), {}, sentence);
+    return detail::failed(get() ? redlock_client_set_credentials(get(), node, user.c_str(), password.c_str())
+                                : REDLOCK_ERR_CLOSED);
 }
 
 inline expected<election> client::elect(text name, const election_options &options) {
@@ -453,7 +461,7 @@ inline expected<election> client::elect(text name, const election_options &optio
     redlock_client_election *handle = nullptr;
     const int code = redlock_client_elect(get(), name.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
-        return failed(code);
+        return detail::failed(code);
     }
     return election(handle, link_);
 }
