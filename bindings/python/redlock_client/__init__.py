@@ -7,7 +7,8 @@
 redlock_client.aio has the same for asyncio.
 """
 from ._base import FOREVER, token_holder, version
-from ._client import Client, Election, Lease
+from ._client import Client, Lease
+from ._election import Election
 from ._enums import (
     Code, EventKind, LogLevel, NodeState, Order, RestartGuard, TelemetryKind, VoteKind,
 )

@@ -1,4 +1,4 @@
-"""Locks and elections for threads that block."""
+"""Locks for threads that block."""
 from __future__ import annotations
 
 import contextlib
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, U
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._core import check_call, Core, interruptible
-from ._enums import EventKind
-from ._news import Event, NodeInfo, statistics_of, Telemetry
+from ._election import Election
+from ._news import NodeInfo, statistics_of, Telemetry
 from ._options import list_options, manager_options, Options
 from ._redlock import ffi, lib
 from ._result import check, error_of, result_of
@@ -109,12 +109,13 @@ class Client:
         if made.c.reentrant and made.c.owner == 0:
             made.c.owner = _owner.id
         name = to_bytes("resource", resource)
-        lease = ffi.new("redlock_lease **")
+        owner = made.c.owner if made.c.reentrant else 0
+        lease = Lease(self, owner, lost)
         result = ffi.new("redlock_result **")
         with self._core.call() as client:
 
             def acquire() -> int:
-                return int(lib.redlock_client_acquire(client, name, made.c, lease, result))
+                return int(lib.redlock_client_acquire(client, name, made.c, lease._slot, result))
 
             try:
                 if lock.wait_timeout_ms == 0:
@@ -126,12 +127,11 @@ class Client:
                 made_result, result[0] = result[0], ffi.NULL
                 said = result_of(made_result)
                 check(code, said)
-                handle, lease[0] = lease[0], ffi.NULL
-                return Lease(self, handle, made.c.owner if made.c.reentrant else 0, lost, said)
+                lease._begin(said)
+                return lease
             except BaseException:  # a signal may have come when C had made them
-                if lease[0] != ffi.NULL:
-                    lib.redlock_client_release_as(client, lease[0], made.c.owner, ffi.NULL)
                 lib.redlock_result_free(result[0])
+                lease._undo(lambda handle, made: lib.redlock_client_release_as(client, handle, owner, made))
                 raise
 
     @contextlib.contextmanager
@@ -150,11 +150,16 @@ class Client:
         made.set(given.items())
         if lost:
             made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.c
-        lease = ffi.new("redlock_lease **")
+        name, kept = to_bytes("resource", resource), to_bytes("token", token)
+        lease = Lease(self, 0, lost)
         with self._core.call() as client:
-            name, kept = to_bytes("resource", resource), to_bytes("token", token)
-            check_call(lib.redlock_client_adopt(client, name, kept, made.c, lease))
-            return Lease(self, lease[0], 0, lost, None)
+            try:
+                check_call(lib.redlock_client_adopt(client, name, kept, made.c, lease._slot))
+                lease._begin(None)
+                return lease
+            except BaseException:  # a signal: the keys stay as they were
+                lease._undo(lambda handle, _: lib.redlock_client_forget(client, handle))
+                raise
 
     def inspect(self, resource: str) -> Result:
         """Who holds the resource: the votes have the holder at each node. Takes no lock."""
@@ -194,8 +199,13 @@ class Client:
         election = ffi.new("redlock_client_election **")
         with self._core.call() as client:
             of = to_bytes("name", name)
-            check_call(lib.redlock_client_elect(client, of, made.c, election))
-            return Election(self, election[0])
+            try:
+                check_call(lib.redlock_client_elect(client, of, made.c, election))
+                return Election(self, election[0])
+            except BaseException:  # a signal: nobody would know of this candidate
+                if election[0] != ffi.NULL:
+                    lib.redlock_client_election_end(election[0], ffi.NULL)
+                raise
 
     def statistics(self) -> dict[str, int]:
         """The counters of redlock_statistics."""
@@ -257,23 +267,53 @@ class Lease:
     """A lock of a Client. As a context manager it is released at the end of the block. Any number of
     threads may use it; when one has begun to release it, it has ended for the others."""
 
-    def __init__(self, client: Client, handle: CData, owner: int, lost: Optional[Handle],
-                 result: Optional[Result]) -> None:
+    # Until __init__() has made them, and after it was interrupted.
+    _slot: CData = (ffi.NULL,)
+    _end_codes: Optional[list[int]] = None
+
+    def __init__(self, client: Client, owner: int, lost: Optional[Handle]) -> None:
         self._client = client
-        self._handle = handle
         self._owner = owner
+        self._lost = lost
         self._id: object = object()
-        self.resource: str = ""
-        self._held = True  # from here on, __del__() releases it
-        self._users: list[int] = []  # the threads that call C with the handle, but not to end it
+        self._users: dict[object, int] = {}  # the threads inside a call of C that does not end it
+        self._result: Optional[Result] = None
+        self.resource = ""
+        self.token = ""
+        self.fence = 0
+        # C writes the handle here. So __del__() releases it, whenever a signal comes.
+        self._slot = ffi.new("redlock_lease **")
+
+    def _begin(self, result: Optional[Result]) -> None:
+        """C has made the handle."""
         self._result = result
-        self.resource = text(lib.redlock_lease_resource(handle))
-        self.token: str = text(lib.redlock_lease_token(handle))
-        self.fence: int = int(lib.redlock_lease_fence(handle))
+        self.resource = text(lib.redlock_lease_resource(self._handle))
+        self.token = text(lib.redlock_lease_token(self._handle))
+        self.fence = int(lib.redlock_lease_fence(self._handle))
         # All who share a reentrant lease of C know it by this.
-        self._id = self.token if owner else self._id
-        if lost:
-            client._core.keep(self._id, lost, owner != 0 and result is None)
+        self._id = self.token if self._owner else self._id
+        if self._lost:
+            self._client._core.keep(self._id, self._lost, self._owner != 0 and result is None)
+
+    def _undo(self, end: Callable[[CData, CData], int]) -> None:
+        """Ends the handle, if C has made it: the caller will not get it."""
+        if self._handle == ffi.NULL:
+            return
+        result = ffi.new("redlock_result **")
+        handle, self._slot[0] = self._handle, ffi.NULL
+        end(handle, result)
+        if _is_over(self._owner, result):
+            self._client._core.drop(self._id)
+        lib.redlock_result_free(result[0])
+
+    @property
+    def _handle(self) -> CData:
+        return self._slot[0]
+
+    @property
+    def _held(self) -> bool:
+        """Whether there is a handle, and nobody has begun to end it."""
+        return bool(self._slot[0] != ffi.NULL) and self._end_codes is None
 
     def __repr__(self) -> str:
         return f"<Lease of {self.resource!r}: {self.validity_ms} ms>"
@@ -312,15 +352,14 @@ class Lease:
         """Ends it. Raises LostError if the lock was not ours until now. The result is None for a reentrant
         lease that is still held."""
         result = ffi.new("redlock_result **")
-        code = self._end(lambda client: lib.redlock_client_release_as(client, self._handle, self._owner, result),
-                         result)
+        code = self._end(lib.redlock_client_release_as, result, self._owner, result)
         made = result_of(result[0])
         check(code, made)
         return made
 
     def forget(self) -> None:
         """Leaves the keys to their ttl: they can be adopted."""
-        check_call(self._end(lambda client: lib.redlock_client_forget(client, self._handle), None))
+        check_call(self._end(lib.redlock_client_forget, None))
 
     def __enter__(self) -> Self:
         return self
@@ -334,14 +373,18 @@ class Lease:
         except Exception:
             if kind is None:  # otherwise the block's own exception says more
                 raise
+        except BaseException:  # a signal came before the call of C
+            if self._held:
+                with contextlib.suppress(Exception):
+                    self.release()
+            raise
 
     def __del__(self) -> None:
-        if not getattr(self, "_held", False):
+        if not self._held:
             return
         core = self._client._core
         if core.is_closing or os.getpid() != core.process:
             return
-        warnings.warn(f"{self!r} was never released", ResourceWarning, source=self)
         handle, owner, id_ = self._handle, self._owner, self._id
 
         def release() -> None:
@@ -356,138 +399,47 @@ class Lease:
             release()
         else:
             threading.Thread(target=release).start()
+        warnings.warn(f"the lease of {self.resource!r} was never released", ResourceWarning, source=self)
 
     @contextlib.contextmanager
     def _use(self) -> Iterator[CData]:
         """A call of C with the handle. No other thread ends it meanwhile."""
-        core, thread = self._client._core, threading.get_ident()
+        core, this = self._client._core, object()
         with core.call() as client:
-            with core.lock:
-                self._must_be_held()
-                self._users.append(thread)
             try:
+                with core.lock:
+                    self._must_be_held()
+                    self._users[this] = threading.get_ident()
                 yield client
             finally:
                 with core.lock:
-                    self._users.remove(thread)
+                    self._users.pop(this, None)
                     core.changed.notify_all()
 
-    def _end(self, end: Callable[[CData], int], result: Optional[CData]) -> int:
+    def _end(self, end: Callable[..., int], result: Optional[CData], *arguments: object) -> int:
         """Ends the handle. C frees it, so no other thread may use it from now on. This thread may be in
         _use(), if a handler of a signal calls this; C refuses a call on the loop thread."""
         core, thread = self._client._core, threading.get_ident()
         stays = (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY)
-        # Stays None if an exception, as that of Ctrl-C, takes the place of the answer.
-        code: Optional[int] = None
+        codes: list[int] = []
         with core.call() as client:
-            with core.lock:
-                self._must_be_held()
-                self._held = False
-                try:
-                    core.changed.wait_for(lambda: thread == core.loop_thread or set(self._users) <= {thread})
-                except BaseException:
-                    self._held = True
-                    raise
             try:
-                code = end(client)
+                with core.lock:
+                    self._must_be_held()
+                    self._end_codes = codes
+                    core.wait_for(lambda: thread == core.loop_thread or set(self._users.values()) <= {thread})
+                # One step of Python: no signal comes before the code is noted.
+                codes.extend(map(end, (client,), (self._handle,), *((value,) for value in arguments)))
             finally:
-                self._held = code in stays
-                if not self._held:
-                    self._handle = ffi.NULL
-            if not self._held and _is_over(self._owner, result):
-                core.drop(self._id)
-        return code
+                if self._end_codes is codes:
+                    if not codes or codes[0] in stays:
+                        self._end_codes = None
+                    else:
+                        self._slot[0] = ffi.NULL
+                        if _is_over(self._owner, result):
+                            core.drop(self._id)
+        return codes[0]
 
     def _must_be_held(self) -> None:
         if not self._held:
             raise error_of(lib.REDLOCK_ERR_INVALID, None, f"the lease of {self.resource!r} has ended already")
-
-
-class Election:
-    """A candidate. Any number of threads may use it, but one at a time reads the events. Iterate over it
-    to get them."""
-
-    # So long a signal may wait while the main thread waits for an event.
-    _SLICE_MS = 500
-
-    def __init__(self, client: Client, handle: CData) -> None:
-        self._client = client
-        self._handle = handle
-        self._unread: list[CData] = []
-        with client._core.lock:
-            client._core.elections.add(handle)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(Exception):  # ended, or closed
-            self.end()
-
-    def __iter__(self) -> Iterator[Event]:
-        """The events, until ENDED."""
-        while True:
-            event = self.next()
-            assert event
-            yield event
-            if event.kind == EventKind.ENDED:
-                return
-
-    def next(self, timeout_ms: Optional[int] = None) -> Optional[Event]:
-        """The next event; None if the time is over before. Raises ClosedError after ENDED."""
-        event = ffi.new("redlock_election_event *")
-        event.size = ffi.sizeof("redlock_election_event")
-        left = None if timeout_ms is None else to_int("timeout_ms", timeout_ms)
-        while True:
-            slice_ms = self._SLICE_MS if left is None else min(left, self._SLICE_MS)
-            with self._client._core.call():
-                if self._unread:
-                    return Event.of(self._unread.pop())
-                try:
-                    check_call(lib.redlock_client_election_next(self._handle, slice_ms, event))
-                except BaseException:  # a signal came meanwhile, and its handler raised this
-                    if event.kind != lib.REDLOCK_ELECTION_NOTHING:
-                        self._unread.append(event)
-                    raise
-                if event.kind != lib.REDLOCK_ELECTION_NOTHING:
-                    return Event.of(event)
-            if left is not None:
-                left -= slice_ms
-                if left <= 0:
-                    return None
-
-    def resign(self) -> Optional[Result]:
-        """Stops to lead, or gives up the campaign, and stays out until campaign(). Raises LostError if we
-        did not lead until now."""
-        return self._leave(lib.redlock_client_election_resign)
-
-    def campaign(self) -> None:
-        """Campaigns, at the end of the queue."""
-        with self._client._core.call():
-            check_call(lib.redlock_client_election_campaign(self._handle))
-
-    def end(self) -> Optional[Result]:
-        """Resigns, and ends. A thread that waits for an event gets ENDED."""
-        result = self._leave(lib.redlock_client_election_end)
-        with self._client._core.lock:
-            self._client._core.elections.discard(self._handle)
-        return result
-
-    def validity_ms(self, term: int) -> int:
-        """How much longer we lead in this term; 0 means stop work. Ask before each step that counts."""
-        number = to_int("term", term, "uint64_t")
-        try:
-            with self._client._core.call():
-                return int(lib.redlock_client_election_validity_ms(self._handle, number))
-        except Exception:  # closed, or in a child process
-            return 0
-
-    def _leave(self, leave: Callable[[CData, CData], int]) -> Optional[Result]:
-        result = ffi.new("redlock_result **")
-        with self._client._core.call():
-            code = leave(self._handle, result)
-        made = result_of(result[0])
-        if made is None:
-            check_call(code)
-        check(code, made)
-        return made

@@ -59,16 +59,16 @@ class Core:
         """A flag for an acquire that waits, or a listing. close() sets it."""
         made = ffi.new("redlock_cancel **")
         check_call(lib.redlock_cancel_new(self.c, made))
-        with self.lock:
-            self.cancels.add(made[0])
-            if self.is_closing:
-                lib.redlock_cancel_set(made[0])
+        cancel = ffi.gc(made[0], lib.redlock_cancel_free)
         try:
-            yield made[0]
+            with self.lock:
+                self.cancels.add(cancel)
+                if self.is_closing:
+                    lib.redlock_cancel_set(cancel)
+            yield cancel
         finally:
             with self.lock:
-                self.cancels.remove(made[0])
-            lib.redlock_cancel_free(made[0])
+                self.cancels.discard(cancel)
 
     def keep(self, lease: object, lost: Handle, shared: bool) -> None:
         """C may call `lost` for this lease. If the lease is shared, it calls that of who took it, who
@@ -81,6 +81,11 @@ class Core:
         """C has ended this lease."""
         with self.lock:
             self.losses.pop(lease, None)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """With the lock: until others let the condition hold. Ctrl-C may have taken their notification."""
+        while not self.changed.wait_for(condition, 1):
+            pass
 
     def on_loop_thread(self) -> None:
         """Callbacks say so: there a call cannot block."""
@@ -133,7 +138,7 @@ class Core:
         for election in elections:  # wakes who waits for its news
             lib.redlock_client_election_end(election, ffi.NULL)
         with self.lock:
-            self.changed.wait_for(lambda: not self.inside)
+            self.wait_for(lambda: not self.inside)
         lib.redlock_client_close(self.c)
         with self.lock:
             self.is_closed = True

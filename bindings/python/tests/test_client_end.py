@@ -1,5 +1,6 @@
 """How a Client, its leases and its process end."""
 import gc
+import itertools
 import os
 import signal
 import subprocess
@@ -57,7 +58,7 @@ class Ends(Base):
             self.client.close()
             closed.set()
 
-        self.client.acquire("r", ttl_ms=500, on_lost=lost)._held = False
+        self.client.acquire("r", ttl_ms=500, on_lost=lost)._end_codes = []  # so nobody ends it
         self.servers.delete("r")
         self.assertTrue(closed.wait(PATIENT_S))
         eventually(lambda: self.client._core.is_closed)
@@ -132,6 +133,60 @@ class Ends(Base):
         self.assertEqual(held.validity_ms, 0)
         send_all(signal.SIGCONT)
         thread.join()
+        self.gone("r")
+
+    def interrupt_step(self, number, work):
+        """Python runs handlers of signals when a function begins, and when one of C has returned. Raises
+        KeyboardInterrupt at the step of this number. Returns whether there was one."""
+        steps = itertools.count()
+
+        def step(frame, event, argument):
+            if event in ("call", "c_return") and next(steps) == number:
+                raise KeyboardInterrupt
+
+        sys.setprofile(step)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return next(steps) > number  # it was in a __del__(), where Python ignores exceptions
+
+    def test_ctrl_c_at_each_step_keeps_no_lock(self):
+        client = self.open()
+        token = 32 * "a"
+
+        def adopt():
+            lease = client.adopt("adopted", token)
+            lease.forget()
+
+        def block():
+            with client.acquire("r", ttl_ms=10 * PATIENT_MS, on_lost=print):
+                pass
+
+        def renewed():
+            with client.lock("r", ttl_ms=10 * PATIENT_MS):
+                pass
+
+        works = {"release": lambda: client.acquire("r", ttl_ms=10 * PATIENT_MS).release(), "block": block,
+                 "renewed": renewed, "adopt": adopt, "reentrant": lambda: client.acquire(
+                     "r", ttl_ms=10 * PATIENT_MS, reentrant=True, on_lost=print).release(),
+                 "wait": lambda: client.acquire(
+                     "r", ttl_ms=10 * PATIENT_MS, wait_timeout_ms=PATIENT_MS).release()}
+        ignored = sys.unraisablehook
+        self.addCleanup(setattr, sys, "unraisablehook", ignored)
+        sys.unraisablehook = lambda _: None
+        for name, work in works.items():
+            number = 0
+            with self.subTest(name), warnings.catch_warnings():
+                warnings.simplefilter("ignore", ResourceWarning)
+                while self.interrupt_step(number, work):
+                    number += 1
+                    self.assertEqual(client.statistics()["leases_held"], 0, f"step {number}")
+                    self.assertEqual((client._core.inside, client._core.cancels), (set(), set()), f"step {number}")
+            self.assertGreater(number, 30)
+        client.close()
         self.gone("r")
 
     def test_ctrl_c_ends_a_wait(self):
