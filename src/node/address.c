@@ -1,6 +1,7 @@
 /* Parses node URIs. */
 #include "node/address.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -162,10 +163,6 @@ static int parse_host(struct span *rest, struct redlock_address *address, bool *
                                 "the host of a node URI has a byte at position %zu that no host name has", i + 1);
         }
     }
-    if (*literal && memchr(host.bytes, ':', host.size) == NULL) {
-        return redlock_fail(failure, REDLOCK_ERR_INVALID, "'[%.*s]' in a node URI is not an IPv6 address", shown,
-                            host.bytes);
-    }
     address->host = copy(host);
     return address->host == NULL ? REDLOCK_ERR_NO_MEMORY : REDLOCK_OK;
 }
@@ -206,6 +203,40 @@ static int parse_port(struct span *rest, bool has_user, bool bare, struct redloc
     return REDLOCK_OK;
 }
 
+/* An IPv6 address, and perhaps a zone: fe80::1%eth0. */
+static bool is_ipv6(const char *host) {
+    char plain[INET6_ADDRSTRLEN] = "";
+    struct in6_addr room;
+    const char *zone = strchr(host, '%');
+    const size_t size = zone != NULL ? (size_t)(zone - host) : strlen(host);
+    if (size >= sizeof plain || (zone != NULL && zone[1 + strcspn(zone + 1, "%:")] != '\0') ||
+        (zone != NULL && zone[1] == '\0')) {
+        return false;
+    }
+    memcpy(plain, host, size);
+    return inet_pton(AF_INET6, plain, &room) == 1;
+}
+
+/* The resolver would take "1.2.3" for 1.2.0.3, and 010 for 8: two URIs could be one node. */
+static bool is_odd_ipv4(const char *host) {
+    struct in_addr room;
+    const bool is_number = host[strspn(host, "0123456789.")] == '\0' || inet_aton(host, &room) != 0;
+    return is_number && inet_pton(AF_INET, host, &room) != 1;
+}
+
+static int check_number(const char *host, bool literal, struct redlock_failure *failure) {
+    if (literal && !is_ipv6(host)) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "'[%.64s]' in a node URI is not an IPv6 address", host);
+    }
+    if (!literal && is_odd_ipv4(host)) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "'%.64s' in a node URI is no IPv4 address: write four numbers from 0 to 255, without "
+                            "leading zeros",
+                            host);
+    }
+    return REDLOCK_OK;
+}
+
 /* [user[:password]@]host[:port][/db] */
 static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct redlock_failure *failure) {
     const char *at = memrchr(rest.bytes, '@', rest.size);
@@ -227,6 +258,9 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
     }
     if (code == REDLOCK_OK) {
         code = parse_port(&rest, at != NULL, bare, address, failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = check_number(address->host, literal, failure);
     }
     if (code != REDLOCK_OK) {
         return code;
