@@ -71,8 +71,8 @@ static int read_all(struct tool_nodes_file *file, const char *path, int fd, size
     }
 }
 
-/* Who has the file open may be a pipe, too: that has no mode that matters. */
-static int check_mode(struct tool_nodes_file *file, const char *path, int fd) {
+/* is_readable: by every user of this machine. A pipe has no mode that matters. */
+static int check_mode(struct tool_nodes_file *file, const char *path, int fd, bool *is_readable) {
     struct stat stat;
     if (fstat(fd, &stat) != 0) {
         return refuse_to_read(file, path);
@@ -85,7 +85,7 @@ static int check_mode(struct tool_nodes_file *file, const char *path, int fd) {
         return refuse(file, "anybody may write %.400s, and so name other nodes: remove that permission (chmod o-w)",
                       path);
     }
-    file->is_readable = S_ISREG(stat.st_mode) && (stat.st_mode & S_IROTH) != 0;
+    *is_readable = S_ISREG(stat.st_mode) && (stat.st_mode & S_IROTH) != 0;
     return 0;
 }
 
@@ -118,7 +118,8 @@ static int take_lines(struct tool_nodes_file *file, const char *path) {
 
 static int read_from(struct tool_nodes_file *file, const char *path, int fd) {
     const size_t room = (size_t)SIZE_MAX_KIB * 1024;
-    int status = check_mode(file, path, fd);
+    bool is_readable = false;
+    int status = check_mode(file, path, fd, &is_readable);
     if (status != 0) {
         return status;
     }
@@ -128,7 +129,14 @@ static int read_from(struct tool_nodes_file *file, const char *path, int fd) {
         return TOOL_EXIT_SYSTEM;
     }
     status = read_all(file, path, fd, room);
-    return status == 0 ? take_lines(file, path) : status;
+    if (status == 0) {
+        status = take_lines(file, path);
+    }
+    if (is_readable && file->has_secrets) {
+        (void)snprintf(file->warning, sizeof file->warning,
+                       "every user of this machine may read %.400s, and it has passwords: chmod o-r", path);
+    }
+    return status;
 }
 
 int tool_nodes_file_read(const char *path, struct tool_nodes_file *file) {

@@ -11,9 +11,10 @@ struct tool_nodes_file {
     unsigned lines[REDLOCK_NODES_MAX]; /* where each of them stands */
     size_t count;
     bool has_secrets;
-    bool is_readable; /* by every user of this machine */
     struct tool_stamp stamp;
-    char why[1024]; /* what is wrong: a sentence that never shows what a line holds; "": nothing */
+    /* Sentences that never show what a line holds; "": none. */
+    char why[1024];    /* why it cannot be used */
+    char warning[512]; /* what to mend in a file that can be used */
 };
 
 /*

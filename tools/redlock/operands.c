@@ -73,10 +73,8 @@ static int take_file(struct tool_options *options) {
     memcpy(options->node_lines, file.lines, sizeof file.lines);
     if (status != 0) {
         (void)tool_usage(options, "%s", file.why);
-    } else if (file.is_readable && file.has_secrets) {
-        tool_report_warn(options, "NODES_FILE",
-                         "every user of this machine may read %s, and it has passwords: chmod o-r",
-                         options->nodes_file);
+    } else if (file.warning[0] != '\0') {
+        tool_report_warn(options, "NODES_FILE", "%s", file.warning);
     }
     return status;
 }

@@ -271,8 +271,8 @@ static void warn_of_rest(struct tool_reload *reload, const struct tool_nodes_fil
         warn(reload, "%s has changed, and does not have node %s any more; %s", path, news->missing, rule);
     } else if (news->bare != NULL) {
         warn(reload, "%s has changed, and node %s has no password there any more; %s", path, news->bare, rule);
-    } else if (file->is_readable && file->has_secrets) {
-        warn(reload, "every user of this machine may read %s, and it has passwords: chmod o-r", path);
+    } else if (file->warning[0] != '\0') {
+        warn(reload, "%s", file->warning);
     } else {
         reload->warned[0] = '\0';
     }
