@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <ev.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +13,13 @@
 
 #include "base/random.h"
 #include "blocking/client.h"
+#include "blocking/door.h"
 
 struct redlock_client {
     struct redlock_mailbox mailbox;
     struct redlock_bell bell; /* wakes the callers of completed calls */
     struct redlock_reentrant reentrant;
-    atomic_uint inside; /* how many calls use this memory, plus 1 until the close */
-    sem_t all_left;
+    struct redlock_door door; /* all calls that use this memory are inside */
     struct redlock_random *fork_mark;
     pthread_t thread;
     int64_t node_timeout_ms;
@@ -49,12 +48,6 @@ struct start {
     int code;
     sem_t done;
 };
-
-static void wait_for(sem_t *done) {
-    while (sem_wait(done) != 0) {
-        assert(errno == EINTR);
-    }
-}
 
 static void complete(redlock_client *client, struct redlock_call *call) {
     call->letter.next = NULL;
@@ -179,9 +172,7 @@ static void report_start(redlock_client *client, int code) {
     struct start *start = client->start;
     client->start = NULL;
     start->code = code;
-    int failed = sem_post(&start->done);
-    assert(failed == 0);
-    (void)failed;
+    redlock_door_post(&start->done);
 }
 
 /* A node that is down is no error here. The votes on each lock show it. */
@@ -244,15 +235,11 @@ void redlock_client_leave(redlock_client *client, int cancel_state) {
 }
 
 void redlock_client_hold(redlock_client *client) {
-    atomic_fetch_add(&client->inside, 1);
+    redlock_door_enter(&client->door);
 }
 
 void redlock_client_let_go(redlock_client *client) {
-    if (atomic_fetch_sub(&client->inside, 1) == 1) {
-        int failed = sem_post(&client->all_left);
-        assert(failed == 0);
-        (void)failed;
-    }
+    redlock_door_leave(&client->door);
 }
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
@@ -340,7 +327,7 @@ static int start_thread(redlock_client *client, const redlock_manager_options *o
         describe(error, error_size, "cannot start the client's loop thread", failed);
         how.code = REDLOCK_ERR_SYSTEM;
     } else {
-        wait_for(&how.done);
+        redlock_door_wait(&how.done);
         if (how.code != REDLOCK_OK) {
             pthread_join(client->thread, NULL);
         }
@@ -384,8 +371,9 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
         describe(error, error_size, "cannot open a client", ENOMEM);
         return REDLOCK_ERR_NO_MEMORY;
     }
-    if (sem_init(&client->all_left, 0, 0) != 0) {
-        describe(error, error_size, "cannot create a semaphore", errno);
+    const int failed = redlock_door_init(&client->door);
+    if (failed) {
+        describe(error, error_size, "cannot create a semaphore", failed);
         redlock_random_delete(client->fork_mark);
         return REDLOCK_ERR_SYSTEM;
     }
@@ -403,7 +391,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
     } else if (error) {
         (void)snprintf(error, error_size, "cannot open a client: %s", redlock_strerror(code));
     }
-    sem_destroy(&client->all_left);
+    redlock_door_destroy(&client->door);
     redlock_random_delete(client->fork_mark);
     return code;
 }
@@ -428,7 +416,6 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     }
     redlock_mailbox_init(&opened->mailbox);
     redlock_bell_init(&opened->bell);
-    atomic_init(&opened->inside, 1);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
     opened->completed_end = &opened->completed;
@@ -482,15 +469,12 @@ int redlock_client_close(redlock_client *client) {
     int failed = pthread_join(client->thread, NULL);
     assert(failed == 0);
     (void)failed;
-    /* Subtract this call and the client's own 1. Other calls may still be leaving. */
-    if (atomic_fetch_sub(&client->inside, 2) != 2) {
-        wait_for(&client->all_left);
-    }
+    redlock_door_close(&client->door);
     free_attached(client);
     destroy_loop(client);
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);
-    sem_destroy(&client->all_left);
+    redlock_door_destroy(&client->door);
     free(client);
     pthread_setcancelstate(cancel_state, NULL);
     return REDLOCK_OK;
