@@ -65,8 +65,9 @@ expect 0 tool run -t 5s --lock-delay 40m --at-least 30m job -- true
 ttl_between 0 2300000 2405000
 expect 0 tool clear --yes job
 # A time that the ttl covers: the keys end with the ttl.
-expect 0 tool run -t 30s --at-least 10s job -- true
+expect 0 tool --json run -t 30s --at-least 10s job -- true
 ttl_between 0 20000 30000
+json '.remaining_ms > 20000 and .remaining_ms <= 30000' "$err"
 expect 0 tool clear --yes job
 # It is over when it is over.
 expect 0 tool run -t 300ms --at-least 600ms job -- true

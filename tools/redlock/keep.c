@@ -54,16 +54,18 @@ static int extend(struct tool_session *session, struct tool_work *work, redlock_
     }
 }
 
-static void say_kept(const struct tool_session *session) {
+/* The ttl may be longer than the rest. */
+static void say_kept(const struct tool_session *session, const redlock_lease *lease) {
     const struct tool_options *options = session->options;
-    const int64_t left_ms = rest_ms(session);
+    const int64_t at_least_ms = rest_ms(session), valid_ms = redlock_lease_validity_ms(lease);
+    const int64_t left_ms = at_least_ms > valid_ms ? at_least_ms : valid_ms;
     if (!options->json) {
         return; /* as after any success */
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "kept", options->resource);
-    tool_json_number(&json, "remaining_ms", left_ms > 0 ? left_ms : 0);
+    tool_json_number(&json, "remaining_ms", left_ms);
     tool_json_close(&json, '}');
     fputc('\n', json.out);
     tool_words_send(options->words, TOOL_WORDS_REPORT);
@@ -72,7 +74,7 @@ static void say_kept(const struct tool_session *session) {
 int tool_keep(struct tool_session *session, struct tool_work *work, redlock_lease *lease, int status) {
     const int code = extend(session, work, lease);
     if (code == REDLOCK_OK) {
-        say_kept(session);
+        say_kept(session, lease);
         redlock_lease_forget(lease);
         return status;
     }
