@@ -187,4 +187,17 @@ expect 130 "$TOOL_TERMINAL" 'every 2s' $'\x03' -- "$REDLOCK_TOOL" --node-timeout
 says "$out" $'\e\\[H'"redlock status, every 2s: .*"$'\e\\[K'
 says "$out" $'NODE +STATE .*\e\\[K' # perhaps after "^C"
 expect 130 "$TOOL_TERMINAL" 'every 1s' '' 'every 1s' $'\x03' -- "$REDLOCK_TOOL" --node-timeout 5s status --watch=1
+# A small terminal: no line wraps, and the first one never scrolls away.
+in_rows() {
+    # shellcheck disable=SC2016 # the inner shell expands it
+    expect 130 "$TOOL_TERMINAL" 'redlock status, ever' $'\x03' -- sh -c \
+        'stty rows "$1" cols 20 && exec "$0" --node-timeout 5s status --watch' "$REDLOCK_TOOL" "$1"
+}
+in_rows 4
+says "$out" '^NODE  '
+says "$out" $'^[0-9] more lines: make t\e\\[K'
+in_rows 2
+is 'the other lines' "$(grep -Ec 'NODE|more lines' "$out")" 0
+in_rows 1
+is 'the lines' "$(grep -c $'\e\\[K\r' "$out")" 0
 finish

@@ -42,25 +42,35 @@ static size_t count_lines(const char *text) {
     return count;
 }
 
-void tool_screen_paint(const char *title, const char *text) {
+/* A terminal that does not know its size says 0. */
+static struct winsize size_of_screen(void) {
     struct winsize size = {0};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row < 3 || size.ws_col < 10) {
-        size = (struct winsize){.ws_row = 24, .ws_col = 80};
-    }
+    (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size); /* stays 0 if it fails */
+    size.ws_row = size.ws_row == 0 ? 24 : size.ws_row;
+    size.ws_col = size.ws_col == 0 ? 80 : size.ws_col;
+    return size;
+}
+
+void tool_screen_paint(const char *title, const char *text) {
+    const struct winsize size = size_of_screen();
     const size_t lines = count_lines(text);
-    const size_t room = (size_t)size.ws_row - 2; /* title, and the cursor below */
-    const size_t shown = lines <= room ? lines : room - 1;
-    fputs("\033[H", stdout); /* to the upper left corner */
+    /* One row is for the cursor below, if there is more than one; one is for the title. */
+    const size_t room = size.ws_row > 2 ? (size_t)size.ws_row - 2 : 0;
+    const size_t shown = lines <= room ? lines : room > 0 ? room - 1 : 0;
+    char more[64];
+    (void)snprintf(more, sizeof more, "%zu more lines: make the terminal larger", lines - shown);
+    /* To the upper left corner. Meanwhile nothing wraps: some characters fill two columns. */
+    fputs("\033[?7l\033[H", stdout);
     (void)paint_line(title, size.ws_col);
-    fputc('\n', stdout);
     for (size_t i = 0; i < shown; i++) {
-        text = paint_line(text, size.ws_col);
         fputc('\n', stdout);
+        text = paint_line(text, size.ws_col);
     }
-    if (shown < lines) {
-        printf("%zu more lines: make the terminal larger\033[K\n", lines - shown);
+    if (shown < lines && room > 0) {
+        fputc('\n', stdout);
+        (void)paint_line(more, size.ws_col);
     }
-    fputs("\033[J", stdout); /* clears what is below */
+    fputs(size.ws_row > 1 ? "\n\033[J\033[?7h" : "\033[?7h", stdout); /* clears what is below */
 }
 
 static int write_all(int fd, const char *text, size_t size) {
