@@ -161,6 +161,9 @@ forget_words
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 run -w forever taken -- touch "$seen" >"$out" 2>"$err" &
 runner=$!
 eventually grep -q "asking for" "$err"
+for signal in USR1 USR2 ALRM; do # for a command, which is not there yet
+    kill -$signal $runner
+done
 kill -TERM $runner
 wait $runner
 is 'the exit status of a waiter' $? 143

@@ -82,6 +82,23 @@ void tool_session_watch_stop(struct tool_session *session) {
     }
 }
 
+static void drop_signal(struct ev_loop *loop, ev_signal *watcher, int events) {
+    (void)loop, (void)watcher, (void)events;
+}
+
+/* These are for the command of run or elect. They must not end us where there is none yet. */
+static void keep_from_command_signals(struct tool_session *session) {
+    static const int numbers[TOOL_COMMAND_SIGNALS] = {SIGUSR1, SIGUSR2, SIGALRM};
+    const struct tool_options *options = session->options;
+    const bool has_command = options->command == TOOL_RUN || (options->command == TOOL_ELECT && !options->observe);
+    for (int i = 0; i < TOOL_COMMAND_SIGNALS; i++) {
+        ev_signal_init(&session->command_watchers[i], drop_signal, numbers[i]);
+        if (has_command && !session->signals->ignored[numbers[i]]) {
+            ev_signal_start(session->loop, &session->command_watchers[i]);
+        }
+    }
+}
+
 /* "node 2: …" and "nodes 1 and 2 …" name the lines instead, if the nodes are from a file. */
 static int report_bad_input(const struct tool_options *options, const char *error) {
     const unsigned *lines = options->node_lines;
@@ -168,6 +185,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         return tool_report_exit_status(options, code);
     }
     tool_session_watch_stop(session);
+    keep_from_command_signals(session);
     return 0;
 }
 
@@ -379,6 +397,9 @@ void tool_session_close(struct tool_session *session) {
         }
         session->manager = NULL;
         tool_session_ignore_stop(session);
+        for (int i = 0; i < TOOL_COMMAND_SIGNALS; i++) {
+            ev_signal_stop(session->loop, &session->command_watchers[i]);
+        }
     }
     if (session->loop != NULL) {
         tool_reload_end(session);

@@ -15,7 +15,7 @@
 struct tool_keys;
 struct tool_reload;
 
-enum { TOOL_STOP_SIGNALS = 4 };
+enum { TOOL_STOP_SIGNALS = 4, TOOL_COMMAND_SIGNALS = 3 };
 
 struct tool_session {
     const struct tool_options *options;
@@ -23,6 +23,7 @@ struct tool_session {
     struct ev_loop *loop;
     redlock_manager *manager;
     ev_signal stop_watchers[TOOL_STOP_SIGNALS];
+    ev_signal command_watchers[TOOL_COMMAND_SIGNALS];
     int stop_signal;          /* the first of HUP, INT, QUIT, TERM that came; 0: none */
     redlock_request *request; /* pending; such a signal cancels it */
     bool done;                /* the pending request has completed */
