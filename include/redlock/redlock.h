@@ -351,11 +351,14 @@ typedef struct redlock_acquire_options {
 REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *options);
 
 /**
- * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED,
- * #REDLOCK_ERR_NO_QUORUM, #REDLOCK_ERR_TOO_SLOW (a quorum answered too late; the ttl is too short),
- * #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_RANDOM, or with `fencing`
- * #REDLOCK_ERR_LIMIT (the fencing counters of a quorum of nodes are at the last number). Unless it
- * succeeds, the library releases every key that it may have set (R8).
+ * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED (a quorum
+ * answered, and too few of them granted), #REDLOCK_ERR_NO_QUORUM (fewer than a quorum answered in
+ * time, without an error, and may vote), #REDLOCK_ERR_TOO_SLOW (a quorum answered too late; the ttl
+ * is too short), #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_RANDOM, or with
+ * `fencing` #REDLOCK_ERR_LIMIT (the fencing counters of a quorum of nodes are at the last number).
+ * CONTENDED and NO_QUORUM tell of the last round of requests; or of the one before, if the wait
+ * ended while answers to the last one could still decide it. Unless it succeeds, the library
+ * releases every key that it may have set (R8).
  *
  * @param resource  the key's name (after the prefix), 1 byte or more, no NUL inside; copied.
  * @param options   NULL for the defaults; copied.

@@ -200,7 +200,8 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
     } else if (event->now_ns >= lease->wait_until_ns) {
         lose(lease, redlock_waiter_reason(lease), event, actions);
     } else if (event->type == REDLOCK_EVENT_POLL) {
-        const int reason = redlock_waiter_reason(lease);
+        /* These nodes answer, but keep no queue. So what the last try found still stands. */
+        const int reason = lease->last_code != REDLOCK_OK ? lease->last_code : redlock_waiter_reason(lease);
         redlock_lease_poll(lease, event->now_ns);
         lose(lease, reason, event, actions);
     } else {

@@ -206,12 +206,13 @@ bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
 }
 
 int redlock_waiter_reason(const struct redlock_lease_core *lease) {
-    if (answered(lease) >= lease->votes.quorum) {
+    const unsigned by_now = answered(lease), pending = redlock_nodes_count(redlock_round_pending(&lease->votes));
+    if (by_now >= lease->votes.quorum) {
         return REDLOCK_ERR_CONTENDED;
     }
-    /* The last WAIT may have been sent just now. */
-    return redlock_round_pending(&lease->votes) != 0 && lease->last_code != REDLOCK_OK ? lease->last_code
-                                                                                       : REDLOCK_ERR_NO_QUORUM;
+    /* The last WAIT may have been sent just now, or to nobody. */
+    const bool stands = lease->votes.asked == 0 || by_now + pending >= lease->votes.quorum;
+    return stands && lease->last_code != REDLOCK_OK ? lease->last_code : REDLOCK_ERR_NO_QUORUM;
 }
 
 /* Gives the grants back. With `keeps`, nobody gets them: the next in line could not reach a quorum
@@ -275,8 +276,10 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         /* Asks no node for a while. Otherwise two such waiters would hand the lock to each other
          * all the time. */
         struct redlock_event away = *event;
+        const int8_t code = lease->last_code; /* slow nodes may still be there */
         away.may_not_vote = redlock_nodes_all(lease->node_count);
         yield(lease, &away, false, true, actions);
+        lease->last_code = code;
     } else {
         queue->looks = false;
         queue->look_ns = next_look_ns(lease, event->now_ns);
@@ -341,6 +344,7 @@ static void judge(struct redlock_lease_core *lease, const struct redlock_event *
 static void on_due(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
     struct redlock_queue *queue = lease->queue;
+    lease->last_code = (int8_t)redlock_waiter_reason(lease);
     if (queue->granted != 0 && queue->looks) {
         judge(lease, event, actions); /* without the nodes that are slower than all others were */
     } else if (queue->granted != 0) {

@@ -165,6 +165,39 @@ static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
+static void a_wait_that_too_few_nodes_can_still_answer_changes_the_reason(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life_queued(&life, 0, later);
+    life_queued(&life, 1, later);
+    life.at_ms = WAIT_MS - 1;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    life_votes(&life, "UU");
+    life.at_ms = WAIT_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
+static void a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life_queued(&life, 0, later);
+    life_queued(&life, 1, later);
+    life.at_ms = life_next_ms(&life) + 1;
+    life_timer(&life);
+    assert_int_equal(life.core.round, 2);
+    life_votes(&life, "UU");
+    life.at_ms = life_next_ms(&life) + 1;
+    life_timer(&life); /* the third node has not answered */
+    assert_int_equal(life.core.round, 3);
+    life.at_ms = WAIT_MS;
+    life_timer(&life);
+    life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
+}
+
 static void a_grant_at_the_end_of_the_wait_still_counts(void **state) {
     (void)state;
     struct life life;
@@ -351,6 +384,8 @@ int main(void) {
         cmocka_unit_test(too_few_nodes_that_may_vote_are_not_asked_until_later),
         cmocka_unit_test(the_reason_at_the_end_of_the_wait_is_what_nodes_said_last),
         cmocka_unit_test(a_wait_that_was_just_sent_does_not_change_the_reason),
+        cmocka_unit_test(a_wait_that_too_few_nodes_can_still_answer_changes_the_reason),
+        cmocka_unit_test(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent),
         cmocka_unit_test(a_grant_at_the_end_of_the_wait_still_counts),
         cmocka_unit_test(who_waits_forever_has_no_end),
         cmocka_unit_test(a_cancel_takes_all_places_back),
