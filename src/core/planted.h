@@ -46,6 +46,8 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
     REDLOCK_BUG_HEAL_OUTLIVES,       /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,   /* a lease that was lost tells no end */
+    REDLOCK_BUG_REASON_SILENT,       /* a node that is silent counts as one that answered */
+    REDLOCK_BUG_REASON_EARLY,        /* a lost round ends before its reason is known */
     REDLOCK_BUG_ELECT_LOSS_LATE,     /* LOST is told when the candidate next looks */
     REDLOCK_BUG_ELECT_LOSS_RESTS,    /* who lost does not campaign again */
     REDLOCK_BUG_ELECT_RESIGN_KEEPS,  /* a release names another token, so the lock stays ours */

@@ -32,6 +32,17 @@ WRAPPED(redlock_nodes, redlock_round_vote, struct redlock_round *round, redlock_
     return __real_redlock_round_vote(round, nodes, grants ? REDLOCK_VOTE_GRANTED : vote);
 }
 
+WRAPPED(bool, redlock_round_answered_by_now, const struct redlock_round *round) {
+    return REDLOCK_PLANTED(REASON_SILENT)
+               ? redlock_nodes_count(round->asked & ~(round->failed | round->unknown)) >= round->quorum
+               : __real_redlock_round_answered_by_now(round);
+}
+
+WRAPPED(bool, redlock_round_answered, const struct redlock_round *round) {
+    return REDLOCK_PLANTED(REASON_EARLY) ? __real_redlock_round_answered_by_now(round)
+                                         : __real_redlock_round_answered(round);
+}
+
 /* A waiter asks nodes that may not vote, too. */
 static struct redlock_event for_waiter(const struct redlock_event *event) {
     struct redlock_event changed = *event;

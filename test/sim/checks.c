@@ -232,6 +232,9 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
         sim_violation(world, "result", "a cancelled acquire of client %u ended with OK", client->index);
     }
     check_votes(call, result);
+    if (call->kind == SIM_CALL_ACQUIRE) {
+        sim_reason_check(call, code);
+    }
     check_message(world, result);
     int64_t took =
         client->step_ns - call->since_ns - (sim_client_paused(client, client->step_ns) - call->since_paused_ns);

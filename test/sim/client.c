@@ -94,8 +94,8 @@ bool sim_names(const struct sim_world *world) {
     return world->seed % 2 == 0;
 }
 
-static const struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
-                                        enum redlock_reply_kind *kind) {
+static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
+                                  enum redlock_reply_kind *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     const enum redlock_naming naming = sim_names(client->world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
     size_t size = redlock_wire_format(message, naming, buffer, kind);
@@ -122,7 +122,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     if (message->only_deletes && sim_deletes(world)) {
         form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
-    const struct sim_bytes *bytes = bytes_of(client, &form, &kind);
+    struct sim_bytes *bytes = bytes_of(client, &form, &kind);
     redlock_nodes taken = 0;
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
@@ -137,6 +137,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
         }
     }
     sim_line_sent(client, taken, bytes);
+    sim_reason_sent(client, message, nodes, taken, bytes);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               redlock_journal_operation(message->operation), message->by_source ? " (by source)" : "",
               message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,

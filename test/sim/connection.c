@@ -97,6 +97,7 @@ static void end_entries(struct sim_client *client, unsigned node) {
         struct redlock_answer answer = {.vote = entry.written ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_FAILED,
                                         .read_ns = sim_client_now(client),
                                         .text = client->text};
+        sim_reason_over(client, node, entry.bytes);
         redlock_group_answer(client->group, entry.owner, entry.round, node, &answer);
     }
 }

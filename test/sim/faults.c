@@ -201,6 +201,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     node->fake.scripts = 0;
     node->fake.mode = FAKE_NORMAL;
     node->run++;
+    node->began_ns = world->now_ns;
     /* The clock is right before the server starts: uptime counts from then. */
     if (event->entry && node->stepped.off_ns < 0 && world->profile.trust == SIM_GUARDED) {
         node->clock.offset_ns -= node->stepped.off_ns;

@@ -199,6 +199,17 @@ static void refuse_queue(struct fake_reply *reply) {
     *reply = (struct fake_reply){.type = REDLOCK_REPLY_ERROR, .bytes = text, .size = sizeof text - 1};
 }
 
+/* A lock that was given is refused, or the answer is an error, on the way to the client. */
+static void misquote(const struct sim_world *world, const struct sim_bytes *bytes, struct fake_reply *reply) {
+    static const char text[] = "LOADING Redis is loading the dataset in memory";
+    if (bytes->operation != REDLOCK_OP_ACQUIRE) {
+        return;
+    }
+    *reply = world->seed % 2 == 0 && reply->type == REDLOCK_REPLY_STATUS
+                 ? (struct fake_reply){.type = REDLOCK_REPLY_NIL}
+                 : (struct fake_reply){.type = REDLOCK_REPLY_ERROR, .bytes = text, .size = sizeof text - 1};
+}
+
 void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
@@ -222,6 +233,10 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
         fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
     }
     sim_quarantine_check(world, event->node, bytes, holder);
+    sim_reason_executed(world, event->node, bytes, reply);
+    if (world->control == SIM_CONTROL_MISQUOTED) {
+        misquote(world, bytes, &reply->fake);
+    }
     if (waits || bytes->operation == REDLOCK_OP_RELEASE) {
         sim_line_executed(world, event->node, bytes, reply, had);
     }
@@ -235,6 +250,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     }
     if (node->strange_until_ns > world->now_ns) {
         reply->fake = (struct fake_reply){.type = REDLOCK_REPLY_OTHER};
+        reply->did = SIM_DID_NOTHING;
     }
     bool dying = event->gen != link->gen || client->group == NULL;
     if (world->tracing) {
@@ -279,6 +295,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     if (client->world->profile.clock_guard) {
         note_backing(client, node, entry, &reply->stepped, &answer);
     }
+    sim_reason_answered(client, node, entry->bytes, reply);
     redlock_group_answer(client->group, entry->owner, entry->round, node, &answer);
     redlock_text_drop(answer.text);
 }
@@ -364,6 +381,7 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
     entry->answered = true;
     void *owner = entry->owner;
     uint32_t round = entry->round;
+    sim_reason_over(client, event->node, entry->bytes);
     /* A request that was not written is withdrawn. Half of it may be written; then the rest follows
      * later. */
     bool withdrawn = !entry->written && (link->state == SIM_LINK_FRESH || sim_random_percent(&world->random, 70));

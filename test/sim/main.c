@@ -68,6 +68,8 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
     [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
+    [REDLOCK_BUG_REASON_SILENT] = "reason-silent",
+    [REDLOCK_BUG_REASON_EARLY] = "reason-early",
     [REDLOCK_BUG_ELECT_LOSS_LATE] = "elect-loss-late",
     [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",
     [REDLOCK_BUG_ELECT_RESIGN_KEEPS] = "elect-resign-keeps",
@@ -94,6 +96,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
     [SIM_CONTROL_SHUFFLED] = "shuffled",
+    [SIM_CONTROL_MISQUOTED] = "misquoted",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;

@@ -172,6 +172,18 @@ void sim_quarantine_look(struct sim_world *world, unsigned node, unsigned resour
 void sim_quarantine_check(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
                           const char before[SIM_TOKEN_SIZE]);
 
+/* --- reasons.c: why an acquire ends without the lock --- */
+void sim_reason_sent(struct sim_client *client, const struct redlock_message *message, redlock_nodes nodes,
+                     redlock_nodes taken, struct sim_bytes *bytes);
+/* The node has executed the request. */
+void sim_reason_executed(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
+                         struct sim_reply *reply);
+/* The client reads the answer in time; or its library is told that none came. */
+void sim_reason_answered(struct sim_client *client, unsigned node, const struct sim_bytes *bytes,
+                         const struct sim_reply *reply);
+void sim_reason_over(struct sim_client *client, unsigned node, const struct sim_bytes *bytes);
+void sim_reason_check(const struct sim_call *call, int code);
+
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);
 /* How long it may take until no key is left. */

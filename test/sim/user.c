@@ -28,6 +28,7 @@ struct sim_call *sim_call_new(struct sim_client *client, enum sim_call_kind kind
                               .kind = kind,
                               .since_ns = client->step_ns,
                               .asked_ns = client->step_ns,
+                              .asked_local_ns = sim_clock_local(&client->clock, client->step_ns),
                               .since_paused_ns = sim_client_paused(client, client->step_ns),
                               .within_ns = 2 * world->profile.node_timeout_ms * SIM_MS};
     return call;
@@ -95,6 +96,7 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
      * SET without GET; and guards wait for the first connections. */
     int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard || sim_names(world)) +
                     sim_is_guarded(world);
+    call->wait_ms = options->wait_timeout_ms;
     call->within_ns = options->wait_timeout_ms < 0
                           ? SIM_NEVER
                           : (options->wait_timeout_ms + trips * world->profile.node_timeout_ms) * SIM_MS;

@@ -269,6 +269,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     memset(world->lines, 0, sizeof world->lines);
     world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
+    world->ask_count = 0;
     world->events = 0;
     world->checker = NULL;
     world->trace_hash = UINT64_C(0xcbf29ce484222325);

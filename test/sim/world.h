@@ -28,6 +28,7 @@
 #define SIM_BACKINGS_MAX  1024
 #define SIM_SPANS_MAX     512
 #define SIM_SETS_MAX      2048
+#define SIM_ASKS_MAX      1024
 #define SIM_GHOSTS_MAX    64
 #define SIM_SLOTS_MAX     3
 #define SIM_MS            INT64_C(1000000)
@@ -79,6 +80,7 @@ struct sim_bytes {
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
     int64_t stale_ms;           /* WAIT */
     uint8_t operation, resource;
+    uint32_t ask; /* the round of an acquire, see sim_ask; 0: none */
     uint32_t size;
     char bytes[];
 };
@@ -107,9 +109,27 @@ struct sim_stepped {
     uint32_t steps;
 };
 
+/* What a node did with a request of an acquire, by its data. */
+enum sim_did { SIM_DID_NOTHING, SIM_DID_LEAVE_FREE, SIM_DID_GIVE, SIM_DID_DENY };
+
 struct sim_reply {
     struct fake_reply fake;
     struct sim_stepped stepped;
+    enum sim_did did;
+};
+
+/* A round of an acquire: nodes that were asked, and what became of that by the node timeout. */
+struct sim_ask {
+    const void *owner; /* the acquire */
+    uint32_t round;
+    uint8_t client, operation;
+    char token[SIM_TOKEN_SIZE];
+    bool given_up;                     /* released, or asked again, */
+    int64_t given_up_ns;               /* then, on the client's clock */
+    int64_t start_ns;                  /* likewise: of the first round of the token */
+    int64_t sent_ns;                   /* true time */
+    uint32_t asked, over;              /* over: no answer will come, or an error came */
+    uint32_t answered, given, foreign; /* of answered: the node gave us the lock; others had it */
 };
 
 /* What a node says of itself on a new connection. */
@@ -159,6 +179,7 @@ struct sim_node {
     int64_t righted_ns;    /* when its clock was last set right */
     bool stepped_back;     /* keys live longer than anybody counts with */
     uint32_t run;          /* counts its processes */
+    int64_t began_ns;      /* when the present one did */
     int64_t started_us;    /* by its wall clock */
     int64_t quarantine_ns; /* guards keep the present run from setting a key until then */
     struct sim_ghost ghosts[SIM_GHOSTS_MAX];
@@ -214,6 +235,7 @@ struct sim_call {
     int64_t ttl_ms, lock_delay_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
+    int64_t asked_local_ns, wait_ms;   /* on the client's clock; 0: it tries once */
     /* It must complete so soon, pauses aside; SIM_NEVER until it is cancelled. */
     int64_t within_ns;
 };
@@ -323,6 +345,8 @@ struct sim_world {
     unsigned set_count;
     struct sim_backing backings[SIM_BACKINGS_MAX];
     unsigned backing_count;
+    struct sim_ask asks[SIM_ASKS_MAX];
+    uint32_t ask_count;
     struct sim_span spans[SIM_SPANS_MAX];
     unsigned span_count;
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
