@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#undef stop /* a macro of cmocka 2 */
 
 #define AWAIT_MS 20000
 

@@ -35,7 +35,7 @@ static pid_t start(int64_t timeout_ms) {
     return kit_run(run, &options);
 }
 
-static void stop(pid_t pid) {
+static void end(pid_t pid) {
     int status = kit_end(pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -112,7 +112,7 @@ static void it_sees_who_waits(void **state) {
     server_ask(&kit_servers.at[0], "ZADD", "r2:wait", "7", "00000000000000070123456789abcdef", "5", "short");
     pid_t pid = start(5000);
     kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 3);
-    stop(pid);
+    end(pid);
     server_ask(&kit_servers.at[0], "DEL", "r2:wait");
     json_t *events = kit_events(path), *event;
     size_t index, seen = 0;
@@ -147,7 +147,7 @@ static void it_sees_who_has_which_key(void **state) {
     int64_t since_us = now_us();
     server_ask(&kit_servers.at[0], "DEL", "r1");
     kit_until(saw(since_us, 0, 0, "", NULL));
-    stop(pid);
+    end(pid);
     check_log(NULL);
     assert_false(saw(0, 0, 1, "0123456789abcdef", NULL));
     assert_false(saw(0, 2, 0, "short", NULL));
@@ -178,7 +178,7 @@ static void a_node_that_hangs_is_not_seen(void **state) {
         kit_until(saw(deleted_us, 0, 2, "", NULL));
         assert_false(saw(deleted_us, 0, 2, values[0], NULL));
     }
-    stop(pid);
+    end(pid);
     check_log(prefixes);
 }
 
@@ -199,7 +199,7 @@ static void a_node_that_dies_is_not_seen_until_it_is_back(void **state) {
         kit_until(saw(since_us, 0, 0, "", NULL));
         assert_false(saw(since_us, 0, 0, "before", NULL));
     }
-    stop(pid);
+    end(pid);
     check_log(NULL);
 }
 
@@ -217,7 +217,7 @@ static void strange_values_break_nothing(void **state) {
     kit_until(saw(0, 2, 0, "(empty)", NULL));
     server_ask(server, "EVAL", "return redis.call('SET', KEYS[1], string.rep('x', 3000000))", "1", "r1");
     kit_until(saw(0, 0, 0, "xxxxxxxxxxxxxxxx", NULL));
-    stop(pid);
+    end(pid);
     check_log(NULL);
 }
 
@@ -240,7 +240,7 @@ static void a_busy_node_is_not_seen(void **state) {
     kit_until(saw(since_us, 0, 3, "mine", NULL));
     raw_close(&raw);
     server_ask(server, "CONFIG", "SET", "busy-reply-threshold", "5000");
-    stop(pid);
+    end(pid);
 }
 
 static size_t descriptors(pid_t pid) {
@@ -289,7 +289,7 @@ static void a_stranger_at_the_port_breaks_nothing(void **state) {
     kit_until(saw(since_us, 0, 0, "mine", NULL));
     assert_true(descriptors(pid) <= before + 1);
     close(listener);
-    stop(pid);
+    end(pid);
     check_log(NULL);
     assert_false(saw(0, 0, 1, "mine", NULL));
 }
@@ -300,7 +300,7 @@ static void it_costs_little(void **state) {
     (void)state;
     pid_t pid = start(5000);
     kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 40);
-    stop(pid);
+    end(pid);
     size_t sweeps = check_log(NULL);
     int64_t used_us = (int64_t)(kit_usage.ru_utime.tv_sec + kit_usage.ru_stime.tv_sec) * 1000000 +
                       kit_usage.ru_utime.tv_usec + kit_usage.ru_stime.tv_usec;

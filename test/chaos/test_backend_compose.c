@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#undef stop /* a macro of cmocka 2 */
 #include <errno.h>
 #include <ftw.h>
 #include <hiredis/hiredis.h>

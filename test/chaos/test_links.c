@@ -32,7 +32,7 @@ static int start(void **state) {
     return 0;
 }
 
-static int stop(void **state) {
+static int tear_down(void **state) {
     ends_stop(*state);
     free(*state);
     return 0;
@@ -456,7 +456,7 @@ static void a_cut_resets_both_sides_and_forgets(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_link_leads_from_its_client_to_its_node),
         TEST(a_reader_that_waits_stops_the_writer_and_loses_nothing),

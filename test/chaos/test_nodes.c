@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#undef stop /* a macro of cmocka 2 */
 
 #include "backends/admin.h"
 #include "node_kit.h"

@@ -20,7 +20,7 @@ int start(void **) {
     return 0;
 }
 
-int stop(void **) {
+int tear_down(void **) {
     servers_stop(&nodes);
     return 0;
 }
@@ -470,5 +470,5 @@ int main() {
         on_servers(leaders_follow_each_other),
         on_servers(a_child_process_sends_nothing),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, tear_down);
 }

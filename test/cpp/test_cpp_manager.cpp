@@ -27,7 +27,7 @@ int start(void **) {
     return 0;
 }
 
-int stop(void **) {
+int stop_nodes(void **) {
     servers_stop(&nodes);
     return 0;
 }
@@ -410,5 +410,5 @@ int main() {
         on_loop(any_loop_will_do),
         on_loop(a_child_process_lets_go),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, stop_nodes);
 }

@@ -154,7 +154,7 @@ static int start_without_confirmation(void **state) {
     return 0;
 }
 
-static int stop(void **state) {
+static int tear_down(void **state) {
     (void)state;
     servers_stop(&servers);
     return 0;
@@ -277,6 +277,7 @@ int main(void) {
     };
     const struct CMUnitTest bare[] = {TEST(without_the_command_it_is_refused)};
     const struct CMUnitTest odd[] = {TEST(without_a_confirmation_it_is_as_refused)};
-    return cmocka_run_group_tests(tests, start, stop) + cmocka_run_group_tests(bare, start_without_subscribe, stop) +
-           cmocka_run_group_tests(odd, start_without_confirmation, stop);
+    return cmocka_run_group_tests(tests, start, tear_down) +
+           cmocka_run_group_tests(bare, start_without_subscribe, tear_down) +
+           cmocka_run_group_tests(odd, start_without_confirmation, tear_down);
 }

@@ -18,7 +18,7 @@
 
 static struct servers servers;
 
-static int stop(void **state) {
+static int tear_down(void **state) {
     (void)state;
     servers_stop(&servers);
     return 0;
@@ -166,12 +166,12 @@ static void the_hostile_node_behaves_then_does_not(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_server_restarts_on_its_port_empty_or_with_its_aof, stop),
-        cmocka_unit_test_teardown(a_paused_server_is_silent_and_returns, stop),
-        cmocka_unit_test_teardown(the_directory_of_a_stopped_server_is_gone, stop),
-        cmocka_unit_test_teardown(the_proxy_holds_swallows_and_cuts, stop),
-        cmocka_unit_test_teardown(the_proxy_makes_a_mishap_at_an_exact_byte, stop),
-        cmocka_unit_test_teardown(the_hostile_node_behaves_then_does_not, stop),
+        cmocka_unit_test_teardown(a_server_restarts_on_its_port_empty_or_with_its_aof, tear_down),
+        cmocka_unit_test_teardown(a_paused_server_is_silent_and_returns, tear_down),
+        cmocka_unit_test_teardown(the_directory_of_a_stopped_server_is_gone, tear_down),
+        cmocka_unit_test_teardown(the_proxy_holds_swallows_and_cuts, tear_down),
+        cmocka_unit_test_teardown(the_proxy_makes_a_mishap_at_an_exact_byte, tear_down),
+        cmocka_unit_test_teardown(the_hostile_node_behaves_then_does_not, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ static int start(void **state) {
     return result;
 }
 
-static int stop(void **state) {
+static int tear_down(void **state) {
     servers_stop(&secured);
     return world_end(state);
 }
@@ -314,5 +314,5 @@ int main(void) {
         kit_test(a_program_may_change_its_folder),
         kit_test(a_changed_authority_mends_an_unusable_node),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    return cmocka_run_group_tests(tests, start, tear_down);
 }

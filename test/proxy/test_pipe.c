@@ -19,7 +19,7 @@ static int start(void **state) {
     return 0;
 }
 
-static int stop(void **state) {
+static int tear_down(void **state) {
     (void)state;
     proxy_pipe_clear(&pipe_);
     return 0;
@@ -274,7 +274,7 @@ static void random_parts_leave_in_order(void **state) {
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_clear_lane_passes_at_once),
         TEST(a_delay_is_of_the_rule_as_it_is_now),

@@ -102,7 +102,7 @@ static void start(struct side *side) {
     }
 }
 
-static void stop(struct side *side) {
+static void close_side(struct side *side) {
     for (int i = 0; i < WATCHES; i++) {
         if (side->watches[i].impl != NULL) {
             side->reactor.detach(side->reactor.ctx, &side->watches[i]);
@@ -128,8 +128,8 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     if (poller != NULL) {
-        stop(&sides[0]);
-        stop(&sides[1]);
+        close_side(&sides[0]);
+        close_side(&sides[1]);
         return redlock_poll_free(poller);
     }
     return 0;
@@ -264,8 +264,8 @@ static void calls_inside_a_callback_are_refused(void **state) {
 }
 
 static void end_everything(void) {
-    stop(&sides[0]);
-    stop(&sides[1]);
+    close_side(&sides[0]);
+    close_side(&sides[1]);
     assert_int_equal(redlock_poll_free(poller), REDLOCK_OK);
 }
 
@@ -291,8 +291,8 @@ static void a_child_leaves_the_parents_descriptors_watched(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         const bool refused = redlock_poll_dispatch(poller) == REDLOCK_ERR_FORKED;
-        stop(&sides[0]);
-        stop(&sides[1]);
+        close_side(&sides[0]);
+        close_side(&sides[1]);
         _exit(refused && redlock_poll_free(poller) == REDLOCK_OK && sides[0].ios[0] == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
