@@ -229,7 +229,7 @@ static void decrypt(struct link *link) {
     }
 }
 
-static void encrypt(struct link *link) {
+static void seal(struct link *link) {
     const struct tls_front *front = link->front;
     while (!link->ended && link->secured && !front->holds && size_of(&link->replies) > 0) {
         size_t size = size_of(&link->replies);
@@ -245,7 +245,7 @@ static void encrypt(struct link *link) {
 
 /* Brings everything forward as far as it goes. */
 static void push(struct link *link) {
-    encrypt(link);
+    seal(link);
     if (!link->ended) {
         send_wire(link);
     }

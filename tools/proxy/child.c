@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ static bool shed_files(int control) {
         (control != CONTROL_FD && dup3(control, CONTROL_FD, O_CLOEXEC) < 0)) {
         return false;
     }
-    if (close_range(CONTROL_FD + 1, ~0U, 0) != 0) { /* before Linux 5.9 */
+    if (syscall(SYS_close_range, CONTROL_FD + 1, ~0U, 0) != 0) { /* before Linux 5.9 */
         struct rlimit files;
         if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
             return false;
