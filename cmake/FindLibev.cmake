@@ -12,4 +12,8 @@ if(Libev_FOUND AND NOT TARGET Libev::Libev)
   add_library(Libev::Libev UNKNOWN IMPORTED)
   set_target_properties(Libev::Libev PROPERTIES IMPORTED_LOCATION "${LIBEV_LIBRARY}"
     INTERFACE_INCLUDE_DIRECTORIES "${LIBEV_INCLUDE_DIR}")
+  # A static libev does not say that it needs floor(), which compilers often inline.
+  if(LIBEV_LIBRARY MATCHES "\\${CMAKE_STATIC_LIBRARY_SUFFIX}$")
+    set_target_properties(Libev::Libev PROPERTIES INTERFACE_LINK_LIBRARIES m)
+  endif()
 endif()

@@ -52,6 +52,11 @@ pkgconfig() {
         echo "pkg-config --libs names what only the static library needs"
         exit 1
     fi
+    # A static libev may need libm.
+    if [[ " $(pkg-config --static --libs redlock) " != *" -lm "* ]]; then
+        echo "pkg-config --static --libs does not name libm"
+        exit 1
+    fi
     local flags
     read -ra flags <<<"${REDLOCK_FLAGS:-}"
     # shellcheck disable=SC2046 # pkg-config's words are to be split
