@@ -128,11 +128,17 @@ void redlock_lease_heal(struct redlock_lease *lease, redlock_nodes asked) {
 
 bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
+    const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
     if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    /* Its clock may have jumped since it was asked. */
+    if (votes &&
+        (redlock_quarantine_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) & REDLOCK_NODE(node)) != 0) {
+        return false;
+    }
     if (lease->core.operation == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;

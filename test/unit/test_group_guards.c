@@ -230,6 +230,24 @@ static void a_vote_with_a_jumped_clock_does_not_count(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+static void a_node_whose_clock_jumped_is_not_asked_again_by_source(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    fake_env_pass_ms(&fake, 1000);
+    acquire(NULL, &seen);
+    grant_with_clock(0, REDLOCK_OP_TIME, reading(30000));
+    fake_env_answer_no_script(&fake, 0, REDLOCK_OP_ACQUIRE);
+    fake_env_answer_no_script(&fake, 1, REDLOCK_OP_ACQUIRE);
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE));
+    assert_true(fake_env_waiting(&fake, 1, REDLOCK_OP_ACQUIRE)->by_source);
+    grant(1, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.votes[0], REDLOCK_VOTE_FAILED);
+    redlock_release(seen.lease, NULL, NULL);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 /* Three nodes grant it and answer with a higher counter. Then the clock of this node jumps, perhaps
  * after the node has raised its counter. */
 static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
@@ -348,6 +366,7 @@ int main(void) {
         group_test(a_jump_voids_votes_of_leases_held, five_clocks),
         group_test(a_jump_is_logged_with_both_clocks, five_clocks),
         group_test(a_vote_with_a_jumped_clock_does_not_count, five_clocks),
+        group_test(a_node_whose_clock_jumped_is_not_asked_again_by_source, five_clocks),
         group_test(a_jump_voids_no_vote_for_a_fencing_token, five_clocks),
         group_test(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks),
         group_test(a_step_back_is_only_logged, five_clocks),
