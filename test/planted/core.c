@@ -3,6 +3,7 @@
 #include "core/candidate.h"
 #include "core/debt.h"
 #include "core/extension.h"
+#include "core/guard.h"
 #include "core/leader.h"
 #include "core/planted.h"
 #include "core/quorum.h"
@@ -41,6 +42,11 @@ WRAPPED(bool, redlock_round_answered_by_now, const struct redlock_round *round) 
 WRAPPED(bool, redlock_round_answered, const struct redlock_round *round) {
     return REDLOCK_PLANTED(REASON_EARLY) ? __real_redlock_round_answered_by_now(round)
                                          : __real_redlock_round_answered(round);
+}
+
+WRAPPED(redlock_nodes, redlock_guard_may_not_vote, const struct redlock_guard *guard, int64_t now_ns) {
+    const redlock_nodes nodes = __real_redlock_guard_may_not_vote(guard, now_ns);
+    return REDLOCK_PLANTED(JUMP_VOTES) ? nodes & ~redlock_guard_may_not_vote_by_clock(guard, now_ns) : nodes;
 }
 
 /* A waiter asks nodes that may not vote, too. */

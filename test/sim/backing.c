@@ -20,10 +20,12 @@ void sim_backing_clock(struct sim_client *client, unsigned node, const struct si
     struct sim_world *world = client->world;
     struct sim_link *link = &client->links[node];
     /* Steps back and forward between two readings may cancel out. */
-    bool seen = link->clock_read && stepped->off_ns - link->off_ns >= world->profile.step_min_ns;
+    const int64_t by_ns = stepped->off_ns - link->off_ns;
+    bool seen = link->clock_read && by_ns > 0 && by_ns >= world->profile.step_min_ns;
     link->clock_read = true;
     link->off_ns = stepped->off_ns;
     link->steps = seen ? stepped->steps : link->steps;
+    link->jumped_ns = seen ? stepped->jumped_ns : link->jumped_ns;
     for (unsigned i = 0; i < world->backing_count && seen; i++) {
         struct sim_backing *backing = &world->backings[i];
         if (backing->client == client->index && backing->steps[node] < stepped->steps) {

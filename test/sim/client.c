@@ -138,6 +138,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     }
     sim_line_sent(client, taken, bytes);
     sim_reason_sent(client, message, nodes, taken, bytes);
+    sim_jumped_check(client, taken, bytes, message->handing);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               redlock_journal_operation(message->operation), message->by_source ? " (by source)" : "",
               message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,

@@ -292,6 +292,9 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     answer.read_ns = sim_client_now(client);
     answer.clock.sent_ns = entry->sent_ns;
     answer.clock.read_ns = answer.read_ns;
+    if (client->world->control == SIM_CONTROL_NO_CLOCK_GUARD) {
+        sim_backing_clock(client, node, &reply->stepped); /* as if it had asked */
+    }
     if (client->world->profile.clock_guard) {
         note_backing(client, node, entry, &reply->stepped, &answer);
     }

@@ -70,6 +70,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
     [REDLOCK_BUG_REASON_SILENT] = "reason-silent",
     [REDLOCK_BUG_REASON_EARLY] = "reason-early",
+    [REDLOCK_BUG_JUMP_VOTES] = "jump-votes",
     [REDLOCK_BUG_ELECT_LOSS_LATE] = "elect-loss-late",
     [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",
     [REDLOCK_BUG_ELECT_RESIGN_KEEPS] = "elect-resign-keeps",

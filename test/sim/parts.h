@@ -172,6 +172,10 @@ void sim_quarantine_look(struct sim_world *world, unsigned node, unsigned resour
 void sim_quarantine_check(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
                           const char before[SIM_TOKEN_SIZE]);
 
+/* A client sends this request to these nodes. */
+void sim_jumped_check(const struct sim_client *client, uint32_t nodes, const struct sim_bytes *bytes,
+                      enum redlock_handing handing);
+
 /* --- reasons.c: why an acquire ends without the lock --- */
 void sim_reason_sent(struct sim_client *client, const struct redlock_message *message, redlock_nodes nodes,
                      redlock_nodes taken, struct sim_bytes *bytes);

@@ -1,5 +1,5 @@
-/* The checker of the restart guard: no key is set on a run that may have forgotten a lock which
- * still stands (R18; docs/protocols.md, "Restart guard"). */
+/* The checkers of the guards: no key is set on a run that may have forgotten a lock which still
+ * stands, and no vote is asked of a node whose clock jumped (R18; docs/protocols.md). */
 #include <string.h>
 
 #include "parts.h"
@@ -39,5 +39,24 @@ void sim_quarantine_check(struct sim_world *world, unsigned node, const struct s
     } else if (wants_vote(bytes)) {
         sim_violation(world, "quarantine", "node %u is asked for '%s' by %.8s, in quarantine for %.3f ms", node,
                       sim_resource_name(bytes->resource), sim_name(bytes->token), left_ms);
+    }
+}
+
+/* A client that has read a clock before and after a step knows of it. It counts ttl_max and its
+ * drift from a moment after the step, by true time longer than ttl_max. */
+void sim_jumped_check(const struct sim_client *client, uint32_t nodes, const struct sim_bytes *bytes,
+                      enum redlock_handing handing) {
+    struct sim_world *world = client->world;
+    const int64_t now_ns = client->step_ns, for_ns = world->profile.guarded_ttl_max_ms * SIM_MS;
+    const bool hands = bytes->operation == REDLOCK_OP_RELEASE && handing != REDLOCK_HAND_NOBODY;
+    for (unsigned i = 0; i < sim_nodes_of(world, client->index); i++) {
+        const int64_t jumped_ns = client->links[i].jumped_ns;
+        if ((nodes & REDLOCK_NODE(i)) != 0 && jumped_ns != 0 && now_ns < jumped_ns + for_ns &&
+            (hands || wants_vote(bytes))) {
+            sim_violation(
+                world, "jumped", "client %u %s '%s' (%.8s) of node %u, which it knows to have jumped %.3f ms ago",
+                client->index, hands ? "asks for a handover of" : "asks for", sim_resource_name(bytes->resource),
+                sim_name(bytes->token), i, (double)(now_ns - jumped_ns) / 1e6);
+        }
     }
 }

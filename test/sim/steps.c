@@ -8,6 +8,7 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     node->stepped.off_ns += by_ns;
     if (by_ns > 0) {
         node->stepped.steps++;
+        node->stepped.jumped_ns = world->now_ns;
         node->stepped_ns = world->now_ns;
     } else {
         node->stepped_back = true;

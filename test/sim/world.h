@@ -107,6 +107,7 @@ struct sim_entry {
 struct sim_stepped {
     int64_t off_ns;
     uint32_t steps;
+    int64_t jumped_ns; /* the last of these */
 };
 
 /* What a node did with a request of an acquire, by its data. */
@@ -154,7 +155,8 @@ struct sim_link {
     int64_t deaf_ns;                /* until then its client does not know that it is not heard */
     bool clock_read;                /* its client has read this node's clock, */
     int64_t off_ns;                 /* when steps had made this of it */
-    uint32_t steps;                 /* and it had seen this number of steps forward */
+    uint32_t steps;                 /* and it had seen this number of steps forward, */
+    int64_t jumped_ns;              /* the last of them made then; 0: none */
     int64_t up_ns, down_ns;         /* the last arrival each way: bytes keep their order */
     int64_t up_cut_ns, down_cut_ns; /* nothing passes until then */
     int64_t blocked_ns;             /* the socket takes no bytes until then */
