@@ -160,7 +160,8 @@ static void say(struct node *node, const char *text) {
     node->said += size;
 }
 
-/* SET … NX GET: the value that is there. If a client asks for the same twice, the first has set it. */
+/* SET … NX GET: the value that is there. If a client asks for the same twice, the first has set
+ * it. */
 static void answer_set(struct node *node, const char *request, size_t size) {
     const bool again = size == node->last_size && memcmp(request, node->last, size) == 0;
     const bool gets = strncmp(request, "*7", 2) == 0;

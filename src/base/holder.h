@@ -16,11 +16,13 @@ bool redlock_holder_follows(const char *token, size_t size, size_t digits);
 
 /* Why a waiter was not granted a lock that is held under this token. */
 struct redlock_text *redlock_holder_queued(const char *token, size_t size);
-/* Why an acquire that does not wait was denied such a lock; and if nothing is known of the token. */
+/* Why an acquire that does not wait was denied a lock, if nothing is known of its token. */
 extern const struct redlock_text redlock_holder_other;
+/* Why it was denied a lock that is held under this token. */
 struct redlock_text *redlock_holder_held_long(const char *token, size_t size);
 static inline struct redlock_text *redlock_holder_held(const char *token, size_t size) {
-    return size <= REDLOCK_TOKEN_DIGITS + 1 ? redlock_text_constant(&redlock_holder_other) /* has no text */
+    /* Most tokens are too short for a text. */
+    return size <= REDLOCK_TOKEN_DIGITS + 1 ? redlock_text_constant(&redlock_holder_other)
                                             : redlock_holder_held_long(token, size);
 }
 /* The holder's text in such a text; "" if it has none, or is another text. */

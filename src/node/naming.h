@@ -5,11 +5,11 @@
 #include "node/node_state.h"
 
 /*
- * | state | an acquire sends        | becomes                                                      |
- * | ---   | ---                     | ---                                                          |
- * | NOT   | SET without GET         | TWICE on a new connection, if the server's version has it    |
- * | TWICE | SET with GET, two times | ONCE when both replies prove it; NOT when refused or refuted |
- * | ONCE  | SET with GET            | NOT when refused                                             |
+ * | state | an acquire sends   | becomes                                                        |
+ * | ---   | ---                | ---                                                            |
+ * | NOT   | SET                | TWICE on a new connection, if the server's version has it      |
+ * | TWICE | SET with GET twice | ONCE when both replies prove it; NOT when refused or refuted   |
+ * | ONCE  | SET with GET       | NOT when refused                                               |
  *
  * A reply that ends the connection bars the node: NOT on every connection. Otherwise a value of
  * more than REDLOCK_REPLY_SIZE_MAX at the key would end one connection after the other.
@@ -18,8 +18,8 @@
 /* A new connection is READY. */
 void redlock_naming_begin(struct redlock_node *node);
 
-/* Takes the first of two replies: the request goes back into its queue. Returns false if this is the
- * second. */
+/* Takes the first of two replies: the request goes back into its queue. Returns false if this is
+ * the second. */
 bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                           const struct redlock_reply *reply);
 

@@ -191,7 +191,8 @@ static void who_may_not_read_the_key_locks_without_a_name(void **state) {
     for (int i = 0; i < 2; i++) {
         struct outcome *outcome = acquire(manager, "n");
         assert_int_equal(outcome->code, REDLOCK_OK);
-        (void)drive_release(world_loop, outcome->lease, world_outcome()); /* the script may not read, either */
+        /* The script may not read the key, either. */
+        (void)drive_release(world_loop, outcome->lease, world_outcome());
         for (size_t j = 0; j < 3; j++) {
             (void)server_ask(&world_servers.at[j], "DEL", "n");
         }

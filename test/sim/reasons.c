@@ -200,7 +200,7 @@ static bool was_held(struct sim_world *world, const struct sim_call *call) {
     uint32_t number = before(world, call, world->ask_count + 1);
     for (const struct sim_ask *ask; (ask = ask_of(world, number)) != NULL; number = before(world, call, number)) {
         const struct view view = view_of(world, ask);
-        /* A node may keep a lock that is free from a waiter: left free for others, or held elsewhere. */
+        /* A node may keep a lock that is free from a waiter: left free, or held elsewhere. */
         const redlock_nodes kept = ask->operation == REDLOCK_OP_WAIT ? ask->answered & ~ask->given : ask->foreign;
         if (view.answered >= view.quorum && redlock_nodes_count(ask->answered & ~kept & sure) < view.quorum) {
             return true;

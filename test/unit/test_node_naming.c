@@ -1,5 +1,5 @@
-/* Acquires that ask a node for the holder's name: what both first replies mean, what the node learns
- * from them, and when it is asked no more. */
+/* Acquires that ask a node for the holder's name: what both first replies mean, what the node
+ * learns from them, and when it is asked no more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -251,7 +251,8 @@ static void between_both_replies_it_is_still_under_way(void **state) {
     peer_until_answers(&peer, 5);
     expect_answer(&peer.answers[4], REDLOCK_VOTE_UNKNOWN, "after the request was written");
     greet_again();
-    expect_answer(ask_twice(VALUE, VALUE), REDLOCK_VOTE_DENIED, "held by b"); /* no first reply was left */
+    /* No first reply was left. */
+    expect_answer(ask_twice(VALUE, VALUE), REDLOCK_VOTE_DENIED, "held by b");
 }
 
 #define naming_test(function) cmocka_unit_test_setup_teardown(function, start, stop)
