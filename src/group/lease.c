@@ -91,12 +91,14 @@ static bool must_linger(const struct redlock_lease *lease) {
     return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers;
 }
 
+/* The last push is published while the place is good. It is read at most so much later: a
+ * subscription that reads nothing for longer is closed. */
 static void linger(struct redlock_lease *lease) {
+    const int64_t place_ms = redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms;
     lease->forgotten = lease->waiting->lingers = true;
     lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
-                         redlock_after_ms(redlock_group_now_ns(lease->group),
-                                          redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms));
+                         redlock_after_ms(redlock_group_now_ns(lease->group), place_ms + REDLOCK_PUSH_LATE_MS_MAX));
 }
 
 void redlock_lease_free_if_over(struct redlock_lease *lease) {

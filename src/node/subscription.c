@@ -13,9 +13,7 @@
 #include "wire/error.h"
 #include "wire/push.h"
 
-#define PING_EVERY_MS 5000
-#define PONG_LIMIT_MS 5000
-#define NAME_SIZE     80
+#define NAME_SIZE 80
 /* Some proxies close the connection instead of refusing SUBSCRIBE. */
 #define UNCONFIRMED_MAX 3
 
@@ -188,7 +186,7 @@ static void confirmed(struct redlock_subscription *subscription) {
     subscription->unconfirmed = 0;
     (void)set_why(subscription, NULL);
     redlock_outbox_clear(&subscription->connection.hello);
-    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
+    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PING_EVERY_MS));
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: subscribed", node->address.name);
     tell(subscription, REDLOCK_LISTENING, NULL);
     redlock_subscription_hear(subscription);
@@ -298,7 +296,7 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
         take_push(subscription, reply);
     } else if (is_array(reply, "pong", 2) && subscription->pinged) {
         subscription->pinged = false;
-        set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PING_EVERY_MS));
+        set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PING_EVERY_MS));
     } else if (subscription->asking && is_array(reply, "subscribe", 3) &&
                (subscription->asked == NULL || is_word(&reply->elements[1], subscription->asked->name))) {
         answered(subscription, true);
@@ -393,7 +391,7 @@ static void ping(struct redlock_subscription *subscription) {
         return;
     }
     subscription->pinged = true;
-    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, PONG_LIMIT_MS));
+    set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PONG_LIMIT_MS));
     flush_soon(subscription);
 }
 
@@ -401,7 +399,8 @@ static void too_late(struct redlock_subscription *subscription) {
     /* The loop may run late: what has come, came in time (R7). */
     read_replies(subscription);
     if (subscription->state == REDLOCK_SUBSCRIPTION_LISTENING && subscription->pinged) {
-        lost(subscription, redlock_text_new(REDLOCK_CAUSE_STALLED, "no answer to PING within %d ms", PONG_LIMIT_MS));
+        lost(subscription,
+             redlock_text_new(REDLOCK_CAUSE_STALLED, "no answer to PING within %d ms", REDLOCK_PONG_LIMIT_MS));
     } else if (subscription->state == REDLOCK_SUBSCRIPTION_GREETING) {
         lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but not subscribed within %lld ms",
                                             (long long)subscription->node->options.connect_timeout_ms));

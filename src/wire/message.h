@@ -20,6 +20,12 @@
 /* The longest pattern of keys: a prefix with an escape before each byte, and as much again. */
 #define REDLOCK_PATTERN_SIZE_MAX (3 * REDLOCK_RESOURCE_SIZE_MAX)
 
+/* A subscription sends PING so often, and is closed if the PONG does not come in time. So a push is
+ * read in time, or never. */
+#define REDLOCK_PING_EVERY_MS    5000
+#define REDLOCK_PONG_LIMIT_MS    5000
+#define REDLOCK_PUSH_LATE_MS_MAX (REDLOCK_PING_EVERY_MS + REDLOCK_PONG_LIMIT_MS)
+
 /* Room for the bytes of any message: the longest script, token, and keys. */
 #define REDLOCK_WIRE_SIZE_MAX 6144
 

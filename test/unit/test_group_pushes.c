@@ -184,6 +184,23 @@ static void the_keys_of_a_forgotten_lease_stay(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
 }
 
+/* A push may be read long after the node published it: as long as a subscription may be silent. */
+static void the_keys_of_a_forgotten_lease_stay_for_the_latest_push(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    push(0, 2);
+    const struct fake_sent late = *last_wait(3);
+    redlock_lease_forget(seen.lease);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake_env_pass_ms(&fake, late.place.stale_ms + late.ttl_ms + REDLOCK_PUSH_LATE_MS_MAX - 1);
+    fake_env_push(&fake, &late);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+    fake_env_pass_ms(&fake, 2);
+    fake_env_push(&fake, &late); /* none can come any more */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 1);
+}
+
 /* A close waits for other answers meanwhile, but not for such a push. */
 static void the_keys_of_a_forgotten_lease_stay_during_a_close(void **state) {
     (void)state;
@@ -467,6 +484,7 @@ int main(void) {
         group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
         group_test(an_answer_to_an_older_wait_may_grant, five_observed),
         group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
+        group_test(the_keys_of_a_forgotten_lease_stay_for_the_latest_push, five_nodes),
         group_test(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes),
         group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
         group_test(a_push_that_comes_after_its_release_needs_no_other, five_nodes),
