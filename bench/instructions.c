@@ -34,6 +34,7 @@
 #define TURN_NS         100000 /* how long a wait for the nodes takes: as on loopback */
 #define INPUT_SIZE      65536
 #define OUTPUT_SIZE     32768
+#define WORDS           3 /* of a request, that nodes look at */
 
 /* One listening socket, and one connection at a time. */
 struct node {
@@ -119,11 +120,11 @@ static void pass_time(void) {
     }
 }
 
-/* Returns the length of the first complete request (0: none yet) and where its first two words
+/* Returns the length of the first complete request (0: none yet) and where its first words
  * begin. */
-static size_t next_request(const char *at, const char *end, const char *words[2]) {
+static size_t next_request(const char *at, const char *end, const char *words[WORDS]) {
     const char *begin = at, *line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-    words[0] = words[1] = "";
+    words[0] = words[1] = words[2] = "";
     if (!line_end) {
         return 0;
     }
@@ -138,7 +139,7 @@ static size_t next_request(const char *at, const char *end, const char *words[2]
         if (end - line_end - 1 < size + 2) {
             return 0;
         }
-        if (i < 2) {
+        if (i < WORDS) {
             words[i] = line_end + 1;
         }
         at = line_end + 1 + size + 2;
@@ -162,20 +163,23 @@ static void say(struct node *node, const char *text) {
 
 /* SET … NX GET: the value that is there. If a client asks for the same twice, the first has set
  * it. */
-static void answer_set(struct node *node, const char *request, size_t size) {
+static void answer_set(struct node *node, const char *request, size_t size, const char *token) {
     const bool again = size == node->last_size && memcmp(request, node->last, size) == 0;
     const bool gets = strncmp(request, "*7", 2) == 0;
-    say(node, !gets                   ? node->denies ? "$-1\r\n" : "+OK\r\n"
-              : node->denies || again ? "$32\r\n0123456789abcdef0123456789abcdef\r\n"
-                                      : "$-1\r\n");
+    char ours[64];
+    (void)snprintf(ours, sizeof ours, "$32\r\n%.34s", token);
+    say(node, !gets          ? node->denies ? "$-1\r\n" : "+OK\r\n"
+              : node->denies ? "$32\r\n0123456789abcdef0123456789abcdef\r\n"
+              : again        ? ours
+                             : "$-1\r\n");
     node->last = request;
     node->last_size = size;
 }
 
-static void answer(struct node *node, const char *request, size_t size, const char *const words[2]) {
+static void answer(struct node *node, const char *request, size_t size, const char *const words[WORDS]) {
     char info[256], reply[300];
     if (is(words[0], "SET")) {
-        answer_set(node, request, size);
+        answer_set(node, request, size, words[2]);
     } else if (is(words[0], "EVALSHA")) {
         say(node, node->denies ? ":-1\r\n" : ":1\r\n");
     } else if (is(words[0], "INFO")) {
@@ -194,7 +198,7 @@ static void answer(struct node *node, const char *request, size_t size, const ch
 }
 
 static void answer_all(struct node *node) {
-    const char *words[2], *at = node->input, *end = node->input + node->used;
+    const char *words[WORDS], *at = node->input, *end = node->input + node->used;
     for (size_t size; (size = next_request(at, end, words)) > 0; at += size) {
         answer(node, at, size, words);
     }

@@ -136,7 +136,7 @@ take_and_refuse() {
     show 0 '^[0-9a-f]{32}@[^ ]+:[0-9]+$' acquire -t 30s "$resource"
     token=$output
     say 'A rival asks for the same lock and is refused. Exit status 75 means that others hold it.'
-    show 75 'held by others' acquire "$resource"
+    show 75 'held by ' acquire "$resource"
     say 'The owner asks for more time. Everybody can see who holds the lock, on which nodes, and for how long.'
     show 0 'extended; valid for' extend -t 1m "$resource" "$token"
     show 0 "held by $token" status "$resource"

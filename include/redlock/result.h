@@ -79,7 +79,8 @@ typedef struct redlock_vote {
     /**
      * Who has the lock at this node, as in redlock_token_holder(). Set by redlock_inspect(), by an
      * acquire that waited in a queue, and by one that the node denied, if the node can say it
-     * (Redis 7.0, Valkey) and was connected; "" otherwise, or if the token has no text.
+     * (Redis 7.0, Valkey; SET with GET) and its handshake was over when the acquire was sent; ""
+     * otherwise, or if the token has no text.
      */
     const char *holder_text;
 } redlock_vote;

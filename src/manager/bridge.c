@@ -150,6 +150,11 @@ static void on_ready_changed(void *context, unsigned index, bool ready) {
     redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
 }
 
+static bool on_is_token(void *context, void *owner, const char *token, size_t size) {
+    (void)context;
+    return redlock_group_is_token(owner, token, size);
+}
+
 static void on_naming_changed(void *context, unsigned index, enum redlock_naming naming) {
     redlock_manager *manager = context;
     for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
@@ -208,6 +213,7 @@ struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
                                           .answer = on_answer,
                                           .greeted = on_greeted,
                                           .ready_changed = on_ready_changed,
+                                          .is_token = on_is_token,
                                           .naming_changed = on_naming_changed,
                                           .pushed = on_pushed,
                                           .listens = on_listens,

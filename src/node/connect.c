@@ -187,9 +187,9 @@ static void ready(struct redlock_node *node) {
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
+    redlock_naming_begin(node);
     redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
     redlock_rotation_ready(node);
-    redlock_naming_begin(node);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version,
                       node->address.tls ? ", " : "",

@@ -25,6 +25,8 @@ struct redlock_node_listener {
     /* On a new connection, before ready_changed(). */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
     void (*ready_changed)(void *ctx, unsigned index, bool ready);
+    /* Whether this is the token of a request that still waits for its answer. */
+    bool (*is_token)(void *ctx, void *owner, const char *token, size_t size);
     /* How its acquires are to ask from now on; NAMING_NOT until then. Before ready_changed(). */
     void (*naming_changed)(void *ctx, unsigned index, enum redlock_naming naming);
     /* A push on the node's subscription, and changes of that: see redlock_node_listen(). */

@@ -35,11 +35,19 @@ bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflig
     return true;
 }
 
-bool redlock_naming_second(struct redlock_node *node, const struct redlock_reply *reply,
-                           struct redlock_answer *answer) {
+/* Nobody knows the token of a request that has timed out. */
+static bool is_ours(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                    const struct redlock_reply_value *value) {
+    return in_time && value->type == REDLOCK_REPLY_STRING &&
+           node->listener.is_token(node->listener.ctx, entry->owner, value->bytes, value->size);
+}
+
+bool redlock_naming_second(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                           const struct redlock_reply *reply, struct redlock_answer *answer) {
     const enum redlock_naming_reply first = node->naming_first;
+    const bool ours = is_ours(node, entry, in_time, &reply->value);
     node->naming_first = NO_FIRST;
-    switch (redlock_naming_judge(first, redlock_naming_reply_of(reply), answer)) {
+    switch (redlock_naming_judge(first, ours ? REDLOCK_NAMING_OURS : redlock_naming_reply_of(reply), answer)) {
     case REDLOCK_NAMING_PROVEN:
         if (node->naming == REDLOCK_NAMING_TWICE) {
             become(node, REDLOCK_NAMING_ONCE);

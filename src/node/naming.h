@@ -5,17 +5,19 @@
 #include "node/node_state.h"
 
 /*
- * | state | an acquire sends   | becomes                                                        |
- * | ---   | ---                | ---                                                            |
- * | NOT   | SET                | TWICE on a new connection, if the server's version has it      |
- * | TWICE | SET with GET twice | ONCE when both replies prove it; NOT when refused or refuted   |
- * | ONCE  | SET with GET       | NOT when refused                                               |
+ * | state | an acquire sends   | becomes                                                     |
+ * | ---   | ---                | ---                                                         |
+ * | any   |                    | with a new connection: TWICE if the server's version has it |
+ * |       |                    | and it is not barred, else NOT                              |
+ * | NOT   | SET                | stays                                                       |
+ * | TWICE | SET with GET twice | ONCE when proven; NOT when refused or refuted               |
+ * | ONCE  | SET with GET       | NOT when refused                                            |
  *
  * A reply that ends the connection bars the node: NOT on every connection. Otherwise a value of
  * more than REDLOCK_REPLY_SIZE_MAX at the key would end one connection after the other.
  */
 
-/* A new connection is READY. */
+/* A new connection is about to be READY. */
 void redlock_naming_begin(struct redlock_node *node);
 
 /* Takes the first of two replies: the request goes back into its queue. Returns false if this is
@@ -23,9 +25,10 @@ void redlock_naming_begin(struct redlock_node *node);
 bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                           const struct redlock_reply *reply);
 
-/* The second, as redlock_wire_answer() has it: corrects the answer. Returns false for two that
- * cannot be. */
-bool redlock_naming_second(struct redlock_node *node, const struct redlock_reply *reply, struct redlock_answer *answer);
+/* The second, as redlock_wire_answer() has it: corrects the answer. The owner still waits for it if
+ * it is `in_time`. Returns false for two replies that cannot be. */
+bool redlock_naming_second(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                           const struct redlock_reply *reply, struct redlock_answer *answer);
 
 /* The only reply to such a request is a refusal (no_script), or one that it cannot have. */
 void redlock_naming_refused(struct redlock_node *node, const struct redlock_answer *answer);

@@ -78,7 +78,7 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
     }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
     if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
-        possible = redlock_naming_second(node, reply, &told);
+        possible = redlock_naming_second(node, entry, in_time, reply, &told);
     } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
         redlock_naming_refused(node, &told);
     } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {

@@ -37,25 +37,26 @@ static void become(struct redlock_answer *answer, redlock_vote_kind vote, const 
     answer->text = text == NULL ? NULL : redlock_text_constant(text);
 }
 
-static enum redlock_naming_proof proven(struct redlock_answer *answer, redlock_vote_kind vote) {
-    if (answer->vote != vote) {
-        become(answer, vote, NULL);
-    }
-    return REDLOCK_NAMING_PROVEN;
-}
-
-static enum redlock_naming_proof unclear(struct redlock_answer *answer) {
+static enum redlock_naming_proof unclear(struct redlock_answer *answer, enum redlock_naming_proof proof) {
     static const struct redlock_text text = {
         .string = "the node did not make clear whether it granted the lock: what it answered to SET with GET, twice, "
                   "does not fit together"};
     become(answer, REDLOCK_VOTE_UNKNOWN, &text);
     answer->no_script = false;
-    return REDLOCK_NAMING_REFUTED;
+    return proof;
 }
 
-static enum redlock_naming_proof ignores(struct redlock_answer *answer) {
+static enum redlock_naming_proof granted(struct redlock_answer *answer, enum redlock_naming_proof proof) {
     become(answer, REDLOCK_VOTE_GRANTED, NULL);
-    return REDLOCK_NAMING_REFUTED;
+    return proof;
+}
+
+static enum redlock_naming_proof denied(struct redlock_answer *answer) {
+    if (answer->vote != REDLOCK_VOTE_DENIED) {
+        become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
+        answer->no_script = false;
+    }
+    return REDLOCK_NAMING_OPEN;
 }
 
 static enum redlock_naming_proof broken(struct redlock_answer *answer) {
@@ -66,6 +67,21 @@ static enum redlock_naming_proof broken(struct redlock_answer *answer) {
     return REDLOCK_NAMING_BROKEN;
 }
 
+static enum redlock_naming_proof after_nil(enum redlock_naming_reply second, struct redlock_answer *answer) {
+    return second == REDLOCK_NAMING_OURS  ? granted(answer, REDLOCK_NAMING_PROVEN)
+           : second == REDLOCK_NAMING_OK  ? granted(answer, REDLOCK_NAMING_REFUTED)
+           : second == REDLOCK_NAMING_NIL ? unclear(answer, REDLOCK_NAMING_REFUTED)
+                                          : unclear(answer, REDLOCK_NAMING_OPEN);
+}
+
+static enum redlock_naming_proof after_error(enum redlock_naming_reply second, struct redlock_answer *answer) {
+    return second == REDLOCK_NAMING_VALUE   ? denied(answer)
+           : second == REDLOCK_NAMING_OK    ? granted(answer, REDLOCK_NAMING_REFUTED)
+           : second != REDLOCK_NAMING_ERROR ? unclear(answer, REDLOCK_NAMING_OPEN)
+           : answer->no_script              ? REDLOCK_NAMING_REFUTED
+                                            : REDLOCK_NAMING_OPEN;
+}
+
 /* The table in naming.h, row by row. */
 enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
                                                struct redlock_answer *answer) {
@@ -74,21 +90,19 @@ enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, 
     }
     switch (first) {
     case REDLOCK_NAMING_NIL:
-        return second == REDLOCK_NAMING_VALUE ? proven(answer, REDLOCK_VOTE_GRANTED)
-               : second == REDLOCK_NAMING_OK  ? ignores(answer)
-                                              : unclear(answer);
+        return after_nil(second, answer);
     case REDLOCK_NAMING_VALUE:
-        return second == REDLOCK_NAMING_OK ? broken(answer) : proven(answer, answer->vote);
+        return second == REDLOCK_NAMING_OK ? broken(answer)
+               : second == REDLOCK_NAMING_VALUE || second == REDLOCK_NAMING_ERROR
+                   ? denied(answer)
+                   : unclear(answer, REDLOCK_NAMING_OPEN);
     case REDLOCK_NAMING_OK:
-        return second == REDLOCK_NAMING_NIL     ? ignores(answer)
-               : second == REDLOCK_NAMING_ERROR ? unclear(answer)
+        return second == REDLOCK_NAMING_NIL     ? granted(answer, REDLOCK_NAMING_REFUTED)
+               : second == REDLOCK_NAMING_ERROR ? unclear(answer, REDLOCK_NAMING_OPEN)
                                                 : broken(answer);
     case REDLOCK_NAMING_ERROR:
-        return second == REDLOCK_NAMING_NIL     ? unclear(answer)
-               : second == REDLOCK_NAMING_VALUE ? proven(answer, REDLOCK_VOTE_DENIED)
-               : second == REDLOCK_NAMING_OK    ? ignores(answer)
-               : answer->no_script              ? REDLOCK_NAMING_REFUTED
-                                                : REDLOCK_NAMING_OPEN;
+        return after_error(second, answer);
+    case REDLOCK_NAMING_OURS:
     case REDLOCK_NAMING_OTHER:
     case REDLOCK_NAMING_REPLY_COUNT:
         break;

@@ -7,21 +7,24 @@
 
 /*
  * The server answers with the value that is there, and with nil if it set the key. One that ignores
- * the GET answers nil if it did not. Who takes the one for the other lets two in. So nil counts
- * only on a connection that has proven that it understands GET. Until then, an acquire sends the
- * command twice, in one write. Both are for the same key and token, so they set it once:
+ * the GET answers nil if it did not set it. Who takes the one for the other lets two in. So nil
+ * counts only on a connection that has proven that it understands GET: nil, and then our own token.
+ * Until then, an acquire sends the command twice. Both are for the same key and token, so they set
+ * it once:
  *
- * | first \ second | nil          | a value        | OK               | an error     |
- * | nil            | unclear      | set, proven    | set, ignores GET | unclear      |
- * | a value        | set, proven  | denied, proven | out of protocol  | failed       |
- * | OK             | set, ignores | out of protocol| out of protocol  | unclear      |
- * | an error       | unclear      | denied, proven | set, ignores GET | failed       |
+ * | first \ second | nil           | our token       | another value | OK            | an error |
+ * | nil            | unclear; not  | GRANTED; proven | unclear       | GRANTED; not  | unclear  |
+ * | a value        | unclear       | unclear         | DENIED        | broken        | DENIED   |
+ * | OK             | GRANTED; not  | broken          | broken        | broken        | unclear  |
+ * | an error       | unclear       | unclear         | DENIED        | GRANTED; not  | FAILED   |
  *
- * "A value" is also WRONGTYPE: a key of another type is there, and only GET looks at it. Anything
- * else is out of protocol. What is unclear, or out of protocol, may have set the key: UNKNOWN.
+ * "Not": the connection is asked without GET from then on, as after a refusal by NOPERM or ERR.
+ * "A value" is also WRONGTYPE: a key of another type is there, and only GET looks at it. Unclear is
+ * UNKNOWN: the key may be ours. Broken is out of protocol, as anything else is (R20).
  */
 enum redlock_naming_reply {
     REDLOCK_NAMING_NIL,
+    REDLOCK_NAMING_OURS, /* as the caller knows */
     REDLOCK_NAMING_VALUE,
     REDLOCK_NAMING_OK,
     REDLOCK_NAMING_ERROR,
@@ -29,13 +32,14 @@ enum redlock_naming_reply {
     REDLOCK_NAMING_REPLY_COUNT
 };
 
+/* Any value is VALUE. */
 enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply);
 
 /* What is known of the connection after both replies. */
 enum redlock_naming_proof {
     REDLOCK_NAMING_PROVEN,
-    REDLOCK_NAMING_OPEN,    /* try again */
-    REDLOCK_NAMING_REFUTED, /* GET is ignored, or it is not clear: ask this connection plainly */
+    REDLOCK_NAMING_OPEN,    /* send the next acquire twice, too */
+    REDLOCK_NAMING_REFUTED, /* GET is ignored, refused, or perhaps ignored: ask no more */
     REDLOCK_NAMING_BROKEN   /* out of protocol: end the connection (R20) */
 };
 

@@ -16,11 +16,11 @@ static struct fake_server *fakes[3];
 static redlock_manager *on_fakes(const char *version, const char *command, const char *reply, const char *by_script) {
     const struct fake_script script = {.behave_in_handshake = true,
                                        .version = version,
-                                       .replies = {{"SET GET", "$-1\r\n", "$1\r\nx\r\n"},
-                                                   {"SET", "+OK\r\n"},
-                                                   {command, reply},
-                                                   {"EVALSHA", by_script},
-                                                   {"EVAL", by_script}}};
+                                       .replies = {{"SET GET", "$-1\r\n", fake_server_own},
+                                                   {"SET", "+OK\r\n", NULL},
+                                                   {command, reply, NULL},
+                                                   {"EVALSHA", by_script, NULL},
+                                                   {"EVAL", by_script, NULL}}};
     const char *uris[3];
     for (size_t i = 0; i < 3; i++) {
         fakes[i] = world_fake(&script);

@@ -67,12 +67,13 @@ static void node_redlock_extends_beside_a_foreign_key_without_ttl(void **state) 
 
 struct calls_wanted {
     struct server *server;
-    long long calls;
+    long long calls, calls_max;
 };
 
 static bool has_set_calls(void *data) {
     const struct calls_wanted *wanted = data;
-    return world_calls(wanted->server, "set") == wanted->calls;
+    const long long calls = world_calls(wanted->server, "set");
+    return calls >= wanted->calls && calls <= wanted->calls_max;
 }
 
 static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **state) {
@@ -103,7 +104,9 @@ static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **
         redlock_vote_kind third = outcome_vote(outcome, 2);
         assert_true(third == REDLOCK_VOTE_GRANTED || third == REDLOCK_VOTE_PENDING);
         /* The last SET may still be on its way, with its release behind it. */
-        struct calls_wanted wanted = {&world_servers.at[2], sets_before + (long long)outcome->attempts};
+        const long long attempts = (long long)outcome->attempts;
+        /* Until the connection has proven that it understands GET, each is sent twice. */
+        struct calls_wanted wanted = {&world_servers.at[2], sets_before + attempts, sets_before + 2 * attempts};
         assert_true(drive_until(world_loop, has_set_calls, &wanted, DRIVE_TIMEOUT_MS));
         assert_true(world_wait_with_key("held", 2, DRIVE_TIMEOUT_MS));
         assert_string_equal(server_ask(&world_servers.at[2], "GET", "held"), "(nil)");

@@ -78,6 +78,11 @@ static void on_wake(void *context) {
         support_pause_ms(1);                                                                                           \
     }
 
+static bool on_is_token(void *ctx, void *owner, const char *token, size_t size) {
+    (void)ctx, (void)owner, (void)token, (void)size;
+    return false;
+}
+
 static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
     (void)ctx, (void)index, (void)naming;
 }
@@ -88,6 +93,7 @@ static void open_node(const char *credentials) {
     const struct redlock_node_listener listener = {.answer = on_answer,
                                                    .greeted = on_greeted,
                                                    .ready_changed = on_ready_changed,
+                                                   .is_token = on_is_token,
                                                    .naming_changed = on_naming_changed,
                                                    .pushed = on_pushed,
                                                    .listens = on_listens,

@@ -113,7 +113,7 @@ for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$dig
     expect 75 tool acquire -w 100ms foreign
     never_says "$err" $'\e'
     never_says "$err" "$digits"
-    says "$err" 'held by others'
+    says "$err" ': held by '
 done
 # A key that somebody set without a ttl.
 for i in 0 1 2; do

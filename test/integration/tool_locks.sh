@@ -23,7 +23,7 @@ done
 # A rival is refused, and nothing changes.
 expect 75 tool acquire backup
 says_nothing "$out"
-says "$err" "^redlock: .*'backup'.*held by others"
+says "$err" "^redlock: .*'backup'.*: held by (others|${token#*@}): "
 says "$err" "Give -w TIME to wait; ${token#*@} holds it; its keys end in [0-9.]+s unless it renews them\.$"
 is 'the number of lines' "$(wc -l <"$err")" 1
 never_says "$err" "$token"

@@ -53,7 +53,7 @@ for i in 0 1 2; do
     redis $i set taken somebody >/dev/null
 done
 expect 75 tool run taken -- touch "$seen"
-says "$err" 'held by others'
+says "$err" ': held by '
 says "$err" 'Give -w TIME to wait'
 # With -E, a taken lock is expected: no message, except as JSON.
 expect 9 tool run -E 9 taken -- touch "$seen"

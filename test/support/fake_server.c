@@ -15,7 +15,10 @@
 
 #include "support.h"
 
+#define WORDS      3
 #define FLOOD_SIZE 32768 /* sent each millisecond */
+
+const char fake_server_own[] = "";
 
 struct fake_server {
     pthread_t thread;
@@ -66,6 +69,14 @@ static bool say_text(struct conversation *talk, const char *text) {
     return say(talk, text, strlen(text));
 }
 
+/* `word` ends with a line. */
+static bool say_bulk(struct conversation *talk, const char *word) {
+    char header[32];
+    const size_t size = strcspn(word, "\r");
+    snprintf(header, sizeof header, "$%zu\r\n", size);
+    return say_text(talk, header) && say(talk, word, size) && say_text(talk, "\r\n");
+}
+
 /* Returns false after a stop, or if the client is gone. */
 static bool hear(struct conversation *talk) {
     if (talk->used == sizeof talk->input) {
@@ -82,11 +93,13 @@ static bool hear(struct conversation *talk) {
     return true;
 }
 
-/* Finds the first complete request. Returns its length (0: none yet) and where its first two words
+/* Finds the first complete request. Returns its length (0: none yet) and where its first words
  * begin. */
-static size_t next_request(const struct conversation *talk, const char *words[2]) {
+static size_t next_request(const struct conversation *talk, const char *words[WORDS]) {
     const char *at = talk->input, *end = talk->input + talk->used;
-    words[0] = words[1] = "";
+    for (size_t i = 0; i < WORDS; i++) {
+        words[i] = "";
+    }
     const char *line_end = memchr(at, '\n', (size_t)(end - at));
     if (!line_end) {
         return 0;
@@ -102,7 +115,7 @@ static size_t next_request(const struct conversation *talk, const char *words[2]
             return 0;
         }
         long size = atol(at + 1);
-        if (i < 2) {
+        if (i < WORDS) {
             words[i] = line_end + 1;
         }
         if (end - line_end - 1 < size + 2) {
@@ -142,7 +155,9 @@ static bool behave(struct conversation *talk, const char *const *words, bool *kn
     for (size_t i = 0; i < FAKE_REPLIES_MAX && replies[i].command; i++) {
         if (matches(talk, words[0], replies[i].command)) {
             const bool second = atomic_fetch_add(&talk->fake->replies[i], 1) % 2 != 0;
-            return say_text(talk, second && replies[i].then ? replies[i].then : replies[i].bytes);
+            return second && replies[i].then == fake_server_own ? say_bulk(talk, words[2])
+                   : second && replies[i].then                  ? say_text(talk, replies[i].then)
+                                                                : say_text(talk, replies[i].bytes);
         }
     }
     if (begins(words[0], "INFO")) {
@@ -199,7 +214,7 @@ static void converse(struct conversation *talk) {
         return;
     }
     for (;;) {
-        const char *words[2];
+        const char *words[WORDS];
         size_t size = next_request(talk, words);
         if (size == 0) {
             if (!hear(talk)) {

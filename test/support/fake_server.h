@@ -20,6 +20,9 @@ struct fake_reply {
     const char *then; /* NULL: bytes */
 };
 
+/* For `then`: the value that this SET has, which is its token. */
+extern const char fake_server_own[];
+
 /* What to do with each request that gets no normal answer. */
 struct fake_script {
     /* Answer AUTH, SELECT, INFO, CLIENT, SCRIPT, HELLO and PING like a real node. */

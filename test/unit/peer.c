@@ -123,6 +123,11 @@ void peer_start_listening(struct peer *peer) {
     peer->port = ntohs(address.sin_port);
 }
 
+static bool on_is_token(void *ctx, void *owner, const char *token, size_t size) {
+    assert_ptr_equal(owner, ctx);
+    return size == sizeof PEER_TOKEN - 1 && memcmp(token, PEER_TOKEN, size) == 0;
+}
+
 static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
     (void)index;
     ((struct peer *)ctx)->naming = naming;
@@ -135,6 +140,7 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,
+                                             .is_token = on_is_token,
                                              .naming_changed = on_naming_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,

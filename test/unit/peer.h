@@ -8,6 +8,7 @@
 #define PEER_ANSWERS_MAX 256
 #define PEER_TIMEOUT_MS  400 /* the node's, for one request */
 #define PEER_LIMIT_MS    20000
+#define PEER_TOKEN       "0123456789abcdef0123456789abcdef@a" /* of each request */
 
 struct peer_answer {
     void *owner;

@@ -17,6 +17,7 @@
 #define TOKEN     "0123456789abcdef0123456789abcdef"
 #define NIL       "$-1\r\n"
 #define VALUE     "$34\r\n" TOKEN "@b\r\n"
+#define OURS      "$34\r\n" PEER_TOKEN "\r\n"
 #define OK        "+OK\r\n"
 #define OOM       "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
 #define SYNTAX    "-ERR syntax error\r\n"
@@ -104,25 +105,35 @@ struct pair {
 static void both_replies_make_one_vote(void **state) {
     static const struct pair pairs[] = {
         {NIL, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {NIL, VALUE, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+        {NIL, OURS, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
+        {NIL, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {NIL, WRONGTYPE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
         {NIL, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
-        {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {NIL, WRONGTYPE, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
-        {VALUE, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
-        {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
-        {VALUE, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_ONCE},
-        {VALUE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_ONCE},
-        {WRONGTYPE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_ONCE},
-        {WRONGTYPE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+        {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {VALUE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {VALUE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
+        {VALUE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
+        {VALUE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
+        {VALUE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
+        {WRONGTYPE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
         {OK, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
-        {OK, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {OOM, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {OOM, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+        {OK, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OOM, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OOM, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OOM, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
+        {OOM, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
         {OOM, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
         {OOM, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
         {SYNTAX, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_NAMING_NOT},
         {SYNTAX, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
+        {OOM, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_NAMING_NOT},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         connect_as(NULL);
@@ -160,7 +171,7 @@ static void what_is_out_of_protocol_ends_the_connection_once(void **state) {
 static void a_proven_connection_is_asked_once(void **state) {
     (void)state;
     connect_as(NULL);
-    (void)ask_twice(NIL, VALUE);
+    (void)ask_twice(NIL, OURS);
     static const struct pair replies[] = {{NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
                                           {VALUE, NULL, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
                                           {WRONGTYPE, NULL, REDLOCK_VOTE_DENIED, "held under", REDLOCK_NAMING_ONCE},
@@ -176,7 +187,7 @@ static void a_proven_connection_is_asked_once(void **state) {
         assert_int_equal(peer.naming, replies[i].naming);
     }
     assert_int_equal(times_logged("does not tell an acquire who holds the lock"), 1);
-    (void)ask_twice(NIL, VALUE); /* one that was under way proves nothing any more */
+    (void)ask_twice(NIL, OURS); /* one that was under way proves nothing any more */
     assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
     reconnect();
     (void)ask_twice(OK, NIL);
@@ -186,7 +197,7 @@ static void a_proven_connection_is_asked_once(void **state) {
 static void one_reply_out_of_protocol_bars_the_node_too(void **state) {
     (void)state;
     connect_as(NULL);
-    (void)ask_twice(NIL, VALUE);
+    (void)ask_twice(NIL, OURS);
     assert_true(peer_send_as(&peer, "s", NAMED, 2));
     peer_expect(&peer, "s");
     peer_say(&peer, OK);
@@ -218,7 +229,7 @@ static void a_value_over_the_limit_bars_the_node(void **state) {
 }
 
 /* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
- * like any other. What comes late still proves. */
+ * like any other. What comes late proves nothing. */
 static void between_both_replies_it_is_still_under_way(void **state) {
     (void)state;
     connect_as(NULL);
@@ -229,10 +240,10 @@ static void between_both_replies_it_is_still_under_way(void **state) {
     expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "no answer within");
     assert_true(peer_send(&peer, "s", 2));
     peer_expect(&peer, "s");
-    peer_say(&peer, VALUE OK);
+    peer_say(&peer, OURS OK);
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
-    assert_int_equal(peer.naming, REDLOCK_NAMING_ONCE);
+    assert_int_equal(peer.naming, REDLOCK_NAMING_TWICE); /* nobody knows its token any more */
     /* Both replies late. */
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
     peer_expect(&peer, BOTH_SENT);
@@ -240,7 +251,7 @@ static void between_both_replies_it_is_still_under_way(void **state) {
     peer_say(&peer, NIL);
     assert_true(peer_send(&peer, "s", 4));
     peer_expect(&peer, "s");
-    peer_say(&peer, VALUE OK);
+    peer_say(&peer, OURS OK);
     peer_until_answers(&peer, 4);
     assert_int_equal(peer.answers[3].round, 4);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 5));
