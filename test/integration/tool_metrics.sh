@@ -139,10 +139,11 @@ is 'the files' "$(ls "$work/collector")" redlock.prom
 mkfifo "$work/fifo"
 expect 74 tool status --metrics --output "$work/fifo"
 says "$err" 'cannot write .*/fifo: No such device or address'
-cat "$work/fifo" >"$work/read" &
-reader=$!
+exec {both}<>"$work/fifo" # waits for nobody
 expect 69 tool status --metrics --output "$work/fifo"
-wait "$reader"
+exec {reader}<"$work/fifo" {both}>&-
+cat <&"$reader" >"$work/read"
+exec {reader}<&-
 is 'what stood before the pipe' "$(test -p "$work/fifo" && echo pipe)" pipe
 says "$work/read" '^redlock_nodes 3'
 expect 69 tool status --metrics --output /dev/fd/1
