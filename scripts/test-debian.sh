@@ -58,19 +58,21 @@ if [[ -z $mirror ]]; then
 fi
 
 root=$(mktemp -d)
-# Mounts are in a separate namespace (below). So removing the folder removes no file of the machine.
+# Mounts are in namespaces of their own (below), also those that debootstrap makes, and end with
+# them. So removing the folder removes no file of the machine. It enters no other file system.
 cleanup() {
     if ((keep)); then
         printf 'kept: %s\n' "$root"
     else
-        rm -rf "$root"
+        rm -rf --one-file-system "$root"
     fi
 }
 trap cleanup EXIT
 
 began=$SECONDS
 printf 'making a fresh Debian (%s) in %s …\n' "$suite" "$root"
-debootstrap --variant=minbase --include=git,ca-certificates "$suite" "$root" "$mirror" >"$root.log" 2>&1 || {
+unshare --mount --propagation private debootstrap --variant=minbase --include=git,ca-certificates \
+    "$suite" "$root" "$mirror" >"$root.log" 2>&1 || {
     tail -n 20 "$root.log" >&2
     rm -f "$root.log"
     redlock_die "debootstrap failed (see the end of its output above)"
