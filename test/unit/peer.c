@@ -314,3 +314,11 @@ redlock_node_info peer_info(const struct peer *peer) {
     redlock_node_info_get(peer->node, &info);
     return info;
 }
+
+unsigned peer_times_logged(const struct peer *peer, const char *words) {
+    unsigned times = 0;
+    for (const char *at = peer->log; (at = strstr(at, words)) != NULL; at++) {
+        times++;
+    }
+    return times;
+}

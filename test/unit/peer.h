@@ -92,5 +92,7 @@ void peer_until_state(struct peer *peer, redlock_node_state state);
 void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote,
                         const char *words);
 redlock_node_info peer_info(const struct peer *peer);
+/* How often the log has these words. */
+unsigned peer_times_logged(const struct peer *peer, const char *words);
 
 #endif

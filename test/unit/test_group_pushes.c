@@ -171,15 +171,21 @@ static void an_answer_to_an_older_wait_may_grant(void **state) {
     }
 }
 
-/* Somebody else may have adopted it. */
-static void the_keys_of_a_forgotten_lease_stay(void **state) {
-    (void)state;
+/* Forgets a lease. Returns the WAIT whose push has not come. */
+static struct fake_sent forget_before_a_push(void) {
     struct seen seen;
     queue_up(&seen);
     push(0, 2);
     const struct fake_sent late = *last_wait(3);
     redlock_lease_forget(seen.lease);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    return late;
+}
+
+/* Somebody else may have adopted it. */
+static void the_keys_of_a_forgotten_lease_stay(void **state) {
+    (void)state;
+    const struct fake_sent late = forget_before_a_push();
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
 }
@@ -187,12 +193,7 @@ static void the_keys_of_a_forgotten_lease_stay(void **state) {
 /* A push may be read long after the node published it: as long as a subscription may be silent. */
 static void the_keys_of_a_forgotten_lease_stay_for_the_latest_push(void **state) {
     (void)state;
-    struct seen seen;
-    queue_up(&seen);
-    push(0, 2);
-    const struct fake_sent late = *last_wait(3);
-    redlock_lease_forget(seen.lease);
-    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    const struct fake_sent late = forget_before_a_push();
     fake_env_pass_ms(&fake, late.place.stale_ms + late.ttl_ms + REDLOCK_PUSH_LATE_MS_MAX - 1);
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);

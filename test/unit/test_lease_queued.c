@@ -147,15 +147,23 @@ static void the_reason_at_the_end_of_the_wait_is_what_nodes_said_last(void **sta
     }
 }
 
+static void queue_at_two_of_three(struct life *life) {
+    life_begin_in_line(life, 3);
+    life_queued(life, 0, later);
+    life_queued(life, 1, later);
+}
+
+static void ask_just_before_the_end(struct life *life) {
+    queue_at_two_of_three(life);
+    life->at_ms = WAIT_MS - 1;
+    life_timer(life);
+    life_expect(life, QUEUED, WAITS(7, 2, POLLED));
+}
+
 static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
     (void)state;
     struct life life;
-    life_begin_in_line(&life, 3);
-    life_queued(&life, 0, later);
-    life_queued(&life, 1, later);
-    life.at_ms = WAIT_MS - 1;
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    ask_just_before_the_end(&life);
     life.at_ms = WAIT_MS;
     life_timer(&life);
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
@@ -168,12 +176,7 @@ static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
 static void a_wait_that_too_few_nodes_can_still_answer_changes_the_reason(void **state) {
     (void)state;
     struct life life;
-    life_begin_in_line(&life, 3);
-    life_queued(&life, 0, later);
-    life_queued(&life, 1, later);
-    life.at_ms = WAIT_MS - 1;
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    ask_just_before_the_end(&life);
     life_votes(&life, "UU");
     life.at_ms = WAIT_MS;
     life_timer(&life);
@@ -183,9 +186,7 @@ static void a_wait_that_too_few_nodes_can_still_answer_changes_the_reason(void *
 static void a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent(void **state) {
     (void)state;
     struct life life;
-    life_begin_in_line(&life, 3);
-    life_queued(&life, 0, later);
-    life_queued(&life, 1, later);
+    queue_at_two_of_three(&life);
     life.at_ms = life_next_ms(&life) + 1;
     life_timer(&life);
     assert_int_equal(life.core.round, 2);

@@ -322,14 +322,6 @@ static void say_to_a_delete(uint32_t round, const char *reply) {
     peer_until_answers(&peer, answers + 1);
 }
 
-static unsigned times_logged(const char *words) {
-    unsigned times = 0;
-    for (const char *at = peer.log; (at = strstr(at, words)) != NULL; at++) {
-        times++;
-    }
-    return times;
-}
-
 static void a_server_that_has_a_command_to_delete_is_asked_by_it(void **state) {
     (void)state;
     assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
@@ -362,8 +354,8 @@ static void a_refused_delete_is_not_tried_again_on_this_connection(void **state)
     assert_int_equal(peer.answer_count, 1);
     say_to_a_delete(2, "-OOM no\r\n"); /* one that was under way; no script is loaded for it */
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "OOM no");
-    assert_int_equal(times_logged("releases use the script"), 1);
-    assert_int_equal(times_logged("NOPERM User u"), 1);
+    assert_int_equal(peer_times_logged(&peer, "releases use the script"), 1);
+    assert_int_equal(peer_times_logged(&peer, "NOPERM User u"), 1);
     assert_true(peer_send(&peer, "s", 3));
     peer_expect(&peer, "s");
     peer_close(&peer);

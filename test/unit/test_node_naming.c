@@ -57,14 +57,6 @@ static void reconnect(void) {
     greet_again();
 }
 
-static unsigned times_logged(const char *words) {
-    unsigned times = 0;
-    for (const char *at = peer.log; (at = strstr(at, words)) != NULL; at++) {
-        times++;
-    }
-    return times;
-}
-
 /* An acquire that is sent twice, and both replies. */
 static const struct peer_answer *ask_twice(const char *first, const char *second) {
     const size_t answers = peer.answer_count;
@@ -186,12 +178,12 @@ static void a_proven_connection_is_asked_once(void **state) {
         expect_answer(&peer.answers[answers], replies[i].vote, replies[i].text);
         assert_int_equal(peer.naming, replies[i].naming);
     }
-    assert_int_equal(times_logged("does not tell an acquire who holds the lock"), 1);
+    assert_int_equal(peer_times_logged(&peer, "does not tell an acquire who holds the lock"), 1);
     (void)ask_twice(NIL, OURS); /* one that was under way proves nothing any more */
     assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
     reconnect();
     (void)ask_twice(OK, NIL);
-    assert_int_equal(times_logged("it ignores the GET of a SET"), 1);
+    assert_int_equal(peer_times_logged(&peer, "it ignores the GET of a SET"), 1);
 }
 
 static void one_reply_out_of_protocol_bars_the_node_too(void **state) {
