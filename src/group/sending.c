@@ -132,13 +132,13 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
-    struct redlock_message message = message_of(lease);
-    struct redlock_place place;
     /* Its clock may have jumped since it was asked. */
-    if (votes &&
-        (redlock_quarantine_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) & REDLOCK_NODE(node)) != 0) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    if (votes && (redlock_quarantine_may_not_vote(lease->group, now_ns) & REDLOCK_NODE(node)) != 0) {
         return false;
     }
+    struct redlock_message message = message_of(lease);
+    struct redlock_place place;
     if (lease->core.operation == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;
@@ -146,6 +146,6 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
         message.handing = (enum redlock_handing)lease->waiting->handing;
     }
     message.by_source = true;
-    message.now_ns = redlock_group_now_ns(lease->group);
+    message.now_ns = now_ns;
     return send(lease, REDLOCK_NODE(node), &message) != 0;
 }
