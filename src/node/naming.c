@@ -75,7 +75,7 @@ void redlock_naming_refused(struct redlock_node *node, const struct redlock_answ
 
 void redlock_naming_protocol(struct redlock_node *node) {
     if (redlock_connection_owes_reply(&node->connection)) {
-        const enum redlock_reply_kind kind = redlock_node_kind(redlock_inflight_at(&node->connection.inflight, 0));
-        node->naming_barred |= kind == REDLOCK_KIND_ACQUIRE_NAMING || kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE;
+        node->naming_barred |=
+            redlock_naming_asks(redlock_node_kind(redlock_inflight_at(&node->connection.inflight, 0)));
     }
 }

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-/* Returns whether the error begins with exactly these words. */
-static bool begins_with(const char *error, size_t size, const char *words) {
+bool redlock_wire_begins_with(const struct redlock_reply_value *error, const char *words) {
     const size_t length = strlen(words);
-    return size >= length && memcmp(error, words, length) == 0 && (size == length || error[length] == ' ');
+    return error->size >= length && memcmp(error->bytes, words, length) == 0 &&
+           (error->size == length || error->bytes[length] == ' ');
 }
 
 enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
@@ -43,20 +43,19 @@ enum redlock_cause redlock_wire_cause(const struct redlock_reply_value *reply) {
     if (reply->type != REDLOCK_REPLY_ERROR) {
         return REDLOCK_CAUSE_NONE;
     }
-    const char *error = reply->bytes;
-    size_t size = reply->size;
-    const bool wrapped = begins_with(error, size, in_script);
+    struct redlock_reply_value error = *reply;
+    const bool wrapped = redlock_wire_begins_with(&error, in_script);
     for (size_t i = 0; wrapped && i < sizeof follows / sizeof *follows; i++) {
-        const char *code = memmem(error, size, follows[i], strlen(follows[i]));
+        const char *code = memmem(error.bytes, error.size, follows[i], strlen(follows[i]));
         if (code != NULL) {
             code += i == 0 ? 3 : 2; /* behind the sign or the space */
-            size -= (size_t)(code - error);
-            error = code;
+            error.size -= (size_t)(code - error.bytes);
+            error.bytes = code;
             break;
         }
     }
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
-        if (begins_with(error, size, codes[i].words)) {
+        if (redlock_wire_begins_with(&error, codes[i].words)) {
             return codes[i].cause;
         }
     }

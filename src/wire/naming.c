@@ -1,15 +1,8 @@
 /* What the replies to SET … NX GET mean. */
 #include "wire/naming.h"
 
-#include <string.h>
-
 #include "base/holder.h"
 #include "wire/cause.h"
-
-static bool begins_with(const struct redlock_reply_value *error, const char *code) {
-    const size_t size = strlen(code);
-    return error->size > size && memcmp(error->bytes, code, size) == 0 && error->bytes[size] == ' ';
-}
 
 enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply) {
     const struct redlock_reply_value *value = &reply->value;
@@ -19,9 +12,9 @@ enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *re
     case REDLOCK_REPLY_STRING:
         return REDLOCK_NAMING_VALUE;
     case REDLOCK_REPLY_STATUS:
-        return value->size == 2 && memcmp(value->bytes, "OK", 2) == 0 ? REDLOCK_NAMING_OK : REDLOCK_NAMING_OTHER;
+        return redlock_reply_is_ok(value) ? REDLOCK_NAMING_OK : REDLOCK_NAMING_OTHER;
     case REDLOCK_REPLY_ERROR:
-        return begins_with(value, "WRONGTYPE") ? REDLOCK_NAMING_VALUE : REDLOCK_NAMING_ERROR;
+        return redlock_wire_begins_with(value, "WRONGTYPE") ? REDLOCK_NAMING_VALUE : REDLOCK_NAMING_ERROR;
     case REDLOCK_REPLY_NONE:
     case REDLOCK_REPLY_INTEGER:
     case REDLOCK_REPLY_ARRAY:
@@ -111,10 +104,10 @@ enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, 
 }
 
 void redlock_naming_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {
-    if (begins_with(error, "WRONGTYPE")) {
+    if (redlock_wire_begins_with(error, "WRONGTYPE")) {
         become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
         answer->no_script = false;
     } else {
-        answer->no_script = begins_with(error, "ERR") || redlock_wire_cause(error) == REDLOCK_CAUSE_NOPERM;
+        answer->no_script = redlock_wire_begins_with(error, "ERR") || redlock_wire_cause(error) == REDLOCK_CAUSE_NOPERM;
     }
 }

@@ -50,7 +50,7 @@ void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_a
 
 static inline void read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
-    if (value->type == REDLOCK_REPLY_STATUS && value->size == 2 && memcmp(value->bytes, "OK", 2) == 0) {
+    if (redlock_reply_is_ok(value)) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else if (value->type == REDLOCK_REPLY_NIL) {
         answer->vote = REDLOCK_VOTE_DENIED;

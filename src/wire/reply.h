@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum redlock_reply_type {
     REDLOCK_REPLY_NONE,
@@ -26,6 +27,10 @@ struct redlock_reply_value {
     const char *bytes; /* STATUS, ERROR, STRING: not terminated, valid until the next read */
     size_t size;
 };
+
+static inline bool redlock_reply_is_ok(const struct redlock_reply_value *value) {
+    return value->type == REDLOCK_REPLY_STATUS && value->size == 2 && memcmp(value->bytes, "OK", 2) == 0;
+}
 
 struct redlock_reply {
     struct redlock_reply_value value;
