@@ -149,7 +149,7 @@ static struct redlock_text *too_late(const struct redlock_node *node) {
     case REDLOCK_PHASE_OPENING:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms", timeout_ms);
     case REDLOCK_PHASE_SECURING:
-        return redlock_secure_late_text(node);
+        return redlock_secure_late_text(node, &node->connection);
     default:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
                                 timeout_ms);

@@ -32,8 +32,11 @@ enum redlock_securing redlock_secure_io(struct redlock_connection *connection, u
     return securing;
 }
 
-struct redlock_text *redlock_secure_late_text(const struct redlock_node *node) {
+struct redlock_text *redlock_secure_late_text(const struct redlock_node *node,
+                                              const struct redlock_connection *connection) {
     return redlock_text_new(REDLOCK_CAUSE_CONNECTION,
-                            "connected, but no answer to the TLS handshake within %lld ms; is this a TLS port?",
+                            redlock_tls_has_answered(connection->tls)
+                                ? "connected, but the TLS handshake was not complete within %lld ms"
+                                : "connected, but no answer to the TLS handshake within %lld ms; is this a TLS port?",
                             (long long)node->options.connect_timeout_ms);
 }

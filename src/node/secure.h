@@ -12,7 +12,8 @@ bool redlock_secure_begin(const struct redlock_node *node, struct redlock_connec
 enum redlock_securing redlock_secure_io(struct redlock_connection *connection, unsigned events,
                                         struct redlock_text **why);
 
-/* The text for a node that did not answer in TLS. */
-struct redlock_text *redlock_secure_late_text(const struct redlock_node *node);
+/* The text for a node that did not answer in TLS, or not to the end. */
+struct redlock_text *redlock_secure_late_text(const struct redlock_node *node,
+                                              const struct redlock_connection *connection);
 
 #endif

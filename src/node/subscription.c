@@ -417,7 +417,7 @@ static void due(struct redlock_subscription *subscription) {
                                             (long long)subscription->node->options.connect_timeout_ms));
         break;
     case REDLOCK_SUBSCRIPTION_SECURING:
-        lost(subscription, redlock_secure_late_text(subscription->node));
+        lost(subscription, redlock_secure_late_text(subscription->node, &subscription->connection));
         break;
     case REDLOCK_SUBSCRIPTION_LISTENING:
         if (!subscription->pinged) {

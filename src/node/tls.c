@@ -125,6 +125,11 @@ void redlock_tls_free(struct redlock_tls *tls) {
     free(tls);
 }
 
+bool redlock_tls_has_answered(const struct redlock_tls *tls) {
+    const OSSL_HANDSHAKE_STATE state = SSL_get_state(tls->ssl);
+    return state != TLS_ST_BEFORE && state != TLS_ST_CW_CLNT_HELLO;
+}
+
 /* Writes down why. The error queue is the thread's, so it is left empty. */
 static void fail(struct redlock_tls *tls, bool in_handshake) {
     const struct redlock_tls_scene scene = {.name = tls->name,

@@ -30,6 +30,9 @@ enum redlock_tls_progress {
 /* Begins the handshake, or goes on with what has come. What it has to say goes to the wire. */
 enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls);
 
+/* Returns whether the node has answered the first message of the handshake. */
+bool redlock_tls_has_answered(const struct redlock_tls *tls);
+
 /* The records that wait for the socket. The owner writes them. */
 struct redlock_outbox *redlock_tls_wire(struct redlock_tls *tls);
 

@@ -77,6 +77,36 @@ static void a_silent_handshake_ends_by_its_timeout(void **state) {
     kit_cycle(manager, "silent");
 }
 
+/* One time for both handshakes. That of TLS 1.3 takes a round trip and the node's own two, so that
+ * neither is too late by itself. TLS 1.2 takes two, and is. */
+static void a_slow_handshake_ends_by_the_same_timeout(void **state) {
+    static const struct {
+        int delay_ms;
+        const char *words;
+    } cases[] = {{800, "no answer to the handshake within 2000 ms"},
+                 {1010, "the TLS handshake was not complete within 2000 ms"}};
+    const redlock_tls_options tls = kit_tls();
+    (void)state;
+    for (int tls12 = 0; tls12 < 2; tls12++) {
+        const struct tls_front_options front_options = {.target_port = world_servers.at[0].port,
+                                                        .cert_file = pki_file("node.pem"),
+                                                        .key_file = pki_file("node.key"),
+                                                        .tls12 = tls12};
+        const char *name = tls_front_name(kit_front_with(&front_options));
+        struct proxy *proxy = world_proxy(atoi(strchr(name, ':') + 1));
+        char text[64];
+        const char *uri = text;
+        (void)snprintf(text, sizeof text, "rediss://%s", proxy_name(proxy));
+        redlock_manager_options options = kit_options(&uri, 1, &tls);
+        options.connect_timeout_ms = 2000;
+        proxy_delay(proxy, PROXY_REPLIES, cases[tls12].delay_ms);
+        redlock_manager *manager = world_manager_with(&options);
+        kit_expect(manager, REDLOCK_NODE_WAITING, cases[tls12].words);
+        proxy_delay(proxy, PROXY_REPLIES, 0);
+        kit_reconnected(manager, 1);
+    }
+}
+
 /* Every piece is a part of a record: in the handshake, and afterwards. */
 static void a_wire_of_single_bytes_works(void **state) {
     (void)state;
@@ -416,6 +446,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         kit_test(the_connection_ends_in_the_handshake),
         kit_test(a_silent_handshake_ends_by_its_timeout),
+        kit_test(a_slow_handshake_ends_by_the_same_timeout),
         kit_test(a_wire_of_single_bytes_works),
         kit_test(a_cut_at_any_byte_of_a_record_is_unknown),
         kit_test(a_set_that_arrived_is_unknown_and_undone),
