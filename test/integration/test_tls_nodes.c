@@ -1,9 +1,11 @@
 /* The library over TLS on real servers: locks, queues, restarts, threads and forks; and files that
  * change while it runs. */
+#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,7 +164,6 @@ static void a_forked_child_opens_its_own_client(void **state) {
     assert_true(servers_wait_without_key(&secured, "child", DRIVE_TIMEOUT_MS));
 }
 
-/* The child frees its copy and says nothing on the parent's connection: no farewell, no record. */
 static redlock_client *left_open; /* in a child that exits */
 
 /* The first handler of exit() runs last: after OpenSSL's, if it has one. */
@@ -189,6 +190,7 @@ static void tls_works_while_the_process_exits(void **state) {
     expect_child(child);
 }
 
+/* The child frees its copy and says nothing on the parent's connection: no farewell, no record. */
 static void a_child_that_abandons_its_manager_is_silent(void **state) {
     (void)state;
     struct tls_front *front = kit_front(0, "node.pem");
@@ -260,8 +262,6 @@ static void changed_files_are_read_before_the_next_connection(void **state) {
     assert_int_equal(kit_logged(kept), 4);
 }
 
-/* A node that is unusable for its certificate looks again by itself. If the authority's file is
- * broken, the old one stays in use. */
 static void a_program_may_change_its_folder(void **state) {
     char folder[PATH_MAX], begun[PATH_MAX];
     (void)state;
@@ -279,6 +279,8 @@ static void a_program_may_change_its_folder(void **state) {
     assert_int_equal(chdir(begun), 0);
 }
 
+/* A node that is unusable for its certificate looks again by itself. If the authority's file is
+ * broken, the old one stays in use. */
 static void a_changed_authority_mends_an_unusable_node(void **state) {
     const char *ca = pki_own_file("changing-ca.pem");
     (void)state;
@@ -299,6 +301,41 @@ static void a_changed_authority_mends_an_unusable_node(void **state) {
     assert_int_equal(kit_logged("TLS files changed, but ca_file '"), 1);
 }
 
+static bool is_unusable(void *data) {
+    return world_node_info(data, 0).state == REDLOCK_NODE_UNUSABLE;
+}
+
+/* OpenSSL keeps what it has read of a directory: without a new reading it would trust for ever. */
+static void an_authority_that_left_its_directory_is_trusted_no_more(void **state) {
+    const char *changing = pki_own_file("changing-dir");
+    char from[NAME_MAX + 8] = "", to[PATH_MAX];
+    (void)state;
+    DIR *folder = opendir(pki_file("ca-dir"));
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        if (entry->d_name[0] != '.') {
+            (void)snprintf(from, sizeof from, "ca-dir/%s", entry->d_name);
+        }
+    }
+    assert_int_equal(closedir(folder), 0);
+    assert_int_equal(mkdir(changing, 0700), 0);
+    (void)snprintf(to, sizeof to, "%s%s", changing, strchr(from, '/'));
+    pki_copy(from, to);
+    redlock_tls_options tls = kit_tls();
+    tls.ca_file = NULL;
+    tls.ca_dir = changing;
+    struct tls_front *front = kit_front(0, "node.pem");
+    redlock_manager *manager = kit_manager(tls_front_uri(front), &tls);
+    (void)next_client(front, manager);
+    assert_int_equal(unlink(to), 0);
+    tls_front_cut_now(front, TLS_FRONT_RST);
+    assert_true(drive_until(world_loop, is_unusable, manager, DRIVE_TIMEOUT_MS));
+    kit_expect(manager, REDLOCK_NODE_UNUSABLE, "its certificate is not accepted: ");
+    pki_copy(from, to);
+    kit_reconnected(manager, 3);
+    kit_cycle(manager, "returned");
+}
+
 int main(void) {
     if (atexit(use_tls_at_exit) != 0) {
         return 1;
@@ -313,6 +350,7 @@ int main(void) {
         kit_test(changed_files_are_read_before_the_next_connection),
         kit_test(a_program_may_change_its_folder),
         kit_test(a_changed_authority_mends_an_unusable_node),
+        kit_test(an_authority_that_left_its_directory_is_trusted_no_more),
     };
     return cmocka_run_group_tests(tests, start, tear_down);
 }
