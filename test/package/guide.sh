@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every shell block of a document (```sh) runs without an error, against three servers. One that
-# would not end (```sh endless) prints something, and then SIGTERM ends it. The programs that it
+# Every shell block of a document (```sh) runs without an error, against three servers; and so does
+# every command in a table's second column that names a lock by NAME. One that would not end
+# (```sh endless, --observe) prints something, and then SIGTERM ends it. The programs that a block
 # names as ./NAME do nothing.
 set -euo pipefail
 
@@ -29,6 +30,21 @@ shopt -s nullglob
 blocks=("$work"/*.sh)
 ((${#blocks[@]} >= 1)) || { echo "$document: no shell block was found"; exit 1; }
 
+# Words in capitals and ellipses stand for what a user writes.
+commands=()
+while IFS= read -r command; do
+    command=${command//"'…'"/true} command=${command/%…/NAME -- CMD}
+    command=${command//CMD/true} command=${command/sleep infinity/true}
+    command=${command/redlock clear/redlock clear --yes} # nobody answers here
+    command=${command//NAME/table} command=${command//TEXT/text} command=${command//VALUE/value}
+    commands+=("$command")
+done < <(awk -F'|' '/^\|/ {
+        for (rest = $3; match(rest, /`redlock [^`]*`/); rest = substr(rest, RSTART + RLENGTH)) {
+            print substr(rest, RSTART + 1, RLENGTH - 2)
+        }
+    }' "$document" | grep -E 'NAME|…$')
+[[ $document != */migrating.md ]] || ((${#commands[@]} >= 15)) || { echo "only ${#commands[@]} in tables"; exit 1; }
+
 nodes=
 for node in 1 2 3; do
     for ((try = 1; ; try++)); do
@@ -46,19 +62,32 @@ ln -s "$tool" "$work/bin/redlock"
 done
 cd "$work/home"
 export PATH=$work/bin:$PATH REDLOCK_NODES=$nodes
+# endless COMMAND… : it prints something, and SIGTERM ends it.
+endless() {
+    local status=0
+    timeout -s TERM 60 "$@" >"$work/said" &
+    pids+=($!)
+    until [[ -s $work/said ]] || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
+    kill -TERM $! 2>/dev/null || true
+    wait $! || status=$?
+    # timeout sends the signal on, to all of its group.
+    [[ $status != 143 || ! -s $work/said ]] || status=0
+    return $status
+}
 for block in "${blocks[@]}"; do
+    run=(timeout 60)
+    [[ $block != *endless.sh ]] || run=(endless)
     status=0
-    if [[ $block == *endless.sh ]]; then
-        timeout -s TERM 60 bash -euo pipefail "$block" >"$work/said" &
-        pids+=($!)
-        until [[ -s $work/said ]] || ! kill -0 $! 2>/dev/null; do sleep 0.02; done
-        kill -TERM $! 2>/dev/null || true
-        wait $! || status=$?
-        # timeout sends the signal on, to all of its group.
-        [[ $status != 143 || ! -s $work/said ]] || status=0
-    else
-        timeout 60 bash -euo pipefail "$block" || status=$?
-    fi
+    "${run[@]}" bash -euo pipefail "$block" || status=$?
     ((status == 0)) || { echo "failed with status $status: $(head -n 1 "$block")"; exit 1; }
 done
-echo "${#blocks[@]} shell blocks of $document run"
+token=
+for command in "${commands[@]}"; do
+    run=(timeout 60)
+    [[ $command != *--observe* ]] || run=(endless)
+    status=0
+    "${run[@]}" bash -euo pipefail -c "${command//TOKEN/$token}" >"$work/answer" || status=$?
+    ((status == 0)) || { echo "failed with status $status: $command"; exit 1; }
+    [[ $command != *acquire* ]] || token=$(<"$work/answer")
+done
+echo "${#blocks[@]} shell blocks and ${#commands[@]} commands in tables of $document run"
