@@ -66,9 +66,19 @@ eventually no_keys_left handed
 
 # The loop of docs/operations.md: every counter of the old nodes reaches a quorum of the new ones.
 redis 0 set 'two words:fence' 00000000000000000001 >/dev/null
-for i in 0 1 2; do redis "$i" --scan --pattern '*:fence'; done | sort -u | while IFS= read -r counter; do
-    tool run --fence -w 1m "${counter%:fence}" -- true </dev/null
-done
+page=$(dirname "${BASH_SOURCE[0]}")/../../docs/operations.md
+awk '/^### /{ here = /Fencing tokens over a change/ } /^```/{ on = here && /^```sh$/; next } on' "$page" >"$work/loop"
+checks=$((checks + 1))
+[[ $(<"$work/loop") == *redis-cli*'redlock run'* ]] || fail "there is no loop in $page"
+# Its nodes are 10.0.0.1 and so on.
+mkdir "$work/bin"
+printf '#!/usr/bin/env bash\nsockets=(%s)\n' "${ports[*]/%//socket}" >"$work/bin/redis-cli"
+printf '[[ $1 == -h ]] && exec %q -s %q/"${sockets[${2##*.} - 1]}" "${@:3}"\n' "$(type -P redis-cli)" "$work" \
+    >>"$work/bin/redis-cli"
+printf '#!/usr/bin/env bash\nexec %q -n %q --node-timeout 5s --connect-timeout 10s "$@"\n' "$REDLOCK_TOOL" "$nodes" \
+    >"$work/bin/redlock"
+chmod +x "$work"/bin/*
+PATH=$work/bin:$PATH expect 0 bash -euo pipefail "$work/loop"
 for i in 3 4; do
     eventually gives 1 redis "$i" exists job:fence
     eventually gives 1 redis "$i" exists 'two words:fence'
