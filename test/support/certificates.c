@@ -3,7 +3,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <openssl/ec.h>
 #include <openssl/err.h>
@@ -70,16 +69,11 @@ static X509 *make_certificate(const char *name, EVP_PKEY *key, const struct cert
     return certificate;
 }
 
-static void write_files(const char *folder, const char *name, X509 *certificate, EVP_PKEY *key,
-                        const char *passphrase) {
+static void write_files(const char *folder, const char *name, X509 *certificate, EVP_PKEY *key) {
     FILE *out = open_file(folder, name, "crt", "w");
     must(PEM_write_X509(out, certificate) == 1 && fclose(out) == 0, "a file");
     out = open_file(folder, name, "key", "w");
-    must(PEM_write_PrivateKey(out, key, passphrase == NULL ? NULL : EVP_aes_128_cbc(),
-                              (const unsigned char *)passphrase, passphrase == NULL ? 0 : (int)strlen(passphrase), NULL,
-                              NULL) == 1 &&
-             fclose(out) == 0,
-         "a file");
+    must(PEM_write_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL) == 1 && fclose(out) == 0, "a file");
 }
 
 void certificate_make(const char *folder, const char *name, const char *signer,
@@ -101,7 +95,7 @@ void certificate_make(const char *folder, const char *name, const char *signer,
     must(X509_set_issuer_name(certificate, X509_get_subject_name(issuer != NULL ? issuer : certificate)) == 1 &&
              X509_sign(certificate, issuer_key != NULL ? issuer_key : key, EVP_sha256()) > 0,
          "a signature");
-    write_files(folder, name, certificate, key, options->passphrase);
+    write_files(folder, name, certificate, key);
     X509_free(certificate);
     X509_free(issuer);
     EVP_PKEY_free(key);

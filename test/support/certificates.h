@@ -8,7 +8,6 @@ struct certificate_options {
     const char *alternatives; /* such as "DNS:db.example,IP:127.0.0.1"; NULL for none */
     long from_s, until_s;     /* from now on; both 0: since a day ago, for a day */
     bool authority;           /* it may sign others */
-    const char *passphrase;   /* of the key file; NULL: not encrypted */
 };
 
 /* Writes FOLDER/NAME.crt and FOLDER/NAME.key. NAME is the common name, too. `signer` is the name of
