@@ -201,6 +201,20 @@ protected() {
     grep -q 'Fencing: [1-9]' out || fail 'a protected run had no fencing token'
 }
 
+# With --tls clients check their nodes: with a certificate for another address none is let in. As a
+# control, they are with the right one.
+encrypted() {
+    command -v openssl >/dev/null || return 0
+    "$chaos" run --tls --seconds 1 --clients 2 --nodes 3 --faults none --output known >out 2>err
+    [[ $? != 2 ]] || ! grep -q 'built without TLS' err || return 0
+    grep -qE ', [1-9][0-9]* got the lock' out || fail 'nobody got a lock over TLS'
+    mkdir shim
+    printf '#!/usr/bin/env bash\nexec %q "${@/IP:127.0.0.1/IP:127.0.0.9}"\n' "$(type -P openssl)" >shim/openssl
+    chmod +x shim/openssl
+    PATH=$temp/shim:$PATH expect 0 ', 0 got the lock' run --tls --seconds 1 --clients 2 --nodes 3 --faults none \
+        --output strange
+}
+
 # A comparison that shows nothing fails; one that is interrupted compares nothing.
 compared() {
     expect 1 'comparison=fails none=0 fencing=0 guards=0' run --compare --seconds 1 --clients 2 --nodes 3 \
@@ -311,6 +325,7 @@ no_begin
 damaged
 strange_run
 protected
+encrypted
 compared
 killed
 by_hand
