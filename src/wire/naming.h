@@ -4,7 +4,6 @@
 
 #include "wire/message.h"
 #include "wire/reply.h"
-#include "wire/wire.h"
 
 /*
  * The server answers with the value that is there, and with nil if it set the key. One that ignores
@@ -32,11 +31,6 @@ enum redlock_naming_reply {
     REDLOCK_NAMING_OTHER,
     REDLOCK_NAMING_REPLY_COUNT
 };
-
-/* Returns whether it is an ACQUIRE with GET, sent once or twice. */
-static inline bool redlock_naming_asks(enum redlock_reply_kind kind) {
-    return kind == REDLOCK_KIND_ACQUIRE_NAMING || kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE;
-}
 
 /* Any value is VALUE. */
 enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply);

@@ -105,7 +105,7 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         redlock_read_error(&reply->value, password, answer);
         answer->no_script |= kind == REDLOCK_KIND_RELEASE_DELETING;
-        if (redlock_naming_asks(kind)) {
+        if (redlock_wire_is_naming(kind)) {
             redlock_naming_read_error(&reply->value, answer);
         }
         return;

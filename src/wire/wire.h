@@ -2,6 +2,7 @@
 #ifndef REDLOCK_WIRE_WIRE_H
 #define REDLOCK_WIRE_WIRE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wire/message.h"
@@ -29,6 +30,11 @@ enum redlock_reply_kind {
     REDLOCK_KIND_ACQUIRE_NAMING_TWICE, /* has two replies: redlock_naming_judge() */
     REDLOCK_KIND_COUNT
 };
+
+/* Returns whether it is an ACQUIRE with GET, sent once or twice. */
+static inline bool redlock_wire_is_naming(enum redlock_reply_kind kind) {
+    return kind == REDLOCK_KIND_ACQUIRE_NAMING || kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE;
+}
 
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind);
 

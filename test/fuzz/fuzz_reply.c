@@ -194,7 +194,7 @@ static void vote(const struct redlock_reply *reply) {
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
             check_holder(&answer, answer.holder, answer.holder_size);
         }
-        if (redlock_naming_asks(kind) && answer.vote == REDLOCK_VOTE_DENIED) {
+        if (redlock_wire_is_naming(kind) && answer.vote == REDLOCK_VOTE_DENIED) {
             assert(reply->value.type == REDLOCK_REPLY_STRING || reply->value.type == REDLOCK_REPLY_ERROR);
             check_holder(&answer, reply->value.bytes, reply->value.size);
         }
