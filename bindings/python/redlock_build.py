@@ -50,7 +50,7 @@ def preprocess(*options: str, source: str = SOURCE) -> str:
 
 def constants() -> str:
     """Each macro that is a number."""
-    number = re.compile(r"#define (REDLOCK_[A-Z0-9_]+) (-?\d+|INT64_C\(-?\d+\))")
+    number = re.compile(r"#define (REDLOCK_[A-Z0-9_]+) (-?\d+|INT64_C\(-?\d+\)|SIZE_MAX)")
     lines = preprocess("-dM").splitlines()
     return "".join(f"#define {match[1]} ...\n" for match in map(number.fullmatch, lines) if match)
 

@@ -1,4 +1,5 @@
 """Each public header alone, as cffi reads it: with REDLOCK_API defined empty."""
+import re
 import subprocess
 import sys
 import unittest
@@ -26,6 +27,14 @@ class Headers(unittest.TestCase):
         self.assertTrue(hasattr(_redlock.lib, "redlock_client_acquire"))
         self.assertEqual(_redlock.lib.REDLOCK_NODES_MAX, 31)
         self.assertEqual(_redlock.lib.REDLOCK_TTL_MS_MAX, 2147483647)
+
+    def test_the_binding_has_each_name_that_the_package_uses(self):
+        from redlock_client import _redlock
+        package = Path(_redlock.__file__).parent
+        used = {name for source in package.glob("*.py")
+                for name in re.findall(r"\blib\.(\w+)", source.read_text(encoding="utf-8"))}
+        self.assertGreater(len(used), 100)
+        self.assertEqual([name for name in sorted(used) if not hasattr(_redlock.lib, name)], [])
 
 
 if __name__ == "__main__":
