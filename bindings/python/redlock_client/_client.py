@@ -230,7 +230,8 @@ class Client:
             return int(lib.redlock_client_quorum(client))
 
     def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
-        """New credentials for one node or for all; nodes() says which have accepted them."""
+        """New credentials for one node or for all. A node has accepted them when its credentials_pending in
+        nodes() is False; its credentials_error says why it refuses them."""
         name = ffi.NULL if user is None else to_bytes("user", user)
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         secret = to_bytes("password", password)

@@ -45,13 +45,16 @@ class NodeInfo:
     listens: bool
     queue_error: str
     queue_refused: bool
+    credentials_pending: bool
+    credentials_error: str
 
     @staticmethod
     def of(info: CData) -> NodeInfo:
         return NodeInfo(text(info.name), NodeState(info.state), text(info.version), text(info.role),
                         text(info.warning), text(info.error), None if info.uptime_s < 0 else info.uptime_s,
                         None if info.round_trip_us < 0 else info.round_trip_us, info.connects, info.quarantine_ms,
-                        text(info.quarantine), bool(info.listens), text(info.queue_error), bool(info.queue_refused))
+                        text(info.quarantine), bool(info.listens), text(info.queue_error), bool(info.queue_refused),
+                        bool(info.credentials_pending), text(info.credentials_error))
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,8 @@ class Manager:
         return int(lib.redlock_manager_quorum(self._open()))
 
     def set_credentials(self, user: Optional[str], password: str, node: Optional[int] = None) -> None:
-        """New credentials for one node or for all; nodes() says which have accepted them."""
+        """New credentials for one node or for all. A node has accepted them when its credentials_pending in
+        nodes() is False; its credentials_error says why it refuses them."""
         name = ffi.NULL if user is None else to_bytes("user", user)
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         self._check(lib.redlock_manager_set_credentials(self._open(), index, name, to_bytes("password", password)))

@@ -280,6 +280,19 @@ class Locks(Base):
         self.assertRegex(nodes[0].version, "^(redis|valkey) [0-9]")
         self.assertEqual(self.client.quorum, 3)
 
+    def test_the_nodes_tell_whether_they_accept_new_credentials(self):
+        for server in self.servers.all:
+            self.assertEqual(server.ask("ACL SETUSER rotated on >new ~* &* +@all"), "+OK")
+            self.addCleanup(server.ask, "ACL DELUSER rotated")
+        self.client.set_credentials("rotated", "new")
+        eventually(lambda: not any(node.credentials_pending for node in self.client.nodes()))
+        self.client.set_credentials("rotated", "wrong", node=1)
+        eventually(lambda: self.client.nodes()[1].credentials_error)
+        nodes = self.client.nodes()
+        self.assertEqual([node.credentials_pending for node in nodes], [False, True, False, False, False])
+        self.assertIn("WRONGPASS", nodes[1].credentials_error)
+        self.assertEqual(nodes[0].credentials_error, "")
+
     def test_each_step_is_told(self):
         told = []
         client = self.open(on_event=told.append)

@@ -1,4 +1,5 @@
 """Without a server: options, codes, errors."""
+import dataclasses
 import unittest
 
 import redlock_client
@@ -27,6 +28,15 @@ class Values(unittest.TestCase):
                 self.assertTrue(member.endswith(kinds(value).name), member)
         self.assertEqual(Code(-1000).name, "UNKNOWN_-1000")
         self.assertEqual(type(redlock_client._result.error_of(-1000)), redlock_client.Error)
+
+    def test_what_is_told_has_every_member(self):
+        told = {"NodeInfo": ("redlock_node_info", set()), "Vote": ("redlock_vote", set()),
+                "Listed": ("redlock_listed", set()), "TelemetryEvent": ("redlock_telemetry_event", {"trace"}),
+                "Event": ("redlock_election_event", {"election", "lease"})}
+        for name, (type_, left_out) in told.items():
+            members = {member for member, _ in redlock_client._redlock.ffi.typeof(type_).fields}
+            self.assertEqual({field.name for field in dataclasses.fields(getattr(redlock_client, name))},
+                             members - {"size"} - left_out, name)
 
     def test_every_code_has_an_exception(self):
         for code in Code:
