@@ -119,6 +119,10 @@ bad '--max-time is 0; it must be 1ms to' -n $some run --max-time 0 r -- true
 bad '--node-timeout is 0ms; it must be 1ms to 1m 0s' -n $some --node-timeout 0 status
 bad 'it must be 1ms to 1m 0s' -n $some --node-timeout 60001 status
 bad 'whole number with a unit' -n $some --node-timeout x status
+# It is not the name of a lock to watch.
+bad "--watch takes its time after '=', as in --watch=5s; a RESOURCE of that name goes before --watch" \
+    -n $some status --watch 5s
+bad "after '=', as in --watch=5;" -n $some status --all --watch 5
 bad 'it must be 1ms to 1m 0s' -n $some --connect-timeout 2m status
 for number in -1 256 1000 x '' 1x; do
     bad 'number from 0 to 255' -n $some run -E "$number" r -- true

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "duration.h"
 #include "encryption.h"
 #include "fleet.h"
 #include "operands.h"
@@ -194,6 +195,12 @@ static int refuse_long(const struct tool_options *options, const char *name, siz
                       meant != NULL ? " (is it --" : "", meant != NULL ? meant->name : "", meant != NULL ? "?)" : "");
 }
 
+/* After an option whose time is optional: "--watch 5s" would watch a lock named "5s". */
+static bool looks_like_time(const char *word) {
+    int64_t ms;
+    return word != NULL && tool_duration_parse(word, &ms) != TOOL_DURATION_MALFORMED;
+}
+
 static int parse_long(struct tool_options *options, char **argv, int *index) {
     const char *name = argv[*index] + 2;
     size_t length = strcspn(name, "=");
@@ -212,7 +219,12 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
                                     : tool_usage(options, "--%s takes no value", spec->name);
         }
         if (argument == NULL && spec->argument[0] == '[') {
-            return spec->apply(options, spec, NULL);
+            return looks_like_time(argv[*index + 1])
+                       ? tool_usage(options,
+                                    "--%s takes its time after '=', as in --%s=%s; a RESOURCE of that name "
+                                    "goes before --%s",
+                                    spec->name, spec->name, argv[*index + 1], spec->name)
+                       : spec->apply(options, spec, NULL);
         }
         if (argument == NULL) {
             argument = argv[++*index];
