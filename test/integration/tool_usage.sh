@@ -85,6 +85,9 @@ bad 'RESOURCE and a TOKEN' -n $some release r
 bad 'RESOURCE and a TOKEN' -n $some extend -t 1s r
 bad 'TOKEN has 0 bytes; it must have 1 to 128;' -n $some release r ''
 bad 'TOKEN has 129 bytes; it must have 1 to 128;' -n $some release r "$(printf 'x%.0s' {1..129})"
+# What acquire --fence prints, both words of it.
+bad 'TOKEN has a fencing token behind it: give the first word alone, as in \$\{lock% \*\};' -n $some \
+    release r "0123456789abcdef0123456789abcdef@web-3:4711 1795167037123456007"
 bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
 bad "one RESOURCE, then '--'" -n $some run r true

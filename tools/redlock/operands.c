@@ -139,6 +139,24 @@ static int split_run(struct tool_options *options, int dashes) {
     return 0;
 }
 
+/* "TOKEN FENCE", as acquire --fence prints them. */
+static bool has_fence(const char *token) {
+    const char *space = strrchr(token, ' ');
+    const size_t digits = space != NULL ? strspn(space + 1, "0123456789") : 0;
+    return digits >= 19 && space[1 + digits] == '\0';
+}
+
+static int check_token(const struct tool_options *options, const char *token) {
+    const size_t size = strlen(token);
+    if (size == 0 || size > REDLOCK_TOKEN_SIZE_MAX) {
+        return tool_usage(options, "TOKEN has %zu bytes; it must have 1 to %d", size, REDLOCK_TOKEN_SIZE_MAX);
+    }
+    if (has_fence(token)) {
+        return tool_usage(options, "TOKEN has a fencing token behind it: give the first word alone, as in ${lock%% *}");
+    }
+    return 0;
+}
+
 static int take_one_resource(struct tool_options *options, const char *who) {
     if (options->operand_count != 1) {
         return tool_usage(options, "%s needs one RESOURCE, but got %zu", who, options->operand_count);
@@ -184,10 +202,7 @@ int tool_operands_take(struct tool_options *options, int dashes) {
         status = check_resource(options, options->resource);
     }
     if (status == 0 && options->token != NULL) {
-        size_t size = strlen(options->token);
-        if (size == 0 || size > REDLOCK_TOKEN_SIZE_MAX) {
-            return tool_usage(options, "TOKEN has %zu bytes; it must have 1 to %d", size, REDLOCK_TOKEN_SIZE_MAX);
-        }
+        status = check_token(options, options->token);
     }
     return status;
 }
