@@ -43,6 +43,7 @@ expect 0 "$t" -V
 unset REDLOCK_NODES
 bad 'no command'
 bad "unknown command 'lock'" -n $some lock r
+bad "unknown command 'x+'; the commands are run, " -n $some "$(printf 'x%.0s' {1..2000})" r
 bad "unknown option '-x'" -n $some -x status
 bad "unknown option '--nope'; see" -n $some --nope status
 bad "unknown option '--ttlx' \\(is it --ttl\\?\\); see" -n $some acquire --ttlx 1s r

@@ -3,23 +3,27 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "duration.h"
 #include "text.h"
 
 int tool_usage(const struct tool_options *options, const char *format, ...) {
-    char sentence[1024];
+    char *sentence = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
+    const int length = vasprintf(&sentence, format, arguments);
     va_end(arguments);
     FILE *out = tool_words_line(options->words);
     fputs("redlock: ", out);
-    tool_print_safe(out, sentence);
+    tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
     const char *space = options->command == TOOL_NO_COMMAND ? "" : " ";
     fprintf(out, "; see redlock%s%s --help\n", space, tool_command_name(options->command));
     tool_words_send(options->words, TOOL_WORDS_REPORT);
+    if (length >= 0) {
+        free(sentence);
+    }
     return TOOL_EXIT_USAGE;
 }
 
