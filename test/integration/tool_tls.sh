@@ -78,7 +78,12 @@ bad 'redis://, which is not encrypted' --tls -n "redis://${ports[0]}" status
 bad '--cacert is given, but no node uses TLS' --cacert "$work/ca.crt" -n "$nodes" status
 bad '.*--cert needs --key' --tls --cert "$work/node1.crt" -n "$nodes" status
 bad '.*--key needs --cert' --tls --key "$work/node1.key" -n "$nodes" status
-bad 'No such file' --tls --cacert "$work/none" -n "$nodes" status
+# It names the options of the tool, which the library does not know.
+bad "--cacert \(or REDLOCK_CACERT\): ca_file '$work/none' .*No such file" --tls --cacert "$work/none" -n "$nodes" status
+bad '--cacertdir \(or REDLOCK_CACERTDIR\): ' --tls --cacertdir "$work/none" -n "$nodes" status
+bad '--cert \(or REDLOCK_CERT\): ' --tls --cert "$work/none" --key "$work/node1.key" -n "$nodes" status
+bad '--key \(or REDLOCK_KEY\): ' --tls --cert "$work/node1.crt" --key "$work/none" -n "$nodes" status
+bad '--sni \(or REDLOCK_SNI\): tls.server_name ' --tls --sni 'a b' -n "$nodes" status
 # A key under a passphrase is refused. Nobody asks for it at the terminal, as OpenSSL would.
 expect 0 openssl pkey -in "$work/node1.key" -aes256 -passout pass:geheim -out "$work/locked.key"
 expect 64 "${TOOL_TERMINAL:?}" 'is encrypted' '' -- \

@@ -73,6 +73,22 @@ int tool_tls_complete(struct tool_options *options) {
     return status;
 }
 
+const char *tool_tls_option(const char *sentence) {
+    static const struct {
+        const char *begin, *option;
+    } options[] = {{"ca_file '", "--cacert (or REDLOCK_CACERT)"},
+                   {"ca_dir '", "--cacertdir (or REDLOCK_CACERTDIR)"},
+                   {"cert_file '", "--cert (or REDLOCK_CERT)"},
+                   {"key_file '", "--key (or REDLOCK_KEY)"},
+                   {"tls.server_name ", "--sni (or REDLOCK_SNI)"}};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (strncmp(sentence, options[i].begin, strlen(options[i].begin)) == 0) {
+            return options[i].option;
+        }
+    }
+    return NULL;
+}
+
 static const char *first_asked(const struct tool_options *options) {
     if (options->insecure) {
         return "--insecure";

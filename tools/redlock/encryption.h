@@ -12,4 +12,8 @@ int tool_tls_complete(struct tool_options *options);
  * exit status after printing why. */
 int tool_tls_nodes(struct tool_options *options);
 
+/* What a user calls the option of the library with which a sentence about bad input begins:
+ * "--cacert (or REDLOCK_CACERT)" for ca_file. NULL if it begins with none of TLS. */
+const char *tool_tls_option(const char *sentence);
+
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "encryption.h"
 #include "holders.h"
 #include "nodes.h"
 #include "reload.h"
@@ -99,12 +100,17 @@ static void keep_from_command_signals(struct tool_session *session) {
     }
 }
 
-/* "node 2: …" and "nodes 1 and 2 …" name the lines instead, if the nodes are from a file. */
+/* Names what the user has given: the option in place of the library's, and for "node 2: …" and
+ * "nodes 1 and 2 …" the lines, if the nodes are from a file. */
 static int report_bad_input(const struct tool_options *options, const char *error) {
     const unsigned *lines = options->node_lines;
+    const char *tls = tool_tls_option(error);
     unsigned one = 0;
     unsigned other = 0;
     int length = 0;
+    if (tls != NULL) {
+        return tool_usage(options, "%s: %s", tls, error);
+    }
     if (options->nodes_file == NULL) {
         return tool_usage(options, "%s", error);
     }
