@@ -30,6 +30,9 @@ for answer in n '' no Nein yess; do
     says "$out" '^redlock: not confirmed: nothing was done'
     is 'the keys' "$(keys_left job)" 3
 done
+# It takes the whole line: the shell would run the rest.
+expect 0 "$TOOL_TERMINAL" '[y/N]' $'no, this is not what I want\n' 'done:' $'next\n' -- bash -c \
+    'redlock --node-timeout 5s clear job; echo done:; read -r rest; [[ $rest == next ]]'
 expect 130 "$TOOL_TERMINAL" '[y/N]' $'\x03' -- redlock --node-timeout 5s clear job
 is 'the keys' "$(keys_left job)" 3
 expect 75 "$TOOL_TERMINAL" '[y/N]' $'\x04' -- redlock --node-timeout 5s clear job

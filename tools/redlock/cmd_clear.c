@@ -12,6 +12,9 @@
 #include "text.h"
 #include "usage.h"
 
+/* More than the longest line of a terminal of Linux, 4096 bytes. */
+#define LINE_SIZE 4100
+
 /*
  * | step    | what happens                                                    | next     | exit   |
  * | ------- | --------------------------------------------------------------- | -------- | ------ |
@@ -136,7 +139,7 @@ static void readable(struct ev_loop *loop, ev_io *watcher, int events) {
 
 /* Waits for a line in the loop, so that a signal ends the wait. True for "y" and "yes". */
 static bool is_confirmed(struct tool_session *session) {
-    char line[16] = "";
+    char line[LINE_SIZE] = "";
     ev_io watcher;
     FILE *out = tool_words_line(session->options->words);
     fputs("Work that this lock guards may still run, and will no longer be alone. Free it? [y/N] ", out);
@@ -147,7 +150,7 @@ static bool is_confirmed(struct tool_session *session) {
         ev_run(session->loop, EVRUN_ONCE);
     }
     ev_io_stop(session->loop, &watcher);
-    /* The terminal gives whole lines. */
+    /* The terminal gives a whole line at once. The shell would run what is left of it. */
     const ssize_t size = session->stop_signal == 0 ? read(STDIN_FILENO, line, sizeof line - 1) : 0;
     line[size > 0 ? size : 0] = '\0';
     line[strcspn(line, "\r\n")] = '\0';
