@@ -352,10 +352,11 @@ REDLOCK_API void redlock_acquire_options_default(redlock_acquire_options *option
 
 /**
  * Asks for the lock. The result is #REDLOCK_OK with a lease, or #REDLOCK_ERR_CONTENDED (a quorum
- * answered, and too few of them granted), #REDLOCK_ERR_NO_QUORUM (fewer than a quorum answered in
- * time, without an error, and may vote), #REDLOCK_ERR_TOO_SLOW (a quorum answered too late; the ttl
- * is too short), #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_RANDOM, or with
- * `fencing` #REDLOCK_ERR_LIMIT (the fencing counters of a quorum of nodes are at the last number).
+ * answered, and too few of them granted), #REDLOCK_ERR_NO_QUORUM (fewer than a quorum of answers
+ * count: late ones, errors, and those of nodes that may not vote do not), #REDLOCK_ERR_TOO_SLOW (a
+ * quorum answered too late; the ttl is too short), #REDLOCK_ERR_CANCELLED, #REDLOCK_ERR_CLOSED,
+ * #REDLOCK_ERR_RANDOM, or with `fencing` #REDLOCK_ERR_LIMIT (the fencing counters of a quorum of
+ * nodes are at the last number).
  * CONTENDED and NO_QUORUM tell of the last round of requests; or of the one before, if the wait
  * ended while answers to the last one could still decide it. Unless it succeeds, the library
  * releases every key that it may have set (R8).
