@@ -47,6 +47,7 @@ bad "unknown command 'x+'; the commands are run, " -n $some "$(printf 'x%.0s' {1
 bad "unknown option '-x'" -n $some -x status
 bad "unknown option '--nope'; see" -n $some --nope status
 bad "unknown option '--ttlx' \\(is it --ttl\\?\\); see" -n $some acquire --ttlx 1s r
+bad "unknown option '--tll' \\(is it --ttl\\?\\); see" -n $some acquire --tll 1s r
 bad "unknown option '--at-lest' \\(is it --at-least\\?\\); see" -n $some run --at-lest=1s r -- true
 bad "unknown option '--metric' \\(is it --metrics\\?\\); see" -n $some status --metric
 bad "unknown option '--metric'; see" -n $some run --metric r -- true

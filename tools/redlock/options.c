@@ -186,7 +186,9 @@ static int refuse_long(const struct tool_options *options, const char *name, siz
         bool fits =
             options->command == TOOL_NO_COMMAND || (specs[i].commands & (FOR_ALL | 1U << options->command)) != 0;
         size_t distance = fits ? tool_usage_distance(name, length, specs[i].name) : SIZE_MAX;
-        if (distance < least) {
+        /* Of two that are as close, the command's own. */
+        bool is_own = meant != NULL && (specs[i].commands & FOR_ALL) == 0;
+        if (distance < least || (distance == least && is_own)) {
             least = distance;
             meant = &specs[i];
         }
