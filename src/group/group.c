@@ -293,6 +293,11 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
     run_callbacks(group);
 }
 
+void redlock_group_moved(struct redlock_group *group, unsigned node) {
+    redlock_handover_moved(group, node);
+    redlock_group_rearm(group); /* callbacks run with redlock_group_ready_changed() */
+}
+
 void redlock_group_announced(struct redlock_group *group, unsigned node,
                              const struct redlock_announcement *announcement) {
     redlock_observers_announced(group, node, announcement);

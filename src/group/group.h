@@ -68,6 +68,10 @@ void redlock_group_wake(struct redlock_group *group);
  * without a guard it is not needed. */
 void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting);
 
+/* What the node granted to waiters does not count any more: it is another server now, or its server
+ * has become another node. Call it before redlock_group_ready_changed(). */
+void redlock_group_moved(struct redlock_group *group, unsigned node);
+
 /* For how long a guard keeps the node from voting (0: it may vote), and why ("" if it may vote).
  * `why` is borrowed until the next call of any function here. */
 int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsigned node, const char **why);

@@ -12,14 +12,19 @@
 #define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
 
 /* Feeds the event to every lease that is QUEUED. */
-static void feed_all(struct redlock_group *group, enum redlock_event_type type) {
+static void feed_all(struct redlock_group *group, enum redlock_event_type type, redlock_nodes nodes) {
     for (uint32_t i = 0; i < group->line.place_count; i++) {
         struct redlock_lease *lease = group->line.places[i];
         if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
-            const struct redlock_event event = redlock_lease_event(lease, type);
+            struct redlock_event event = redlock_lease_event(lease, type);
+            event.nodes = nodes;
             redlock_lease_feed(lease, &event);
         }
     }
+}
+
+void redlock_handover_moved(struct redlock_group *group, unsigned node) {
+    feed_all(group, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
 }
 
 void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
@@ -28,11 +33,11 @@ void redlock_handover_listens(struct redlock_group *group, unsigned node, enum r
     case REDLOCK_LISTENING:
         redlock_waiting_note_listening(group, node);
         /* Until now the node served nobody whom it could not tell. */
-        feed_all(group, REDLOCK_EVENT_LISTEN);
+        feed_all(group, REDLOCK_EVENT_LISTEN, 0);
         break;
     case REDLOCK_LISTENING_REFUSED:
         if (redlock_waiting_note_refusing(group, node, why)) {
-            feed_all(group, REDLOCK_EVENT_POLL);
+            feed_all(group, REDLOCK_EVENT_POLL, 0);
         }
         break;
     case REDLOCK_LISTENING_NOT:

@@ -4,9 +4,10 @@
 
 #include "group/owner.h"
 
-/* See redlock_group_pushed() and redlock_group_listens(). */
+/* See redlock_group_pushed(), redlock_group_listens() and redlock_group_moved(). */
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
 void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                               const struct redlock_text *why);
+void redlock_handover_moved(struct redlock_group *group, unsigned node);
 
 #endif

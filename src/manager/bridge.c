@@ -2,6 +2,7 @@
 #include "manager/bridge.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "wire/wire.h"
@@ -142,8 +143,22 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     redlock_group_answer(((redlock_manager *)context)->group, owner, round, index, answer);
 }
 
+/* A waiter counts grants of several requests, so a server that becomes another node meanwhile would
+ * give two votes (R18). */
+static void note_server(redlock_manager *manager, unsigned index, const char *run_id) {
+    for (unsigned i = 0; i < manager->count; i++) {
+        const bool is_same = strcmp(manager->run_ids[i], run_id) == 0;
+        if (i == index ? !is_same : is_same && run_id[0] != '\0') {
+            redlock_group_moved(manager->group, i);
+        }
+    }
+    (void)snprintf(manager->run_ids[index], sizeof manager->run_ids[index], "%s", run_id);
+}
+
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
-    redlock_group_node_greeted(((redlock_manager *)context)->group, index, greeting);
+    redlock_manager *manager = context;
+    redlock_group_node_greeted(manager->group, index, greeting);
+    note_server(manager, index, greeting->run_id);
 }
 
 static void on_ready_changed(void *context, unsigned index, bool ready) {

@@ -8,6 +8,7 @@
 #include "group/group.h"
 #include "loop/loop.h"
 #include "node/node.h"
+#include "wire/info.h"
 
 struct redlock_manager {
     struct redlock_group *group;
@@ -16,6 +17,8 @@ struct redlock_manager {
     struct redlock_node *nodes[REDLOCK_NODES_MAX];
     const char *names[REDLOCK_NODES_MAX];
     unsigned count;
+    /* The server that each node was on its last connection; "" if it did not say. */
+    char run_ids[REDLOCK_NODES_MAX][REDLOCK_INFO_WORD_SIZE];
     redlock_nodes naming[REDLOCK_NAMING_COUNT]; /* the nodes of which acquires ask so */
     char *client_name;
     struct redlock_tls_context *tls; /* NULL for none */

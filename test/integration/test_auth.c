@@ -169,6 +169,51 @@ static void the_same_server_twice_is_one_vote(void **state) {
     assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
 }
 
+struct looks {
+    redlock_manager *manager;
+    const struct outcome *outcome;
+    uint64_t splits;
+};
+
+static bool has_looked_or_ended(void *data) {
+    const struct looks *looks = data;
+    return looks->outcome->runs > 0 || world_statistics(looks->manager).splits >= looks->splits;
+}
+
+/* A waiter keeps the grants of two nodes and looks at the others now and then. Meanwhile another
+ * address leads to the server of one of the two. That server's grant is one that it has already. */
+static void a_server_that_becomes_another_node_grants_a_waiter_once(void **state) {
+    (void)state;
+    servers_start(&world_servers, 4, NULL);
+    struct server *twice = &world_servers.at[0];
+    struct proxy *proxy = world_proxy(twice->port);
+    proxy_refuse(proxy, true);
+    for (size_t i = 2; i < 4; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "somebody", "PX", "600000"), "OK");
+    }
+    const char *uris[5] = {proxy_uri(proxy), twice->uri, world_servers.uris[1], world_servers.uris[2],
+                           world_servers.uris[3]};
+    redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
+    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
+    struct outcome *outcome = world_outcome();
+    assert_int_equal(redlock_acquire(manager, "door", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    struct looks looks = {manager, outcome, 3};
+    assert_true(drive_until(world_loop, has_looked_or_ended, &looks, DRIVE_TIMEOUT_MS));
+    proxy_refuse(proxy, false);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 4));
+    assert_int_equal(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
+    looks.splits = world_statistics(manager).splits + 3;
+    assert_true(drive_until(world_loop, has_looked_or_ended, &looks, DRIVE_TIMEOUT_MS));
+    if (outcome->runs != 0) {
+        fail_msg("two servers of five nodes: %s", outcome->message);
+    }
+    assert_string_equal(server_ask(&world_servers.at[2], "DEL", "door"), "1");
+    assert_true(outcome_wait(world_loop, outcome));
+    assert_int_equal(outcome->code, REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+}
+
 static void a_full_server_fails_with_its_own_words(void **state) {
     (void)state;
     servers_start(&world_servers, 3, NULL);
@@ -279,6 +324,7 @@ int main(void) {
         auth_test(an_acl_user_with_few_rights),
         auth_test(a_replica_does_not_vote),
         auth_test(the_same_server_twice_is_one_vote),
+        auth_test(a_server_that_becomes_another_node_grants_a_waiter_once),
         auth_test(a_full_server_fails_with_its_own_words),
         auth_test(a_server_that_cannot_save_fails_with_its_own_words),
         auth_test(a_loading_server_fails_and_then_votes),
