@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <redlock/adapters/poll.h>
 
@@ -34,13 +33,11 @@ static void delete_manager(redlock_manager *manager, bool forked) {
 /* A server that is listed twice would have two votes. */
 static int check_duplicate(const redlock_manager *manager, const struct redlock_address *address,
                            struct redlock_failure *failure) {
-    const char *name = address->name;
-    int (*const compare)(const char *, const char *) = address->kind == REDLOCK_ADDRESS_UNIX ? strcmp : strcasecmp;
     for (unsigned i = 0; i < manager->count; i++) {
-        if (compare(manager->names[i], name) == 0) {
+        if (redlock_address_is_same(manager->names[i], address->name)) {
             return redlock_fail(failure, REDLOCK_ERR_INVALID,
                                 "nodes %u and %u are both '%s': each node must be a server of its own", i + 1,
-                                manager->count + 1, name);
+                                manager->count + 1, address->name);
         }
     }
     return REDLOCK_OK;

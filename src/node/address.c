@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include <redlock/redlock.h>
@@ -410,6 +411,61 @@ int redlock_address_parse(const char *uri, struct redlock_address *address, stru
         redlock_address_clear(address);
     }
     return code;
+}
+
+/* Skips slashes, and folders named ".", up to the next name. */
+static const char *next_name(const char *path) {
+    for (;;) {
+        path += strspn(path, "/");
+        if (path[0] != '.' || (path[1] != '/' && path[1] != '\0')) {
+            return path;
+        }
+        path++;
+    }
+}
+
+static bool is_same_path(const char *path, const char *other) {
+    for (;;) {
+        path = next_name(path);
+        other = next_name(other);
+        const size_t size = strcspn(path, "/");
+        if (size != strcspn(other, "/") || memcmp(path, other, size) != 0) {
+            return false;
+        }
+        if (size == 0) {
+            return true;
+        }
+        path += size;
+        other += size;
+    }
+}
+
+/* Reads "1.2.3.4:port" or "[1:2::3%zone]:port". An IPv4 address becomes the IPv6 address that leads
+ * to it. Sets `rest` to the zone and the port. Returns false for a host name. */
+static bool read_ip(const char *name, struct in6_addr *ip, const char **rest) {
+    char text[INET6_ADDRSTRLEN] = "::ffff:";
+    const bool is_v6 = name[0] == '[';
+    const size_t used = is_v6 ? 0 : strlen(text), size = strcspn(name + is_v6, is_v6 ? "%]" : ":");
+    if (used + size >= sizeof text) {
+        return false;
+    }
+    memcpy(text + used, name + is_v6, size);
+    text[used + size] = '\0';
+    *rest = name + is_v6 + size;
+    *rest += is_v6 && **rest == ']';
+    return inet_pton(AF_INET6, text, ip) == 1;
+}
+
+bool redlock_address_is_same(const char *name, const char *other) {
+    struct in6_addr ip, other_ip;
+    const char *rest, *other_rest;
+    if (name[0] == '/' && other[0] == '/') {
+        return is_same_path(name, other);
+    }
+    if (read_ip(name, &ip, &rest) && read_ip(other, &other_ip, &other_rest)) {
+        return memcmp(&ip, &other_ip, sizeof ip) == 0 && strcmp(rest, other_rest) == 0;
+    }
+    return strcasecmp(name, other) == 0;
 }
 
 void redlock_address_clear(struct redlock_address *address) {

@@ -26,6 +26,11 @@ struct redlock_address {
  * REDLOCK_ERR_NO_MEMORY. */
 int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure);
 
+/* Whether two names of addresses surely mean the same. They may differ in how they write a host
+ * name, an IP address or a path: [::1] and [0:0:0:0:0:0:0:1], /run/a and /run//a. What a host name
+ * or a link leads to is not looked up. */
+bool redlock_address_is_same(const char *name, const char *other);
+
 /* Frees everything, and overwrites the password. Accepts a zeroed address. */
 void redlock_address_clear(struct redlock_address *address);
 

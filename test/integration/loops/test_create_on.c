@@ -102,6 +102,10 @@ static void bad_options_leave_nothing_on_the_loop(void **state) {
     watches_left = 100;
     how.nodes = (const char *[]){"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"};
     refuse(&good, &how, REDLOCK_ERR_INVALID, "nodes 1 and 3 are both");
+    how.nodes = (const char *[]){"[::1]:1", "127.0.0.1:1", "[0:0:0:0:0:0:0:1]:1"};
+    refuse(&good, &how, REDLOCK_ERR_INVALID, "nodes 1 and 3 are both '[0:0:0:0:0:0:0:1]:1'");
+    how.nodes = (const char *[]){"unix:///run/a", "unix:///run/b", "unix:///run//a"};
+    refuse(&good, &how, REDLOCK_ERR_INVALID, "nodes 1 and 3 are both '/run//a'");
     how.node_timeout_ms = 0;
     refuse(&good, &how, REDLOCK_ERR_INVALID, "node_timeout_ms is 0");
 }
