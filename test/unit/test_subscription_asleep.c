@@ -1,0 +1,70 @@
+/* A node's second connection after a time in which the process was stopped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "subscriber.h"
+
+/* It slept for so long. */
+static time_t asleep_s;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = __real_clock_gettime(clock, now);
+    now->tv_sec += clock == CLOCK_BOOTTIME ? asleep_s : 0;
+    return failed;
+}
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struct itimerspec *before) {
+    struct itimerspec real = *at;
+    real.it_value.tv_sec -= real.it_value.tv_sec > asleep_s ? asleep_s : 0;
+    return __real_timerfd_settime(fd, flags, &real, before);
+}
+
+static int setup(void **state) {
+    asleep_s = 0;
+    return subscriber_setup(state);
+}
+
+/* The next PING was due 5 s after the greeting. */
+static void what_came_during_a_long_sleep_is_not_read(void **state) {
+    (void)state;
+    listen_on_it();
+    peer_say(&second, A_PUSH);
+    asleep_s = 11;
+    until_told(REDLOCK_LISTENING_NOT, "this process did not read it for more than 5000 ms");
+    assert_int_equal(peer.pushes, 0);
+    peer_expect_end(&second, true);
+    greet_second();
+    peer_say(&second, A_PUSH);
+    PEER_UNTIL(&second, peer.pushes == 1);
+    assert_int_equal(peer.became_unready, 0);
+}
+
+static void what_came_during_a_short_sleep_is_read(void **state) {
+    (void)state;
+    listen_on_it();
+    peer_say(&second, A_PUSH);
+    asleep_s = 8;
+    PEER_UNTIL(&second, peer.pushes == 1);
+    assert_int_equal(peer.told_listening, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_came_during_a_long_sleep_is_not_read, setup, subscriber_teardown),
+        cmocka_unit_test_setup_teardown(what_came_during_a_short_sleep_is_read, setup, subscriber_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
