@@ -144,11 +144,12 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
 }
 
 /* A waiter counts grants of several requests, so a server that becomes another node meanwhile would
- * give two votes (R18). */
+ * give two votes (R18). On a node's first connection a request may wait to be written, and no grant
+ * can be older. */
 static void note_server(redlock_manager *manager, unsigned index, const char *run_id) {
     for (unsigned i = 0; i < manager->count; i++) {
         const bool is_same = strcmp(manager->run_ids[i], run_id) == 0;
-        if (i == index ? !is_same : is_same && run_id[0] != '\0') {
+        if (manager->run_ids[i][0] != '\0' && is_same != (i == index)) {
             redlock_group_moved(manager->group, i);
         }
     }
