@@ -133,7 +133,7 @@ rival=$(cat "$out")
 background --json elect leader -- sh -c "echo led >'$work/held'; read -r line <'$work/go'"
 candidate=$tool_pid
 reloads --json elect --observe leader >"$work/observed" 2>"$work/observer" &
-reloads --json status --watch 100ms leader >"$work/watched" 2>"$work/watch" &
+reloads --json status --watch=100ms leader >"$work/watched" 2>"$work/watch" &
 watch=$!
 eventually grep -q token "$work/observed"
 eventually grep -q '"state":"READY"' "$work/watched"
