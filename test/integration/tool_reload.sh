@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 start_nodes 3
 unset REDLOCK_NODES
 file=$work/nodes
+from_file=(--nodes-file "$file" --node-timeout 5s --connect-timeout 10s)
 if ! redis 0 acl whoami >/dev/null 2>&1 || [[ $(redis 0 acl whoami) != default ]]; then
     echo 'skipped: this redis has no ACL'
     exit 77
@@ -37,7 +38,7 @@ write() {
 # background ARGUMENTS… : the tool, with its output in out and err.
 background() {
     forget_words
-    "$REDLOCK_TOOL" --nodes-file "$file" --node-timeout 5s --connect-timeout 10s "$@" >"$out" 2>"$err" </dev/null &
+    "$REDLOCK_TOOL" "${from_file[@]}" "$@" >"$out" 2>"$err" </dev/null &
     tool_pid=$!
 }
 
@@ -124,7 +125,7 @@ done
 
 # A candidate that waits for its turn; an observer; a watch.
 reloads() {
-    "$REDLOCK_TOOL" --nodes-file "$file" --node-timeout 5s --connect-timeout 10s "$@"
+    "$REDLOCK_TOOL" "${from_file[@]}" "$@"
 }
 sed -i 's/^#.*//' "$file"
 rm "$work/held"
@@ -132,8 +133,9 @@ expect 0 reloads acquire -t 1h leader
 rival=$(cat "$out")
 background --json elect leader -- sh -c "echo led >'$work/held'; read -r line <'$work/go'"
 candidate=$tool_pid
-reloads --json elect --observe leader >"$work/observed" 2>"$work/observer" &
-reloads --json status --watch=100ms leader >"$work/watched" 2>"$work/watch" &
+# Not by a function: that would be a subshell, and the signals at the end would not reach the tool.
+"$REDLOCK_TOOL" "${from_file[@]}" --json elect --observe leader >"$work/observed" 2>"$work/observer" &
+"$REDLOCK_TOOL" "${from_file[@]}" --json status --watch=100ms leader >"$work/watched" 2>"$work/watch" &
 watch=$!
 eventually grep -q token "$work/observed"
 eventually grep -q '"state":"READY"' "$work/watched"
