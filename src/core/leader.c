@@ -142,7 +142,7 @@ void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned i
     assert(node->asked);
     node->asked = false;
     if (node->outdated) {
-        /* the announcement stands, and has set the time */
+        /* the announcement stands, or it was another server; both have set the time */
     } else if (word) {
         node->old = node->late;
         take(leadership, node, word, now_ns);
@@ -169,6 +169,13 @@ void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned ind
     node->again = node->again || heard;
     node->heard = heard;
     node->ask_ns = latest_ns < node->ask_ns ? latest_ns : node->ask_ns;
+}
+
+void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned index, int64_t now_ns) {
+    struct redlock_leader_node *node = &leadership->nodes[index];
+    node->knows = false;
+    node->outdated = node->asked;
+    node->ask_ns = now_ns;
 }
 
 void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size) {

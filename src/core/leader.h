@@ -15,6 +15,8 @@
  *                    it answers, and announced nothing since it was asked    → free, or a token
  *                    it cannot answer, and announced nothing since           → nothing
  * any                an answer from before its last announcement             → the same
+ * any                its address leads to another server, or its server has
+ *                    become another node (R18)                               → nothing
  *
  * who leads          event                                                   → who leads
  * not known          a quorum says free                                      → nobody: news
@@ -30,7 +32,8 @@
  * are needed for a quorum, these nodes are asked again.
  *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
- * not answer, and from time to time: often if it may change without an announcement.
+ * not answer, when it is another server, and from time to time: often if it may change without an
+ * announcement.
  */
 
 /* Room for a token, cut off if it is longer. */
@@ -50,7 +53,7 @@ struct redlock_leader_node {
     int64_t ask_ns; /* when to ask it next */
     bool knows;     /* it said something */
     bool asked;     /* the answer is to come */
-    bool outdated;  /* so is that answer: it announced since */
+    bool outdated;  /* so is that answer: it announced since, or was another server */
     bool again;     /* ask once more after the answer */
     bool old;       /* said before the leader was found, and not that one */
     bool late;      /* so will be the answer that is to come */
@@ -83,6 +86,8 @@ void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned
                                  const struct redlock_leader_word *word, int64_t now_ns);
 /* From now on the node's announcements come, or come no more. */
 void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned node, bool heard, int64_t now_ns);
+/* It is another server now, or its server has become another node: what it said counts no more. */
+void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned node, int64_t now_ns);
 
 /* We lead under this token. So whatever the nodes have said until now is old if it is not that. */
 void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size);

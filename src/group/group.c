@@ -295,6 +295,7 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
 
 void redlock_group_moved(struct redlock_group *group, unsigned node) {
     redlock_handover_moved(group, node);
+    redlock_observers_moved(group, node);
     redlock_group_rearm(group); /* callbacks run with redlock_group_ready_changed() */
 }
 

@@ -267,6 +267,16 @@ void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
     }
 }
 
+void redlock_observers_moved(struct redlock_group *group, unsigned node) {
+    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
+        struct redlock_observer *observer = (struct redlock_observer *)owner;
+        if (!observer->ended) {
+            redlock_leadership_forget(&observer->leadership, node, redlock_group_now_ns(group));
+            go_on(observer);
+        }
+    }
+}
+
 void redlock_observer_run_callback(struct redlock_observer *observer) {
     observer->in_queue = false;
     if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {

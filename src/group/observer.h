@@ -26,6 +26,8 @@ void redlock_observers_announced(struct redlock_group *group, unsigned node,
 void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
 /* The node hears no channel any more. */
 void redlock_observers_deaf(struct redlock_group *group, unsigned node);
+/* See redlock_group_moved(). */
+void redlock_observers_moved(struct redlock_group *group, unsigned node);
 /* The group closes: every handle ends. */
 void redlock_observers_close(struct redlock_group *group);
 /* The group is deleted. */

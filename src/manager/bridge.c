@@ -143,9 +143,9 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     redlock_group_answer(((redlock_manager *)context)->group, owner, round, index, answer);
 }
 
-/* A waiter counts grants of several requests, so a server that becomes another node meanwhile would
- * give two votes (R18). On a node's first connection a request may wait to be written, and no grant
- * can be older. */
+/* Waiters and observers count answers to several requests, so a server that becomes another node
+ * meanwhile would give two votes (R18). On a node's first connection a request may wait to be
+ * written, and no answer can be older. */
 static void note_server(redlock_manager *manager, unsigned index, const char *run_id) {
     for (unsigned i = 0; i < manager->count; i++) {
         const bool is_same = strcmp(manager->run_ids[i], run_id) == 0;

@@ -62,6 +62,20 @@ static void what_nodes_announce_is_told(void **state) {
     assert_int_equal(watch.count, 4);
 }
 
+static void a_server_that_becomes_another_node_says_it_once(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    announce(0, 0, ALICE);
+    redlock_group_moved(fake.group, 0);
+    assert_int_equal(count_asked(), 1);
+    announce(1, 1, ALICE);
+    assert_int_equal(watch.count, 1);
+    announce(2, 2, ALICE);
+    assert_int_equal(watch.count, 2);
+    assert_string_equal(watch.token, ALICE);
+}
+
 static void the_leader_says_who_it_is(void **state) {
     struct watch watch;
     (void)state;
@@ -247,6 +261,7 @@ int main(void) {
         group_test(the_key_prefix_is_part_of_the_channel, five_nodes),
         TEST(what_nodes_announce_is_told),
         TEST(who_leads_knows_it_before_the_nodes_say_so),
+        TEST(a_server_that_becomes_another_node_says_it_once),
         TEST(the_leader_says_who_it_is),
         TEST(a_key_without_a_name_is_no_news),
         TEST(who_is_not_heard_announces_nothing),

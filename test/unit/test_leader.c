@@ -103,6 +103,24 @@ static void all_are_asked_at_the_start(void **state) {
     assert_no_news();
 }
 
+/* Whoever asks one server under two names hears one word. */
+static void another_server_has_said_nothing(void **state) {
+    (void)state;
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 4; i++) {
+        answer(i, i < 2 ? ALICE : BOB, 5000);
+    }
+    redlock_leadership_forget(&it, 0, now_ns);
+    redlock_leadership_forget(&it, 4, now_ns); /* its answer is still to come */
+    assert_asked(REDLOCK_NODE(0));
+    announce(2, ALICE, 5000);
+    answer(4, ALICE, 5000); /* of the server before */
+    assert_no_news();
+    assert_asked(REDLOCK_NODE(4));
+    answer(4, ALICE, 5000);
+    assert_news(ALICE);
+}
+
 static void a_quorum_names_the_leader(void **state) {
     (void)state;
     assert_asked(ALL);
@@ -473,6 +491,7 @@ static void one_node_is_a_quorum_of_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(all_are_asked_at_the_start),
+        TEST(another_server_has_said_nothing),
         TEST(a_quorum_names_the_leader),
         TEST(a_quorum_says_that_nobody_leads),
         TEST(every_change_is_told_once),
