@@ -287,8 +287,12 @@ killed() {
         kill -KILL "$(child -x "$part")"
         ended 3 'ended by itself: signal 9, Killed'
     done
+    # What comes when the nodes have ended asks for an end that is near. The run still waits for the
+    # auditor.
     begin
     kill -STOP "$(child -x chaos-auditor)" && kill -INT "$pid"
+    wait_for 'the end of the nodes' eval '[[ -z $(child -x redis-server) ]]'
+    kill -TERM "$pid"
     ended 1 'the auditor'
 }
 
