@@ -206,7 +206,7 @@ static void a_value_over_the_limit_bars_the_node(void **state) {
     (void)state;
     connect_as(NULL);
     memset(bytes, 'x', sizeof bytes - 1);
-    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE | REDLOCK_NODE_NO_TIMEOUT, 1));
     peer_expect(&peer, BOTH_SENT);
     peer_say(&peer, "$2000000\r\n");
     for (size_t said = 0; said <= REDLOCK_REPLY_SIZE_MAX && peer.answer_count == 0; said += sizeof bytes - 1) {
