@@ -69,7 +69,8 @@ void redlock_group_wake(struct redlock_group *group);
 void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting);
 
 /* What the node granted to waiters and said to observers does not count any more: it is another
- * server now, or its server has become another node. Call it before redlock_group_ready_changed(). */
+ * server now, or its server has become another node. Call it before
+ * redlock_group_ready_changed(). */
 void redlock_group_moved(struct redlock_group *group, unsigned node);
 
 /* For how long a guard keeps the node from voting (0: it may vote), and why ("" if it may vote).
