@@ -22,6 +22,7 @@ enum redlock_cause {
     REDLOCK_CAUSE_QUARANTINE, /* a guard keeps the node from voting */
     /* The other errors of servers. */
     REDLOCK_CAUSE_AUTH,
+    REDLOCK_CAUSE_DATABASE, /* there is no database of the URI's number */
     REDLOCK_CAUSE_NOPERM,
     REDLOCK_CAUSE_NOSCRIPT,
     REDLOCK_CAUSE_OOM,

@@ -55,6 +55,7 @@ redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlo
                                      [REDLOCK_CAUSE_TLS] = REDLOCK_VOTED_TLS,
                                      [REDLOCK_CAUSE_QUARANTINE] = REDLOCK_VOTED_QUARANTINE,
                                      [REDLOCK_CAUSE_AUTH] = REDLOCK_VOTED_AUTH,
+                                     [REDLOCK_CAUSE_DATABASE] = REDLOCK_VOTED_SERVER,
                                      [REDLOCK_CAUSE_NOPERM] = REDLOCK_VOTED_NOPERM,
                                      [REDLOCK_CAUSE_NOSCRIPT] = REDLOCK_VOTED_NOSCRIPT,
                                      [REDLOCK_CAUSE_OOM] = REDLOCK_VOTED_OOM,

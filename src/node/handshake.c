@@ -266,7 +266,8 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         break;
     case STEP_SELECT:
         if (failed) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "SELECT %u failed: %s",
+            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
+                          cause == REDLOCK_CAUSE_SERVER ? REDLOCK_CAUSE_DATABASE : cause, "SELECT %u failed: %s",
                           (unsigned)handshake->address->db, error);
         }
         break;

@@ -192,6 +192,8 @@ static const char *advice(const redlock_result *result) {
     } list[] = {
         {REDLOCK_CAUSE_AUTH,
          "Check user and password in the nodes' URIs: redis://USER:PASSWORD@HOST, or redis://:PASSWORD@HOST."},
+        {REDLOCK_CAUSE_DATABASE,
+         "Correct the database in the nodes' URIs (redis://HOST:PORT/NUMBER), or leave it out for 0."},
         {REDLOCK_CAUSE_TLS, "Check the certificates and the TLS settings of these nodes and of this client: "
                             "docs/operations.md, \"TLS\"."},
         {REDLOCK_CAUSE_NOPERM,

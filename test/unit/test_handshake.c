@@ -180,7 +180,7 @@ static void nodes_that_may_not_vote(void **state) {
     start();
     assert_refused("-NOPERM no SELECT\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOPERM, "SELECT 99 failed");
     start();
-    assert_refused("-ERR DB index is out of range\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_SERVER,
+    assert_refused("-ERR DB index is out of range\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_DATABASE,
                    "SELECT 99 failed");
 }
 

@@ -97,6 +97,8 @@ static void folds_texts_and_advises_by_cause(void **state) {
         {REDLOCK_CAUSE_CONNECTION, "connection refused", look},
         {REDLOCK_CAUSE_TLS, "its certificate is not accepted: certificate has expired", "Check the certificates"},
         {REDLOCK_CAUSE_AUTH, "AUTH failed: WRONGPASS invalid username-password pair", "Check user and password"},
+        {REDLOCK_CAUSE_DATABASE, "SELECT 99 failed: DB index is out of range",
+         "Correct the database in the nodes' URIs"},
         {REDLOCK_CAUSE_NOPERM, "NOPERM this user has no permissions to run the 'evalsha' command",
          "docs/operations.md"},
         {REDLOCK_CAUSE_REPLICA, "the node is a replica of 10.0.0.1:6379: Redlock needs independent primaries",
