@@ -56,6 +56,8 @@ bad 'no nodes: .*REDLOCK_NODES' acquire r
 bad 'needs a value' acquire r -n
 bad 'needs a value' acquire r --nodes
 bad 'takes no value' acquire r --json=yes
+bad '--nodes is given twice; one must name all nodes: --nodes URI,URI,…' -n a:1 acquire r --nodes b:1
+bad '--nodes-file is given twice; .*: --nodes-file FILE' --nodes-file a --nodes-file b acquire r
 bad 'is empty' -n "$some,,$some" acquire r
 bad 'is empty' -n "$some," acquire r
 bad 'is empty' -n "$some, ,$some" acquire r

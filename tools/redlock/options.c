@@ -57,6 +57,15 @@ static int set_text(struct tool_options *options, const struct option_spec *spec
     return 0;
 }
 
+/* Locks on different nodes do not exclude each other, so the last list does not silently win. */
+static int set_nodes(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    if (*(const char **)field(options, spec) != NULL) {
+        return tool_usage(options, "--%s is given twice; one must name all nodes: --%s %s", spec->name, spec->name,
+                          spec->argument);
+    }
+    return set_text(options, spec, text);
+}
+
 static int set_time(struct tool_options *options, const struct option_spec *spec, const char *text) {
     char label[32];
     snprintf(label, sizeof label, "--%s", spec->name);
@@ -118,8 +127,8 @@ static int set_clock_guard(struct tool_options *options, const struct option_spe
 #define TIME(member, min, max) set_time, offsetof(struct tool_options, member), min, max
 
 static const struct option_spec specs[] = {
-    {"nodes", 'n', "URI,URI,…", FOR_ALL, TEXT(node_list)},
-    {"nodes-file", 0, "FILE", FOR_ALL, TEXT(nodes_file)},
+    {"nodes", 'n', "URI,URI,…", FOR_ALL, set_nodes, offsetof(struct tool_options, node_list), 0, 0},
+    {"nodes-file", 0, "FILE", FOR_ALL, set_nodes, offsetof(struct tool_options, nodes_file), 0, 0},
     {"quorum", 0, "N", FOR_ALL, set_quorum, 0, 0, 0},
     {"node-timeout", 0, "MS", FOR_ALL, set_node_timeout, offsetof(struct tool_options, node_timeout_ms), 1,
      TOOL_TIMEOUT_MS_MAX},
