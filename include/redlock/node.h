@@ -50,7 +50,8 @@ typedef struct redlock_node_info {
     bool listens;           /**< It tells us when a lock is handed to us (docs/waiting.md). */
     /** Why it does not, if that was tried; else "". */
     const char *queue_error;
-    /** queue_error is a refusal: it stands until the next connect. Otherwise it is tried again. */
+    /** queue_error came again and again, or is a refusal: waiters do not rely on this node. It is
+     * tried again all the same, at least every 10 s. */
     bool queue_refused;
     /** It has not accepted what redlock_manager_set_credentials() gave last. */
     bool credentials_pending;

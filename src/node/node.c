@@ -6,6 +6,7 @@
 
 #include "core/validity.h"
 #include "node/connect.h"
+#include "node/hearing.h"
 #include "node/node_state.h"
 #include "node/phase.h"
 #include "node/requests.h"
@@ -188,10 +189,12 @@ static bool is_grant(enum redlock_operation operation) {
     return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_HEAL;
 }
 
-/* Returns whether the request may wait for the end of the first handshake. */
+/* Returns whether the request may wait for the end of the first handshake. A WAIT needs the node's
+ * clock, which the handshake reads. */
 static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
-    return redlock_node_is_connecting(node) && !node->first_try_done &&
-           !(node->options.guarded && is_grant(redlock_wire_operation((enum redlock_reply_kind)reply_kind)));
+    const enum redlock_operation operation = redlock_wire_operation((enum redlock_reply_kind)reply_kind);
+    return redlock_node_is_connecting(node) && !node->first_try_done && operation != REDLOCK_OP_WAIT &&
+           !(node->options.guarded && is_grant(operation));
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
@@ -221,7 +224,7 @@ void redlock_node_hear(struct redlock_node *node, const struct redlock_channels 
 }
 
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
-    redlock_subscription_leave(&node->subscription, channel);
+    redlock_hearing_leave(&node->subscription, channel);
 }
 
 void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *credentials) {
@@ -287,7 +290,7 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->connects = node->connects;
     info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
     info->queue_error = redlock_text_string(node->subscription.why);
-    info->queue_refused = node->subscription.state == REDLOCK_SUBSCRIPTION_REFUSED;
+    info->queue_refused = node->subscription.refused;
     info->credentials_pending = redlock_rotation_is_pending(&node->rotation);
     info->credentials_error = redlock_text_string(node->rotation.refusal);
 }

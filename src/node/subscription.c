@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/backoff.h"
 #include "core/validity.h"
 #include "node/failure.h"
+#include "node/hearing.h"
 #include "node/node_state.h"
 #include "node/secure.h"
 #include "wire/cause.h"
@@ -14,8 +16,12 @@
 #include "wire/push.h"
 
 #define NAME_SIZE 80
-/* Some proxies close the connection instead of refusing SUBSCRIBE. */
+/* Some proxies close the connection instead of refusing SUBSCRIBE, or let a client have only one.
+ * Descriptors, maxclients and firewalls may forbid a second one, too. */
 #define UNCONFIRMED_MAX 3
+/* An ACL may change. */
+#define REFUSED_MIN_MS 1000
+#define REFUSED_MAX_MS 10000
 
 enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
 
@@ -55,22 +61,28 @@ static bool set_why(struct redlock_subscription *subscription, struct redlock_te
     return news;
 }
 
-/* What was heard, asked or refused on this connection. */
-static void forget_channels(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
-    subscription->asking = subscription->no_memory = false;
-    subscription->asked = NULL;
-    subscription->leaving = subscription->leaving_first = 0;
-    for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
-         channel = channel->next) {
-        channel->heard &= ~node;
-        channel->refused &= ~node;
+/* Those who wait need not rely on this node any more: it cannot tell them of a grant. */
+static void tell_refused(struct redlock_subscription *subscription, struct redlock_text *why) {
+    if (!subscription->refused) {
+        subscription->refused = true;
+        tell(subscription, REDLOCK_LISTENING_REFUSED, why);
     }
+}
+
+static void give_up(struct redlock_subscription *subscription, const struct redlock_text *why) {
+    struct redlock_text *text =
+        redlock_text_new(redlock_text_cause(why),
+                         "%d tries in a row gave no second connection, on which it would tell of a lock that is handed "
+                         "to us (%s); look at the limits of open files, connections and clients, and at firewalls and "
+                         "proxies; tried again all the time",
+                         UNCONFIRMED_MAX, redlock_text_string(why));
+    tell_refused(subscription, text);
+    redlock_text_drop(text);
 }
 
 static void leave_listening(struct redlock_subscription *subscription) {
     redlock_connection_reset(&subscription->connection);
-    forget_channels(subscription);
+    redlock_hearing_forget(subscription);
 }
 
 /* Takes over the text. Logs the same reason only once, then as DEBUG. Each restart of a server ends
@@ -78,7 +90,6 @@ static void leave_listening(struct redlock_subscription *subscription) {
 static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
     struct redlock_node *node = subscription->node;
     const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
-    const bool unconfirmed = subscription->state == REDLOCK_SUBSCRIPTION_GREETING && node->phase == REDLOCK_PHASE_READY;
     const int64_t up_ns = listened ? subscription->up_ns : REDLOCK_NEVER_NS;
     const int64_t delay_ns = redlock_node_delay_ns(node, &subscription->failures, up_ns);
     redlock_log_level level =
@@ -90,8 +101,8 @@ static void lost(struct redlock_subscription *subscription, struct redlock_text 
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     if (listened) {
         tell(subscription, REDLOCK_LISTENING_NOT, why);
-    } else if (unconfirmed && ++subscription->unconfirmed == UNCONFIRMED_MAX) {
-        tell(subscription, REDLOCK_LISTENING_REFUSED, why);
+    } else if (node->phase == REDLOCK_PHASE_READY && ++subscription->unconfirmed == UNCONFIRMED_MAX) {
+        give_up(subscription, why);
     }
 }
 
@@ -183,7 +194,8 @@ static void confirmed(struct redlock_subscription *subscription) {
     const struct redlock_node *node = subscription->node;
     subscription->up_ns = redlock_node_now_ns(node);
     subscription->pinged = false;
-    subscription->unconfirmed = 0;
+    subscription->unconfirmed = subscription->refusals = 0;
+    subscription->refused = false;
     (void)set_why(subscription, NULL);
     redlock_outbox_clear(&subscription->connection.hello);
     set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PING_EVERY_MS));
@@ -193,12 +205,14 @@ static void confirmed(struct redlock_subscription *subscription) {
 }
 
 static void refused(struct redlock_subscription *subscription, struct redlock_text *why) {
-    const struct redlock_node *node = subscription->node;
+    struct redlock_node *node = subscription->node;
+    const int64_t delay_ns =
+        redlock_backoff_ns(&node->jitter, ++subscription->refusals, REFUSED_MIN_MS, REFUSED_MAX_MS);
     redlock_connection_reset(&subscription->connection);
-    set_state(subscription, REDLOCK_SUBSCRIPTION_REFUSED, REDLOCK_NEVER_NS);
+    set_state(subscription, REDLOCK_SUBSCRIPTION_REFUSED, redlock_after_ns(redlock_node_now_ns(node), delay_ns));
     const redlock_log_level level = set_why(subscription, why) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     node->reactor.log(node->reactor.ctx, level, "node %s: %s", node->address.name, redlock_text_string(why));
-    tell(subscription, REDLOCK_LISTENING_REFUSED, why);
+    tell_refused(subscription, why);
 }
 
 /* An address may lead to several servers. Pushes of another one grant nothing on this node. */
@@ -243,19 +257,6 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
     }
 }
 
-/* SUBSCRIBE to one of the channels was answered. */
-static void answered(struct redlock_subscription *subscription, bool heard) {
-    const struct redlock_node *node = subscription->node;
-    struct redlock_channel *channel = subscription->asked;
-    subscription->asking = false;
-    subscription->asked = NULL;
-    if (channel != NULL) {
-        *(heard ? &channel->heard : &channel->refused) |= REDLOCK_NODE(node->index);
-        node->listener.hears(node->listener.ctx, node->index, channel);
-    }
-    redlock_subscription_hear(subscription);
-}
-
 static void take_refusal(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_node *node = subscription->node;
     char error[REDLOCK_WIRE_ERROR_SIZE];
@@ -269,7 +270,8 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
     node->reactor.log(node->reactor.ctx, subscription->refusal_warned ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING,
                       "node %s: %s", node->address.name, redlock_text_string(why));
     subscription->refusal_warned = true;
-    answered(subscription, false);
+    redlock_hearing_answered(subscription, false);
+    redlock_subscription_hear(subscription);
     redlock_text_drop(why);
 }
 
@@ -299,7 +301,8 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
         set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PING_EVERY_MS));
     } else if (subscription->asking && is_array(reply, "subscribe", 3) &&
                (subscription->asked == NULL || is_word(&reply->elements[1], subscription->asked->name))) {
-        answered(subscription, true);
+        redlock_hearing_answered(subscription, true);
+        redlock_subscription_hear(subscription);
     } else if (subscription->asking && subscription->leaving_first == 0 && reply->value.type == REDLOCK_REPLY_ERROR) {
         take_refusal(subscription, reply);
     } else if (subscription->leaving > 0 &&
@@ -334,25 +337,9 @@ static void read_replies(struct redlock_subscription *subscription) {
     }
 }
 
-/* Subscribes to the next channel that it does not hear yet. Returns false without memory. */
-static bool ask_for_channel(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
-    struct redlock_channel *channel = subscription->channels != NULL ? subscription->channels->first : NULL;
-    while (channel != NULL && ((channel->heard | channel->refused) & node) != 0) {
-        channel = channel->next;
-    }
-    if (channel == NULL || subscription->asking || subscription->state != REDLOCK_SUBSCRIPTION_LISTENING) {
-        return true;
-    }
-    subscription->asking = true;
-    subscription->asked = channel;
-    subscription->leaving_first = subscription->leaving;
-    return redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"SUBSCRIBE", channel->name});
-}
-
 static void on_flush(struct redlock_watch *watch) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
-    if (subscription->no_memory || !ask_for_channel(subscription)) {
+    if (subscription->no_memory || !redlock_hearing_ask(subscription)) {
         no_memory(subscription);
         return;
     }
@@ -406,6 +393,7 @@ static void ping(struct redlock_subscription *subscription) {
         return;
     }
     subscription->pinged = true;
+    redlock_hearing_ask_again(subscription);
     set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PONG_LIMIT_MS));
     flush_soon(subscription);
 }
@@ -425,6 +413,7 @@ static void too_late(struct redlock_subscription *subscription) {
 static void due(struct redlock_subscription *subscription) {
     switch (subscription->state) {
     case REDLOCK_SUBSCRIPTION_WAITING:
+    case REDLOCK_SUBSCRIPTION_REFUSED:
         open_it(subscription);
         break;
     case REDLOCK_SUBSCRIPTION_OPENING:
@@ -444,7 +433,6 @@ static void due(struct redlock_subscription *subscription) {
         too_late(subscription);
         break;
     case REDLOCK_SUBSCRIPTION_OFF:
-    case REDLOCK_SUBSCRIPTION_REFUSED:
         break;
     }
 }
@@ -479,7 +467,7 @@ void redlock_subscription_free(struct redlock_subscription *subscription) {
 void redlock_subscription_begin(struct redlock_subscription *subscription) {
     assert(subscription->state == REDLOCK_SUBSCRIPTION_OFF);
     if (subscription->channel != NULL) {
-        subscription->failures = subscription->unconfirmed = 0;
+        subscription->failures = subscription->unconfirmed = subscription->refusals = 0;
         set_state(subscription, REDLOCK_SUBSCRIPTION_WAITING, redlock_node_now_ns(subscription->node));
     }
 }
@@ -490,24 +478,13 @@ void redlock_subscription_hear(struct redlock_subscription *subscription) {
     }
 }
 
-void redlock_subscription_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel) {
-    const bool heard = (channel->heard & REDLOCK_NODE(subscription->node->index)) != 0;
-    if (!heard && subscription->asked != channel) {
-        return;
-    }
-    subscription->asked = heard ? subscription->asked : NULL;
-    subscription->leaving++;
-    subscription->no_memory |=
-        !redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"UNSUBSCRIBE", channel->name});
-    flush_soon(subscription);
-}
-
 void redlock_subscription_end(struct redlock_subscription *subscription) {
     const bool listened = subscription->state == REDLOCK_SUBSCRIPTION_LISTENING;
     if (subscription->state == REDLOCK_SUBSCRIPTION_OFF) {
         return;
     }
     leave_listening(subscription);
+    subscription->refused = false;
     set_state(subscription, REDLOCK_SUBSCRIPTION_OFF, REDLOCK_NEVER_NS);
     if (listened) {
         tell(subscription, REDLOCK_LISTENING_NOT, subscription->node->why);

@@ -13,7 +13,6 @@ void redlock_subscription_begin(struct redlock_subscription *subscription);
 
 /* Subscribes to the next of `channels`, if it listens. */
 void redlock_subscription_hear(struct redlock_subscription *subscription);
-void redlock_subscription_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel);
 
 /* The node's first connection has ended. */
 void redlock_subscription_end(struct redlock_subscription *subscription);

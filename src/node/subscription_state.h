@@ -11,7 +11,7 @@ struct redlock_node;
 /*
  * state      event                                                → state
  * OFF        the node is READY, and a channel is given            → WAITING, until now
- * WAITING    due_ns                                               → OPENING
+ * WAITING    due_ns; no descriptor is free                        → OPENING; WAITING
  * OPENING    writable                                             → GREETING; SECURING with TLS
  *            refused, due_ns                                      → WAITING
  * SECURING   secured                                              → GREETING
@@ -21,12 +21,22 @@ struct redlock_node;
  *            another server, another error, closed, due_ns        → WAITING
  * LISTENING  closed, out of protocol, no PONG at due_ns           → WAITING
  *            nobody looks for 5 s after due_ns                    → WAITING, unread
- * REFUSED    nothing but the row below
+ * REFUSED    due_ns                                               → as WAITING
  * any        the first connection ends                            → OFF
  *
- * The third time in a row that GREETING goes back to WAITING while the node is READY, the listener
- * hears REFUSED. The tries go on, and LISTENING lifts that.
- * LISTENING sends PING at due_ns. WAITING is a random delay (R16).
+ * LISTENING sends PING at due_ns. WAITING and REFUSED are random delays (R16); that of REFUSED
+ * begins at 1 s and ends at 10 s.
+ *
+ * What the listener is told is another matter, `refused`:
+ *
+ * refused    event                                                → refused
+ * no         SUBSCRIBE is not permitted, or unknown               → yes; tell REFUSED
+ *            the third time in a row that it goes back to WAITING, without LISTENING in between,
+ *            while the node is READY                              → yes; tell REFUSED
+ * yes        LISTENING                                            → no; tell LISTENING
+ *            the first connection ends                            → no
+ *
+ * Between the tries it stays. So whoever waits does not change its way all the time.
  *
  * While it is LISTENING, it subscribes to the other channels, one after the other: an error says
  * only by its place in the order which one it refuses.
@@ -35,6 +45,7 @@ struct redlock_node;
  * silent      no other one is asked                  → asked
  * asked       confirmed                              → heard
  *             not permitted                          → refused
+ * refused     PING is due: it may be permitted now   → silent
  * any         no longer LISTENING                    → silent
  */
 enum redlock_subscription_state {
@@ -59,7 +70,9 @@ struct redlock_subscription {
     int64_t due_ns;
     int64_t up_ns;        /* LISTENING since then */
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */
-    unsigned unconfirmed; /* of these, the tries that sent SUBSCRIBE while the node was READY */
+    unsigned unconfirmed; /* of these, the tries while the node was READY */
+    unsigned refusals;    /* of SUBSCRIBE in a row, for their own backoff */
+    bool refused;         /* the listener was told REFUSED, and not LISTENING since */
     bool pinged;          /* LISTENING: the PONG is due at due_ns */
     bool push_warned, refusal_warned;
     uint32_t leaving; /* replies to UNSUBSCRIBE that are to come */

@@ -93,7 +93,19 @@ static void what_is_no_push_is_ignored_and_warned_of_once(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-/* Such a server keeps no queue, as long as this connection lives. */
+/* The server refuses once more. Nothing is told: it stands as refused. */
+static void refuse_again(const char *error) {
+    const int told = peer.told_listening;
+    peer_accept(&second);
+    peer_expect(&second, HELLO);
+    peer_say(&second, RUN_ID_R1 "+OK\r\n");
+    peer_say(&second, error);
+    peer_expect_end(&second, true);
+    assert_int_equal(peer.told_listening, told);
+    assert_true(peer_info(&peer).queue_refused);
+}
+
+/* Such a server keeps no queue, until it permits that. */
 static void assert_refused(const char *error, const char *words) {
     connect_it();
     redlock_node_listen(peer.node, "ch");
@@ -117,11 +129,13 @@ static void assert_refused(const char *error, const char *words) {
     peer_say(&second, error);
     until_told(REDLOCK_LISTENING_REFUSED, words);
     assert_int_equal(count_in_log("SUBSCRIBE refused"), 1);
-    peer_close(&peer);
-    peer_until_state(&peer, REDLOCK_NODE_WAITING);
-    peer_greet(&peer, "r1", 9, 8);
+    refuse_again(error);
+    refuse_again(error);
+    assert_int_equal(count_in_log("SUBSCRIBE refused"), 1);
+    assert_nobody_comes(); /* it takes its time */
     greet_second();
     assert_false(peer_info(&peer).queue_refused);
+    assert_string_equal(peer_info(&peer).queue_error, "");
 }
 
 static void without_permission_it_is_refused(void **state) {
@@ -154,7 +168,7 @@ static void assert_tried_again(const char *bytes, const char *words, int logged)
     assert_int_equal(peer.told_listening, told + (tries == 3));
     assert_true(tries < 3 || peer.listening == REDLOCK_LISTENING_REFUSED);
     assert_int_equal(count_in_log(words), logged);
-    assert_false(peer_info(&peer).queue_refused);
+    assert_int_equal(peer_info(&peer).queue_refused, tries >= 3);
 }
 
 static void another_server_is_not_listened_to(void **state) {
@@ -271,8 +285,16 @@ static void without_a_descriptor_it_is_tried_again(void **state) {
     char words[64];
     (void)snprintf(words, sizeof words, "subscription: %c%s", tolower((unsigned char)*reason), reason + 1);
     PEER_UNTIL(&peer, count_in_log(words) > 0);
+    assert_int_equal(peer.told_listening, 0); /* one failure is none */
+    until_told(REDLOCK_LISTENING_REFUSED, "3 tries in a row gave no second connection");
+    assert_non_null(strstr(peer.why_not, words + sizeof "subscription: " - 1));
+    assert_non_null(strstr(peer.why_not, "limits of open files"));
+    assert_true(peer_info(&peer).queue_refused);
+    assert_string_equal(peer_info(&peer).queue_error, words + sizeof "subscription: " - 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-    greet_second();
+    greet_second(); /* this lifts it */
+    assert_false(peer_info(&peer).queue_refused);
+    assert_string_equal(peer_info(&peer).queue_error, "");
 }
 
 static void refused_by_the_host_it_is_tried_again(void **state) {

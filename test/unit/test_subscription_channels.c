@@ -160,6 +160,25 @@ static void before_it_listens_it_only_remembers(void **state) {
     assert_says_nothing();
 }
 
+/* An ACL may have changed since. */
+static void what_was_refused_is_asked_for_again_with_each_ping(void **state) {
+    (void)state;
+    listen_on_it();
+    struct redlock_channel *a = add("redlock:leader:a");
+    peer_expect(&second, ASK("a"));
+    peer_say(&second, NOPERM);
+    until_told_hears(a, false);
+    peer_expect(&second, PING ASK("a"));
+    peer_say(&second, PONG NOPERM);
+    until_told_hears(a, false);
+    assert_int_equal(a->refused, 1);
+    peer_expect(&second, PING ASK("a"));
+    peer_say(&second, PONG HEARD("a"));
+    until_told_hears(a, true);
+    assert_int_equal(count_in_log("SUBSCRIBE to a leader's channel failed"), 1);
+    assert_int_equal(peer.told_listening, 1);
+}
+
 static void a_channel_without_permission_is_refused_alone(void **state) {
     (void)state;
     listen_on_it();
@@ -351,6 +370,7 @@ int main(void) {
         TEST(announcements_are_told),
         TEST(a_new_connection_hears_all_again),
         TEST(before_it_listens_it_only_remembers),
+        TEST(what_was_refused_is_asked_for_again_with_each_ping),
         TEST(a_channel_without_permission_is_refused_alone),
         TEST(any_other_error_ends_it),
         TEST(a_channel_is_left),

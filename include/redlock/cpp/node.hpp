@@ -54,7 +54,7 @@ struct node_info {
     /** It tells us when a lock is handed to us. */
     bool listens = false;
     std::string_view queue_error; /**< Why it does not. */
-    /** queue_error stands until the next connect. */
+    /** Waiters do not rely on this node. It is tried again, at least every 10 s. */
     bool queue_refused = false;
     bool credentials_pending = false;   /**< It has not accepted the newest credentials. */
     std::string_view credentials_error; /**< Why it refused them. */
