@@ -17,7 +17,7 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
 }
 
 static bool may_queue(const struct redlock_lease_core *lease, int64_t now_ns) {
-    return lease->queue && now_ns >= lease->queue->polls_until_ns;
+    return lease->queue && !lease->queue->barred && now_ns >= lease->queue->polls_until_ns;
 }
 
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
@@ -202,7 +202,7 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
     } else if (event->type == REDLOCK_EVENT_POLL) {
         /* These nodes answer, but keep no queue. So what the last try found still stands. */
         const int reason = lease->last_code != REDLOCK_OK ? lease->last_code : redlock_waiter_reason(lease);
-        redlock_lease_poll(lease, event->now_ns);
+        redlock_waiter_poll(lease, event->now_ns);
         lose(lease, reason, event, actions);
     } else {
         redlock_waiter_go_on(lease, event, actions);

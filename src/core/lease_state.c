@@ -1,10 +1,6 @@
 /* What attempts and extensions share: to start a round, and to clean up. */
 #include "core/lease_state.h"
 
-#include "core/validity.h"
-
-#define POLL_MS 10000
-
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
     if (actions->fresh_token) { /* R10 */
@@ -19,10 +15,6 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
     actions->send = operation;
     actions->send_nodes = nodes;
     actions->round = lease->round;
-}
-
-void redlock_lease_poll(struct redlock_lease_core *lease, int64_t now_ns) {
-    lease->queue->polls_until_ns = redlock_after_ms(now_ns, POLL_MS);
 }
 
 /* R8: release wherever a request that sets the key went. */

@@ -45,11 +45,12 @@
  *            a quorum of grants, too late
  *                                 → QUEUED     cleanup, send WAIT under a fresh token
  *            time for the next WAIT (core/waiter.h), or a node's subscription is confirmed
- *                                 → QUEUED     send WAIT again, under the same token
+ *                                 → QUEUED     send WAIT again, under the same token; if its ticket
+ *                                              is wrong: cleanup, under a fresh token
  *            some grants but no quorum, and others come first (core/waiter.h)
  *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
- *            nodes cannot keep a queue
- *                                 → WAITING    cleanup; takes no place for 10 s
+ *            nodes cannot keep a queue, or cannot push to us
+ *                                 → WAITING    cleanup; takes no place for a while (core/waiter.h)
  *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
  * WAITING    time to retry        → as IDLE    begin, under a fresh token (R10)
@@ -174,6 +175,7 @@ struct redlock_event {
     uint64_t counter; /* or sent this counter; 0 for neither */
     bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
     bool may_leave;   /* RELEASE: the lock may be left free for a moment */
+    bool misplaced;   /* TIMER: its ticket is wrong; a fresh token has the right one */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_queue_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -240,9 +242,6 @@ struct redlock_lease_core {
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
-/* Too few nodes can keep a queue. A lease that may queue takes no place for 10 s: it tries again
- * after delays instead. By then the nodes may be well. */
-void redlock_lease_poll(struct redlock_lease_core *lease, int64_t now_ns);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
 

@@ -65,6 +65,8 @@ struct redlock_queue {
     bool looks;              /* it also finds out why there is no quorum of grants */
     uint8_t yields;          /* in a row, without another token on a quorum */
     uint8_t looked;          /* looks in a row that changed nothing, with these grants */
+    uint8_t polled;          /* times in a row that the nodes could not keep its queue */
+    bool barred;             /* too few nodes can push to us: takes no place; set from outside */
     bool takes;              /* the current WAIT also takes a lock that is free */
     bool behind;             /* one other token had a quorum when we last knew */
     uint64_t holder_id;      /* that token, or the last one that had */

@@ -29,6 +29,9 @@
  * too: without it, locks that are held for microseconds would never be left. */
 #define LEAVE_EVERY_MS 10000
 #define HANDOVER_NS    500000
+/* How long a lease takes no place where nodes cannot keep its queue. By then they may be well. */
+#define POLLS_MIN_MS 500
+#define POLLS_MAX_MS 10000
 
 _Static_assert(REDLOCK_WAITER_QUEUE_TTL_MS > STALE_AFTER * REFRESH_MAX_MS, "no place outlives its queue");
 
@@ -69,6 +72,16 @@ static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     const struct redlock_plan *plan = &lease->plan;
     return redlock_after_ns(
         now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
+}
+
+void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
+    struct redlock_queue *queue = lease->queue;
+    if (queue->barred) {
+        return; /* until enough nodes listen, and no longer */
+    }
+    queue->polled = (uint8_t)(queue->polled < UINT8_MAX ? queue->polled + 1 : UINT8_MAX);
+    queue->polls_until_ns =
+        redlock_after_ns(now_ns, redlock_backoff_ns(&lease->jitter, queue->polled, POLLS_MIN_MS, POLLS_MAX_MS));
 }
 
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
@@ -333,6 +346,7 @@ static void judge(struct redlock_lease_core *lease, const struct redlock_event *
     struct redlock_queue *queue = lease->queue;
     queue->behind = most_alike(lease) >= lease->votes.quorum;
     queue->yields = queue->behind ? 0 : queue->yields;
+    queue->polled = answered(lease) >= lease->votes.quorum ? 0 : queue->polled;
     lease->last_code = (int8_t)redlock_waiter_reason(lease);
     if (queue->granted == 0) {
         judge_wait(lease, event, actions);
@@ -347,9 +361,18 @@ static void on_due(struct redlock_lease_core *lease, const struct redlock_event 
     lease->last_code = (int8_t)redlock_waiter_reason(lease);
     if (queue->granted != 0 && queue->looks) {
         judge(lease, event, actions); /* without the nodes that are slower than all others were */
-    } else if (queue->granted != 0) {
+        return;
+    }
+    if (queue->granted != 0) {
         ask(lease, event, true, REDLOCK_QUEUE_LOOKED, actions);
-    } else if (event->now_ns >= queue->ask_ns) {
+        return;
+    }
+    if (event->misplaced) { /* the token carries the ticket */
+        redlock_lease_clean_up(lease, actions);
+        actions->fresh_token = true;
+        lease->attempts++;
+    }
+    if (event->now_ns >= queue->ask_ns) {
         ask(lease, event, true, REDLOCK_QUEUE_POLLED, actions);
     } else {
         ask(lease, event, !queue->behind, REDLOCK_QUEUE_REFRESHED, actions);

@@ -32,6 +32,21 @@
  *   other WAITs, and the one after a yield to others, take nothing.
  */
 
+/*
+ * Whether a lease takes places. In between it tries again after the retry delay, as without a
+ * queue.
+ *
+ * state    event                                              → state
+ * QUEUES   a quorum of nodes cannot keep its queue             → POLLS, until a random time
+ *          too few nodes can push to us (struct redlock_line)  → BARRED
+ * POLLS    that time has come                                  → QUEUES, at its next try
+ * BARRED   enough nodes can push to us                         → QUEUES, at its next try
+ *
+ * POLLS lasts for 0.25 to 0.5 s at first, then for twice as long each time, and 10 s at most. It is
+ * short again when a quorum has answered a WAIT.
+ */
+void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns);
+
 /* A place that was not refreshed for so long is not served. */
 int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue);
 /* The keys of a queue that nobody refreshes end after this. It is the same for all: a WAIT of a

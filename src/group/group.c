@@ -318,6 +318,7 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     group->first_try_done |= REDLOCK_NODE(node);
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
+        redlock_handover_met(group, node);
         redlock_owed_node_ready(group, node);
     } else {
         group->ready &= ~REDLOCK_NODE(node);

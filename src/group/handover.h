@@ -4,6 +4,8 @@
 
 #include "group/owner.h"
 
+/* The node is ready. If it is so for the first time, those who wait ask it for a place. */
+void redlock_handover_met(struct redlock_group *group, unsigned node);
 /* See redlock_group_pushed(), redlock_group_listens() and redlock_group_moved(). */
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
 void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,

@@ -237,13 +237,6 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
             &actions);
         note_results(lease, &actions, event->now_ns);
     }
-    if (lease->core.state == REDLOCK_LEASE_QUEUED && lease->group->line.polls) {
-        /* While it tried first, too few nodes turned out to be able to keep a queue. */
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_POLL,
-                                                          .now_ns = event->now_ns,
-                                                          .may_not_vote = event->may_not_vote});
-        return;
-    }
     if (refused) {
         redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
                                                           .now_ns = event->now_ns,
@@ -322,9 +315,6 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
         redlock_lease_free(lease);
         return;
     }
-    if (lease->waiting) {
-        redlock_waiting_poll(lease, now_ns);
-    }
     const uint32_t round = lease->core.state == REDLOCK_LEASE_HELD ? lease->core.round : 0;
     const int64_t planned_ns = lease->core.next_try_ns;
     redlock_lease_feed(lease,
@@ -332,6 +322,7 @@ void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
                                                .now_ns = now_ns,
                                                .wall_us = wall_us(lease->group, &lease->core.plan),
                                                .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
+                                               .misplaced = lease->waiting && redlock_waiting_is_misplaced(lease),
                                                .in_line = is_in_line(lease)});
     if (round != 0 && lease->core.operation == REDLOCK_OP_EXTEND && lease->core.round != round) {
         redlock_telemetry_renewed(lease, planned_ns, now_ns);

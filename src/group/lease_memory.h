@@ -20,7 +20,7 @@ struct redlock_detail {
 
 /* What only an acquire that may queue needs. */
 struct redlock_waiting {
-    uint64_t ticket;
+    uint64_t arrival_us; /* redlock_line_arrive() */
     uint32_t id;
     redlock_nodes refusing; /* nodes that cannot keep the queue of this resource */
     /* Nodes from which we expect no push for this token: they have granted it, or we healed
@@ -31,6 +31,7 @@ struct redlock_waiting {
     bool in_line;          /* counted there as waiting */
     bool counted;          /* in the statistics as queued */
     bool has_place;        /* the current token is that of a place, not of a first try */
+    bool guessed;          /* the ticket of this place, before a quorum of clocks was known */
     bool lingers;          /* forgotten, but its token must be known when a push comes */
     uint8_t handing;       /* enum redlock_handing, of the RELEASE of this lease */
 };

@@ -9,7 +9,7 @@
 #include "core/planted.h"
 
 #define PLACES_MIN 16
-/* A ticket that is lower by so much is right, and the last one was wrong. */
+/* A ticket that is off by so much is wrong. */
 #define CORRECTION_US 1000000
 #define DRIFT_PARTS   5000 /* 200 parts in a million */
 
@@ -88,9 +88,15 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
+uint64_t redlock_line_arrive(struct redlock_line *line, int64_t now_ns) {
+    const uint64_t now_us = (uint64_t)(now_ns / 1000);
+    line->last_arrival_us = now_us > line->last_arrival_us ? now_us : line->last_arrival_us + 1;
+    return line->last_arrival_us;
+}
+
 /* A wall clock of this client's own would let a client whose clock is slow always go first. The
  * median is near the time of most nodes, whichever clocks are wrong. */
-uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env *env, int64_t now_ns) {
+uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, uint64_t arrival_us) {
     int64_t ahead[REDLOCK_NODES_MAX];
     size_t count = 0;
     for (unsigned i = 0; line->clocks >> i != 0; i++) {
@@ -99,14 +105,19 @@ uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env
         }
     }
     qsort(ahead, count, sizeof *ahead, compare);
+    /* No node tells the time, so they can hardly keep a queue. */
     const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
-    const int64_t ticket = own ? env->wall_us(env->ctx) : now_ns / 1000 + ahead[count / 2];
-    uint64_t next = ticket < 1 ? 1 : (uint64_t)ticket;
-    if (next <= line->last_ticket && line->last_ticket - next < CORRECTION_US) {
-        next = line->last_ticket + 1; /* acquires of the same moment keep their order */
-    }
-    line->last_ticket = next > REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : next;
-    return line->last_ticket;
+    const int64_t by_us = own ? env->wall_us(env->ctx) - env->now_ns(env->ctx) / 1000 : ahead[count / 2];
+    const int64_t ticket = (int64_t)arrival_us + by_us;
+    return ticket < 1 ? 1 : ticket > (int64_t)REDLOCK_TICKET_MAX ? REDLOCK_TICKET_MAX : (uint64_t)ticket;
+}
+
+bool redlock_line_is_wrong(uint64_t ticket, uint64_t right) {
+    return (ticket > right ? ticket - right : right - ticket) >= CORRECTION_US;
+}
+
+bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum) {
+    return redlock_nodes_count(line->clocks) >= quorum;
 }
 
 uint64_t redlock_line_hash(const char *bytes, size_t size) {

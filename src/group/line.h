@@ -11,6 +11,7 @@
 
 #define REDLOCK_LINE_BUCKETS   1024
 #define REDLOCK_LINE_OVERTAKEN 64 /* tokens */
+#define REDLOCK_LINE_REASONS   4  /* why queues cannot be kept, of the last WARNINGs */
 
 struct redlock_lease;
 
@@ -27,15 +28,15 @@ struct redlock_overtaken {
  * without a first try. If the lock is free, it gets it all the same.
  */
 struct redlock_line {
-    char channel[REDLOCK_CHANNEL_SIZE_MAX];                 /* "" until somebody waits */
-    redlock_nodes refusing;                                 /* nodes that refuse our subscription */
-    redlock_nodes forbidding;                               /* nodes that do not permit WAIT */
-    bool polls;                                             /* too few nodes can: acquires retry */
-    uint64_t polls_hash;                                    /* of the reason in the WARNING; or 0 */
-    bool warned;                                            /* of a queue that cannot be kept */
+    char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
+    redlock_nodes refusing;                 /* nodes that cannot push to us, */
+    bool polls;                             /* too many: no acquire takes a place */
+    uint64_t warned[REDLOCK_LINE_REASONS];  /* hashes of reasons; a ring */
+    uint32_t warned_next;
+    redlock_nodes met;                                      /* nodes that have been ready */
     redlock_nodes clocks;                                   /* nodes whose clock we have read */
     struct redlock_clock_sample samples[REDLOCK_NODES_MAX]; /* the best reading of each */
-    uint64_t last_ticket;
+    uint64_t last_arrival_us;
     struct redlock_lease **places; /* the leases that may wait, by id; NULL: free */
     uint32_t place_count, free_hint;
     uint32_t waiting[REDLOCK_LINE_BUCKETS]; /* leases that are QUEUED */
@@ -59,9 +60,16 @@ int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);
 
 /* Reads a node's clock. */
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample);
-/* Microseconds of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
- * Never 0, and larger each time, unless the clock was corrected. */
-uint64_t redlock_line_ticket(struct redlock_line *line, const struct redlock_env *env, int64_t now_ns);
+/* When an acquire began, in microseconds of CLOCK_BOOTTIME; later each time, so that acquires of
+ * the same moment keep their order. */
+uint64_t redlock_line_arrive(struct redlock_line *line, int64_t now_ns);
+/* The same moment of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
+ * Never 0. */
+uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, uint64_t arrival_us);
+/* Whether it is too far from the ticket that the clocks give now. Readings differ by little. */
+bool redlock_line_is_wrong(uint64_t ticket, uint64_t right);
+/* Whether the clocks of a quorum of nodes are known. */
+bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum);
 
 /* Whether a first try would jump the queue. */
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);

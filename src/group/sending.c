@@ -67,6 +67,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     const bool pauses = actions->step == REDLOCK_QUEUE_YIELDED && actions->send_nodes == 0;
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    redlock_nodes asked = actions->send_nodes;
     if (!pauses) {
         begin_details(lease, actions->send_nodes);
     }
@@ -97,6 +98,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     if (actions->send == REDLOCK_OP_WAIT) {
         place = redlock_waiting_place(lease);
         message.place = &place;
+        asked = redlock_waiting_may_ask(group) ? asked : 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
         message.handing = redlock_waiting_leave(lease, actions->send_nodes);
         lease->waiting->handing = (uint8_t)message.handing;
@@ -104,7 +106,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = (int32_t)message.ttl_ms;
     }
-    const redlock_nodes taken = send(lease, actions->send_nodes, &message);
+    const redlock_nodes taken = send(lease, asked, &message);
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
     const redlock_nodes refused = actions->send_nodes & ~taken;
     if (refused) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/holder.h"
+#include "group/waiting.h"
 
 static char digit(unsigned nibble) {
     return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
@@ -11,7 +12,7 @@ static char digit(unsigned nibble) {
 
 /* The tokens of waiters sort by their tickets. */
 static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
-    const uint64_t ticket = for_place ? lease->waiting->ticket : 0;
+    const uint64_t ticket = for_place ? redlock_waiting_ticket(lease) : 0;
     char *token = redlock_lease_own_token(lease);
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
         token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));

@@ -1,9 +1,11 @@
 /* What a lease that waits in queues asks for, and what came of it. */
 #include "group/waiting.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/holder.h"
+#include "core/planted.h"
 #include "core/waiter.h"
 #include "group/owed.h"
 #include "group/telemetry.h"
@@ -14,16 +16,44 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
         return false;
     }
     waiting->listed = true;
-    waiting->ticket = redlock_line_ticket(&lease->group->line, &lease->group->env, now_ns);
+    waiting->arrival_us = redlock_line_arrive(&lease->group->line, now_ns);
+    if (REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
+        waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
+    }
     redlock_lease_may_queue(&lease->core, (struct redlock_queue *)(waiting + 1));
-    redlock_waiting_poll(lease, now_ns);
+    lease->core.queue->barred = lease->group->line.polls;
     return true;
 }
 
-void redlock_waiting_poll(struct redlock_lease *lease, int64_t now_ns) {
-    if (lease->group->line.polls) {
-        redlock_lease_poll(&lease->core, now_ns);
+/* The ticket of its place: its token begins with it. */
+static uint64_t own_ticket(const struct redlock_lease *lease) {
+    char digits[REDLOCK_TICKET_DIGITS + 1];
+    memcpy(digits, redlock_lease_own_token(lease), REDLOCK_TICKET_DIGITS);
+    digits[REDLOCK_TICKET_DIGITS] = '\0';
+    return strtoull(digits, NULL, 16);
+}
+
+static uint64_t right_ticket(const struct redlock_lease *lease) {
+    return REDLOCK_PLANTED(QUEUE_EARLY_TICKET)
+               ? lease->waiting->arrival_us
+               : redlock_line_ticket(&lease->group->line, &lease->group->env, lease->waiting->arrival_us);
+}
+
+bool redlock_waiting_is_misplaced(const struct redlock_lease *lease) {
+    const struct redlock_waiting *waiting = lease->waiting;
+    if (!waiting->has_place || lease->core.state != REDLOCK_LEASE_QUEUED ||
+        REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
+        return false;
     }
+    return waiting->guessed ? redlock_line_knows_time(&lease->group->line, lease->group->quorum)
+                            : redlock_line_is_wrong(own_ticket(lease), right_ticket(lease));
+}
+
+uint64_t redlock_waiting_ticket(struct redlock_lease *lease) {
+    const bool stays = lease->waiting->has_place && !redlock_waiting_is_misplaced(lease);
+    const uint64_t ticket = stays ? own_ticket(lease) : right_ticket(lease);
+    lease->waiting->guessed = !redlock_line_knows_time(&lease->group->line, lease->group->quorum);
+    return ticket;
 }
 
 static void set_in_line(struct redlock_lease *lease, bool in_line) {
@@ -88,8 +118,13 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
     set_in_line(lease, queued);
 }
 
+bool redlock_waiting_may_ask(const struct redlock_group *group) {
+    return redlock_nodes_count(group->line.met) >= group->quorum || REDLOCK_PLANTED(QUEUE_EARLY_TICKET) ||
+           REDLOCK_PLANTED(WAIT_UNGREETED);
+}
+
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
-    return (struct redlock_place){.ticket = lease->waiting->ticket,
+    return (struct redlock_place){.ticket = own_ticket(lease),
                                   .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
                                   .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
                                   .channel = lease->group->line.channel,
@@ -142,53 +177,58 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-static bool too_few_in_line(const struct redlock_group *group) {
-    return too_few(group, group->line.refusing | group->line.forbidding);
+/* A node that reconnects and refuses again is no news, nor is the next acquire. */
+static bool is_news(struct redlock_line *line, const char *reason) {
+    const uint64_t hash = redlock_line_hash(reason, strlen(reason));
+    for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
+        if (line->warned[i] == hash) {
+            return false;
+        }
+    }
+    line->warned[line->warned_next++ % REDLOCK_LINE_REASONS] = hash;
+    return true;
 }
 
-/* Returns whether waiting begins to poll, and says why. */
-static bool begin_to_poll(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+static void set_polls(struct redlock_line *line, bool polls) {
+    line->polls = polls;
+    for (uint32_t i = 0; i < line->place_count; i++) {
+        if (line->places[i]) {
+            line->places[i]->core.queue->barred = polls;
+        }
+    }
+}
+
+bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
     struct redlock_line *line = &group->line;
-    if (line->polls || !too_few_in_line(group)) {
+    line->refusing |= REDLOCK_NODE(node);
+    if (line->polls || !too_few(group, line->refusing)) {
         return false;
     }
-    line->polls = true;
-    /* A node that reconnects and refuses again is no news. */
+    set_polls(line, true);
     const char *reason = redlock_text_string(why);
-    const uint64_t hash = redlock_line_hash(reason, strlen(reason));
-    const redlock_log_level level = hash == line->polls_hash ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING;
-    line->polls_hash = hash;
+    const redlock_log_level level = is_news(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     group->env.log(group->env.ctx, level,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
                    group->node_names[node], reason);
     return true;
 }
 
-bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
-    group->line.refusing |= REDLOCK_NODE(node);
-    return begin_to_poll(group, node, why);
-}
-
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) {
     struct redlock_line *line = &group->line;
     line->refusing &= ~REDLOCK_NODE(node);
-    line->forbidding &= ~REDLOCK_NODE(node);
-    line->polls = line->polls && too_few_in_line(group);
+    set_polls(line, line->polls && too_few(group, line->refusing));
 }
 
 void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node) {
     lease->waiting->refusing &= ~REDLOCK_NODE(node);
-    lease->group->line.forbidding &= ~REDLOCK_NODE(node);
 }
 
-/* Once: it may be so at each acquire. */
 static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {
     struct redlock_group *group = lease->group;
     char name[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
-    if (group->line.warned || group->line.polls) {
+    if (!is_news(&group->line, redlock_text_string(why))) {
         return;
     }
-    group->line.warned = true;
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
     group->env.log(group->env.ctx, REDLOCK_LOG_WARNING,
                    "too few nodes can keep a queue of '%s', so waiting for it tries again after random delays; "
@@ -198,10 +238,7 @@ static void warn_of_resource(const struct redlock_lease *lease, unsigned node, c
 
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
     switch (redlock_text_cause(text)) {
-    case REDLOCK_CAUSE_NOPERM:
-        lease->group->line.forbidding |= REDLOCK_NODE(node);
-        (void)begin_to_poll(lease->group, node, text);
-        break;
+    case REDLOCK_CAUSE_NOPERM: /* of this resource, perhaps; and an ACL may change */
     case REDLOCK_CAUSE_CLUSTER:
     case REDLOCK_CAUSE_NO_LUA:
     case REDLOCK_CAUSE_SERVER: /* no such command, or a key of the queue holds something else */
@@ -210,7 +247,8 @@ bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const
         return false;
     }
     lease->waiting->refusing |= REDLOCK_NODE(node);
-    if (!too_few(lease->group, lease->waiting->refusing) || lease->core.state != REDLOCK_LEASE_QUEUED) {
+    const redlock_nodes refusing = lease->waiting->refusing | lease->group->line.refusing;
+    if (!too_few(lease->group, refusing) || lease->core.state != REDLOCK_LEASE_QUEUED) {
         return false;
     }
     warn_of_resource(lease, node, text);

@@ -6,13 +6,19 @@
 
 /* Prepares an acquire for queues. False if there is no memory. */
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
-/* It takes no place while too few nodes can keep queues. Call it before each attempt. */
-void redlock_waiting_poll(struct redlock_lease *lease, int64_t now_ns);
+/* The ticket for its next token. It stays the same, unless it was wrong. */
+uint64_t redlock_waiting_ticket(struct redlock_lease *lease);
+/* Whether it waits under a wrong ticket: it was guessed before a quorum of clocks was known, or the
+ * fleet's clock was corrected. */
+bool redlock_waiting_is_misplaced(const struct redlock_lease *lease);
 /* Before the lease is freed. */
 void redlock_waiting_end(struct redlock_lease *lease);
 /* The core has stepped: counts what the waiter did. */
 void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
                              const struct redlock_actions *actions);
+/* A place has a ticket by the fleet's clock. So WAIT goes to nobody before a quorum of nodes has
+ * said what time it is (docs/waiting.md, "Order"). */
+bool redlock_waiting_may_ask(const struct redlock_group *group);
 /* The place that the next WAIT asks for. */
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
 /* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.

@@ -70,6 +70,12 @@ WRAPPED(void, redlock_waiter_go_on, struct redlock_lease_core *lease, const stru
     __real_redlock_waiter_go_on(lease, &changed, actions);
 }
 
+/* Whatever its nodes do from now on. */
+WRAPPED(void, redlock_waiter_poll, struct redlock_lease_core *lease, int64_t now_ns) {
+    __real_redlock_waiter_poll(lease, now_ns);
+    lease->queue->polls_until_ns = REDLOCK_PLANTED(QUEUE_POLLS_ON) ? REDLOCK_NEVER_NS : lease->queue->polls_until_ns;
+}
+
 WRAPPED(void, redlock_extension_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
         struct redlock_actions *actions) {
     if (!REDLOCK_PLANTED(JUMP_IGNORED)) {

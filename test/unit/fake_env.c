@@ -147,6 +147,7 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
     config.log_level = REDLOCK_LOG_DEBUG;
     fake->group = redlock_group_new(&env, &config);
     assert_non_null(fake->group);
+    fake->group->line.met = redlock_nodes_all(node_count);
 }
 
 void fake_env_close(struct fake_env *fake) {

@@ -29,6 +29,7 @@ struct life {
     int64_t wall_us;            /* its wall clock time */
     redlock_nodes may_not_vote; /* at the next event */
     bool in_line;               /* at the next event: others here wait already */
+    bool misplaced;             /* at the next event: its ticket is wrong */
     bool may_leave;             /* at the next event: a release may leave the lock free */
     struct redlock_queue_view view;
     /* Use life_queue(): a copy of a life has a queue of its own. */

@@ -95,7 +95,8 @@ static void without_permission_it_polls(void **state) {
     assert_non_null(strstr(fake.log, "node node2:6379: NOPERM no zadd"));
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_polls(&seen);
-    lose_a_try(0); /* of any resource */
+    /* An ACL may forbid this resource only. */
+    lose_a_try(5);
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
@@ -195,7 +196,7 @@ static void who_polls_returns_to_the_queue(void **state) {
         fail_wait(i, REDLOCK_CAUSE_CLUSTER, "CLUSTERDOWN");
     }
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
-    assert_in_range(polls_for_ms(), 10000, 10300);
+    assert_in_range(polls_for_ms(), 250, 720);
     fail_wait(0, REDLOCK_CAUSE_CLUSTER, "CLUSTERDOWN"); /* the others are well */
     queue_at(1, 4);
     push(1, 3);
@@ -220,7 +221,7 @@ static void who_began_to_poll_takes_a_place_when_nodes_are_well(void **state) {
         assert_int_not_equal(fake.sent[i].operation, REDLOCK_OP_WAIT);
     }
     listens(0, REDLOCK_LISTENING);
-    assert_in_range(polls_for_ms(), 9000, 10300);
+    assert_in_range(polls_for_ms(), 0, 220); /* at its next try */
     queue_at(0, 4);
     push(1, 3);
     assert_int_equal(seen.code, REDLOCK_OK);

@@ -331,31 +331,86 @@ static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-/* The nodes may be well by then. */
-static void who_polls_takes_a_place_again_after_ten_seconds(void **state) {
-    (void)state;
-    for (int in_line = 0; in_line <= 1; in_line++) {
-        struct life life;
-        life_begin_in_line(&life, 3);
-        life_poll(&life);
-        life.in_line = in_line == 1;
-        life.at_ms = 9999;
-        life_timer(&life);
-        life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
-        life_votes(&life, "DD");
-        life_expect(&life, WAITING, .cleanup = 7);
-        life.at_ms = 10200;
-        life_timer(&life);
-        if (in_line) {
-            life_expect(&life, QUEUED, WAITS(7, 3, ENTERED));
-        } else {
-            life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 3));
-            life_votes(&life, "DD");
-            life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 4, ENTERED));
+/* The nodes fail it once more. Returns for how long it takes no place then. */
+static int64_t polls_for_ms(struct life *life) {
+    const int64_t from_ms = life->at_ms;
+    const unsigned rounds = life->core.round;
+    life_poll(life);
+    life_expect(life, WAITING, .cleanup = 7);
+    life->in_line = true;
+    while (life->core.state != REDLOCK_LEASE_QUEUED) {
+        life->at_ms = life_next_ms(life) + 1;
+        life_timer(life);
+        if (life->core.state == REDLOCK_LEASE_ACQUIRING) {
+            life_votes(life, "DD");
         }
-        life_poll(&life);
-        life_expect(&life, WAITING, .cleanup = 7);
     }
+    assert_int_not_equal(life->core.round, rounds);
+    return life->at_ms - from_ms;
+}
+
+/* The nodes may be well by then. Each retry delay is 200 ms at most. */
+static void who_polls_takes_a_place_again_soon_and_later_within_ten_seconds(void **state) {
+    static const int64_t most_ms[] = {500, 1000, 2000, 4000, 8000, 10000, 10000};
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life.plan.wait_timeout_ms = life.core.plan.wait_timeout_ms = 3600000;
+    life.core.wait_until_ns = T0 + 3600000 * MS;
+    for (unsigned i = 0; i < sizeof most_ms / sizeof *most_ms; i++) {
+        assert_in_range(polls_for_ms(&life), most_ms[i] / 2, most_ms[i] + 210);
+    }
+    life_answer_queued(&life, 3, later); /* a quorum keeps it */
+    assert_in_range(polls_for_ms(&life), 250, 710);
+}
+
+/* Nobody could tell it of a grant. */
+static void who_is_barred_takes_no_place_until_that_ends(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life.in_line = life_queue(&life)->barred = true;
+    life_begin(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
+    life_votes(&life, "DD");
+    life_expect(&life, WAITING, .cleanup = 7);
+    life.at_ms = 30000;
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
+    life_votes(&life, "DD");
+    life_queue(&life)->barred = false;
+    life.at_ms = 30201;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 3, ENTERED));
+    life_queue(&life)->barred = true;
+    life_poll(&life); /* barred while it queues */
+    life_expect(&life, WAITING, .cleanup = 7);
+    life_queue(&life)->barred = false;
+    life.at_ms = 30500;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 4, ENTERED)); /* at once: it had no time to wait for */
+}
+
+static void a_wrong_ticket_costs_a_fresh_token_and_no_grant(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 3);
+    life.misplaced = true;
+    life_answer_queued(&life, 7, LIFE_VIEW(EARLIER, 5, 60000, 3));
+    life_expect(&life, QUEUED, NOTHING);
+    life.at_ms = life_next_ms(&life) + 1;
+    life_timer(&life);
+    life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 2, REFRESHED));
+    life.misplaced = false;
+    life_answer_queued(&life, 3, LIFE_VIEW(EARLIER, 5, 60000, 3));
+    life_push(&life, 2, 1); /* of the old token */
+    assert_int_equal(life_queue(&life)->granted, 0);
+    life_push(&life, 2, 2);
+    life.misplaced = true;
+    life.at_ms += 60;
+    life_timer(&life); /* a grant is worth more than the right place */
+    life_expect(&life, QUEUED, WAITS(7, 3, LOOKED));
 }
 
 static void what_only_a_waiter_hears_changes_no_other_lease(void **state) {
@@ -394,7 +449,9 @@ int main(void) {
         cmocka_unit_test(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said),
         cmocka_unit_test(a_late_request_is_uncertain_until_a_later_wait_is_answered),
         cmocka_unit_test(nodes_without_queues_make_it_try_again_after_delays),
-        cmocka_unit_test(who_polls_takes_a_place_again_after_ten_seconds),
+        cmocka_unit_test(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds),
+        cmocka_unit_test(who_is_barred_takes_no_place_until_that_ends),
+        cmocka_unit_test(a_wrong_ticket_costs_a_fresh_token_and_no_grant),
         cmocka_unit_test(what_only_a_waiter_hears_changes_no_other_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

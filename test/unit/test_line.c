@@ -18,7 +18,7 @@ static struct {
     bool no_memory, no_bytes;
     unsigned listens;
     const char *channel;
-    int64_t wall_us;
+    int64_t wall_us, now_ns;
 } world;
 
 void *__real_realloc(void *old, size_t size);
@@ -45,7 +45,13 @@ static int64_t wall_us(void *ctx) {
     return world.wall_us;
 }
 
-static const struct redlock_env env = {.random = random_bytes, .listen = listen_to, .wall_us = wall_us};
+static int64_t now_ns(void *ctx) {
+    (void)ctx;
+    return world.now_ns;
+}
+
+static const struct redlock_env env = {
+    .random = random_bytes, .listen = listen_to, .wall_us = wall_us, .now_ns = now_ns};
 
 static int open_line(void **state) {
     (void)state;
@@ -127,34 +133,69 @@ static struct redlock_clock_sample sample(int64_t at_ms, int64_t ahead_us) {
                                          .server_us = at_ms * 1000 + ahead_us};
 }
 
+static uint64_t ticket_at(int64_t ms) {
+    return redlock_line_ticket(&line, &env, (uint64_t)ms * 1000);
+}
+
 static void a_ticket_follows_the_clocks_of_most_nodes(void **state) {
     (void)state;
     const int64_t base_us = 1795000000000000, ahead_us[] = {base_us + 3, base_us - 3600000000, base_us};
-    const int64_t now_ns = 700 * REDLOCK_NS_PER_MS;
+    world.now_ns = 700 * REDLOCK_NS_PER_MS;
     /* No clock is known yet. */
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us);
+    assert_int_equal(ticket_at(700), world.wall_us);
+    assert_int_equal(ticket_at(300), world.wall_us - 400000);
     redlock_line_note_clock(&line, 4, &(struct redlock_clock_sample){.server_us = 0});
-    /* Larger each time. */
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), world.wall_us + 1);
+    assert_false(redlock_line_knows_time(&line, 1));
     for (unsigned i = 0; i < 3; i++) {
         const struct redlock_clock_sample now = sample(500 + i, ahead_us[i]);
         redlock_line_note_clock(&line, 2 * i, &now);
+        assert_int_equal(redlock_line_knows_time(&line, 2), i >= 1);
     }
     /* The slow clock has no say. */
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us);
+    assert_int_equal(ticket_at(700), 700000 + base_us);
     const struct redlock_clock_sample now = sample(600, base_us + 9); /* read again */
     redlock_line_note_clock(&line, 2, &now);
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 3);
-    /* The same moment. */
-    assert_int_equal(redlock_line_ticket(&line, &env, now_ns), 700000 + base_us + 4);
+    assert_int_equal(ticket_at(700), 700000 + base_us + 3);
+    world.wall_us += 3600000000;
+    assert_int_equal(ticket_at(700), 700000 + base_us + 3);
+}
+
+/* Of two clocks, a client goes by the one that is ahead: it is passed over until it knows a third,
+ * and passes nobody over. */
+static void of_two_clocks_the_later_one_counts(void **state) {
+    (void)state;
+    const struct redlock_clock_sample late = sample(500, 7200000000), right = sample(500, 3600000000);
+    redlock_line_note_clock(&line, 0, &late);
+    redlock_line_note_clock(&line, 1, &right);
+    assert_int_equal(ticket_at(500), 500000 + 7200000000);
+    redlock_line_note_clock(&line, 2, &right);
+    assert_int_equal(ticket_at(500), 500000 + 3600000000);
+    assert_true(redlock_line_is_wrong(500000 + 7200000000, ticket_at(500)));
+}
+
+static void a_second_makes_a_ticket_wrong(void **state) {
+    (void)state;
+    assert_false(redlock_line_is_wrong(5000000, 5000000));
+    assert_false(redlock_line_is_wrong(5000000, 5999999));
+    assert_true(redlock_line_is_wrong(5000000, 6000000));
+    assert_false(redlock_line_is_wrong(5999999, 5000000));
+    assert_true(redlock_line_is_wrong(6000000, 5000000));
+}
+
+static void acquires_of_one_moment_keep_their_order(void **state) {
+    (void)state;
+    assert_int_equal(redlock_line_arrive(&line, 7000999), 7000);
+    assert_int_equal(redlock_line_arrive(&line, 7000999), 7001);
+    assert_int_equal(redlock_line_arrive(&line, 7001500), 7002);
+    assert_int_equal(redlock_line_arrive(&line, 9000000), 9000);
 }
 
 static void a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try(void **state) {
     (void)state;
     world.wall_us = -5;
-    assert_int_equal(redlock_line_ticket(&line, &env, 0), 1);
-    world.wall_us = INT64_MAX;
-    assert_int_equal(redlock_line_ticket(&line, &env, 0), REDLOCK_TICKET_MAX);
+    assert_int_equal(ticket_at(0), 1);
+    world.wall_us = INT64_MAX / 2;
+    assert_int_equal(ticket_at(0), REDLOCK_TICKET_MAX);
 }
 
 static void who_is_in_line_is_counted(void **state) {
@@ -208,6 +249,9 @@ int main(void) {
         line_test(without_memory_the_others_keep_their_ids),
         line_test(the_channel_is_drawn_once),
         line_test(a_ticket_follows_the_clocks_of_most_nodes),
+        line_test(of_two_clocks_the_later_one_counts),
+        line_test(a_second_makes_a_ticket_wrong),
+        line_test(acquires_of_one_moment_keep_their_order),
         line_test(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try),
         line_test(who_is_in_line_is_counted),
         line_test(only_the_newest_tokens_are_remembered),

@@ -1,0 +1,334 @@
+/* Waiters on real nodes that cannot keep a queue for a while, or cannot tell them of a grant; and
+ * clients whose own clock is wrong. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <redlock/election.h>
+
+#include "world.h"
+
+#define LONG_MS 60000
+/* A place is asked for again within that time; and what a loaded machine adds. */
+#define AGAIN_MS (10000 + 200 + 5000)
+
+static int64_t wall_off_s; /* of this program's own wall clock */
+static struct rlimit descriptors;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+/* The linker puts it in place of clock_gettime(). */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time) {
+    const int failed = __real_clock_gettime(clock, time);
+    time->tv_sec += clock == CLOCK_REALTIME ? wall_off_s : 0;
+    return failed;
+}
+
+/* --- What nodes say --- */
+
+struct length {
+    const char *key;
+    long long waiters;
+};
+
+static bool is_long(void *data) {
+    const struct length *length = data;
+    for (size_t i = 0; i < world_servers.count; i++) {
+        if (atoll(server_ask(&world_servers.at[i], "ZCARD", length->key)) != length->waiters) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void wait_for_length(const char *key, long long waiters) {
+    struct length length = {key, waiters};
+    if (!drive_until(world_loop, is_long, &length, AGAIN_MS)) {
+        fail_msg("not %lld places in %s", waiters, key);
+    }
+}
+
+static void set_rights(const char *word) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        assert_string_equal(server_ask(&world_servers.at[i], "ACL", "SETUSER", "default", word), "OK");
+    }
+}
+
+static bool is_logged(void *words) {
+    return strstr(world_log.text, words) != NULL;
+}
+
+static void wait_for_log(const char *words) {
+    char copy[128];
+    (void)snprintf(copy, sizeof copy, "%s", words);
+    if (!drive_until(world_loop, is_logged, copy, DRIVE_TIMEOUT_MS)) {
+        fail_msg("the log does not say \"%s\"", words);
+    }
+}
+
+static bool listens_nowhere(void *data) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        const redlock_node_info info = world_node_info(data, i);
+        if (!info.queue_refused || info.listens) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool listens_everywhere(void *data) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        const redlock_node_info info = world_node_info(data, i);
+        if (info.queue_refused || !info.listens) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct outcome *wait_for_lock(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+    struct outcome *outcome = world_outcome();
+    const redlock_acquire_options options = world_acquire_options(ttl_ms, REDLOCK_WAIT_FOREVER);
+    assert_int_equal(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    return outcome;
+}
+
+static void assert_gets_it(struct outcome *outcome) {
+    assert_true(outcome_wait(world_loop, outcome));
+    assert_int_equal(outcome->code, REDLOCK_OK);
+    assert_int_equal(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
+    outcome->lease = NULL;
+}
+
+/* --- Rights that come back --- */
+
+/* An acquire that polls takes a place again, and so does one that begins then. */
+static void assert_queues_again(const char *forbids, const char *permits, const char *says) {
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS), *other = world_acquire(holder, "next", LONG_MS);
+    struct outcome *polling = wait_for_lock(manager, "line", LONG_MS);
+    wait_for_length("line:wait", 1);
+    set_rights(forbids);
+    wait_for_log(says);
+    drive_for(world_loop, 1000); /* it polls on */
+    set_rights(permits);
+    struct outcome *fresh = wait_for_lock(manager, "next", LONG_MS);
+    wait_for_length("line:wait", 1);
+    wait_for_length("next:wait", 1);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_release(other, NULL, NULL), REDLOCK_OK);
+    assert_gets_it(polling);
+    assert_gets_it(fresh);
+    assert_true(world_statistics(manager).handed_over >= 2);
+}
+
+static void who_could_not_queue_for_a_while_queues_again(void **state) {
+    (void)state;
+    assert_queues_again("-zadd", "+zadd", "too few nodes can keep a queue");
+}
+
+static void who_could_not_subscribe_for_a_while_queues_again(void **state) {
+    (void)state;
+    if (strcmp(server_ask(&world_servers.at[0], "ACL", "SETUSER", "default", "allchannels"), "OK") != 0) {
+        skip(); /* before Redis 6.2 */
+    }
+    assert_queues_again("resetchannels", "allchannels", "too few nodes can keep a queue");
+}
+
+static void count_reigns(const redlock_election_event *event, void *data) {
+    *(unsigned *)data += event->kind == REDLOCK_ELECTION_LEADING;
+}
+
+static bool is_above_zero(void *data) {
+    return *(unsigned *)data > 0;
+}
+
+static void candidates_who_could_not_queue_for_a_while_lead_again(void **state) {
+    (void)state;
+    redlock_election *elections[3];
+    unsigned first = 0, next = 0;
+    redlock_election_options options;
+    redlock_election_options_default(&options);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(redlock_elect(world_manager_all(PATIENT_MS), "post", &options, count_reigns,
+                                       i == 0 ? &first : &next, &elections[i]),
+                         REDLOCK_OK);
+        assert_true(drive_until(world_loop, is_above_zero, &first, DRIVE_TIMEOUT_MS));
+    }
+    wait_for_length("post:wait", 2);
+    set_rights("-zadd");
+    wait_for_log("too few nodes can keep a queue");
+    wait_for_length("post:wait", 0);
+    set_rights("+zadd");
+    wait_for_length("post:wait", 2);
+    assert_int_equal(redlock_election_resign(elections[0]), REDLOCK_OK); /* who queues is next */
+    assert_true(drive_until(world_loop, is_above_zero, &next, DRIVE_TIMEOUT_MS));
+    wait_for_length("post:wait", 1);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(redlock_election_end(elections[i]), REDLOCK_OK);
+    }
+}
+
+/* --- Clients that cannot be told --- */
+
+/* This program may have the descriptors that it has now, and no more. */
+static void take_all_descriptors(void) {
+    struct rlimit none_free = descriptors;
+    const int free_now = dup(STDERR_FILENO);
+    assert_int_equal(close(free_now), 0);
+    none_free.rlim_cur = (rlim_t)free_now;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_free), 0);
+}
+
+static void without_a_second_connection_it_polls_and_says_so(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    wait_for_length("line:wait", 0); /* the connections of the test are open now */
+    take_all_descriptors();
+    struct outcome *first = wait_for_lock(manager, "line", LONG_MS);
+    wait_for_log("3 tries in a row gave no second connection");
+    assert_true(drive_until(world_loop, listens_nowhere, manager, DRIVE_TIMEOUT_MS));
+    assert_true(is_logged((char *)(uintptr_t) "too few nodes can keep a queue"));
+    assert_true(is_logged((char *)(uintptr_t) "limits of open files"));
+    assert_string_not_equal(world_node_info(manager, 0).queue_error, "");
+    wait_for_length("line:wait", 0); /* nobody waits for what cannot be told */
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_gets_it(first);
+
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+    assert_string_equal(world_node_info(manager, 0).queue_error, "");
+    lease = world_acquire(holder, "line", LONG_MS);
+    struct outcome *second = wait_for_lock(manager, "line", LONG_MS);
+    wait_for_length("line:wait", 1);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_gets_it(second);
+}
+
+static void kill_subscriptions(void) {
+    for (size_t i = 0; i < world_servers.count; i++) {
+        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
+    }
+}
+
+/* The main connections live. Who is not subscribed is passed over, until its next refresh. */
+static void a_subscription_that_dies_alone_costs_no_more_than_a_refresh(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
+    for (int i = 0; i < 5; i++) {
+        redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+        struct outcome *outcome = wait_for_lock(manager, "line", LONG_MS);
+        wait_for_length("line:wait", 1);
+        assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+        kill_subscriptions();
+        const int64_t released_ms = support_now_ms();
+        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_gets_it(outcome);
+        /* 2.5 s and a tenth; and what a loaded machine adds */
+        assert_in_range(outcome->at_ms - released_ms, 0, 2750 + 5000);
+    }
+}
+
+/* --- Wrong clocks --- */
+
+/* How many places at the first node are under a ticket that is wrong by more than ten minutes. */
+static long long wrong_tickets(void) {
+    static const char script[] = "local now, wrong = redis.call('TIME')[1] * 1000000, 0\n"
+                                 "for i, word in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do\n"
+                                 "  wrong = wrong + (i % 2 == 0 and math.abs(word - now) > 600000000 and 1 or 0)\n"
+                                 "end\n"
+                                 "return wrong";
+    return atoll(server_ask(&world_servers.at[0], "EVAL", script, "1", "line:wait"));
+}
+
+/* Both acquires begin before their managers are connected; the second one's clock is wrong. */
+static void assert_served_in_order(int64_t off_s, bool wrong_first) {
+    redlock_manager *holder = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    struct outcome *waiters[2];
+    for (int i = 0; i < 2; i++) {
+        redlock_manager_options options = world_options();
+        wall_off_s = (i == 0) == wrong_first ? off_s : 0;
+        redlock_manager *manager = world_manager_at_once(&options);
+        waiters[i] = wait_for_lock(manager, "line", LONG_MS);
+        wait_for_length("line:wait", i + 1);
+        assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
+        wait_for_length("line:wait", i + 1);
+        assert_int_equal(wrong_tickets(), 0);
+    }
+    wall_off_s = 0;
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_true(outcome_wait(world_loop, waiters[0]));
+    assert_int_equal(waiters[1]->runs, 0);
+    assert_gets_it(waiters[0]);
+    assert_gets_it(waiters[1]);
+    assert_int_equal(redlock_result_passed_over(waiters[0]->copy), 0);
+}
+
+static void a_client_whose_clock_is_behind_passes_nobody(void **state) {
+    (void)state;
+    assert_served_in_order(-3600, false);
+}
+
+static void a_client_whose_clock_is_ahead_is_not_passed_over(void **state) {
+    (void)state;
+    assert_served_in_order(3600, true);
+}
+
+/* A candidate asks for its place at once, without a first try. */
+static void a_candidate_waits_for_the_time_of_the_nodes(void **state) {
+    (void)state;
+    redlock_manager *holder = world_manager_all(PATIENT_MS);
+    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
+    redlock_manager_options options = world_options();
+    redlock_election_options standing;
+    redlock_election *election;
+    unsigned reigns = 0;
+    redlock_election_options_default(&standing);
+    wall_off_s = -3600;
+    assert_int_equal(
+        redlock_elect(world_manager_at_once(&options), "line", &standing, count_reigns, &reigns, &election),
+        REDLOCK_OK);
+    wait_for_length("line:wait", 1);
+    assert_int_equal(wrong_tickets(), 0);
+    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_true(drive_until(world_loop, is_above_zero, &reigns, DRIVE_TIMEOUT_MS));
+    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    wall_off_s = 0;
+}
+
+static int setup(void **state) {
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    return world_setup(state);
+}
+
+/* Also after a test that failed half-way. */
+static int teardown(void **state) {
+    wall_off_s = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
+    set_rights("+@all");
+    for (size_t i = 0; i < world_servers.count; i++) { /* unknown before Redis 6.2 */
+        (void)server_ask(&world_servers.at[i], "ACL", "SETUSER", "default", "allchannels");
+    }
+    return world_teardown(state);
+}
+
+#define waiters_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        waiters_test(who_could_not_queue_for_a_while_queues_again),
+        waiters_test(who_could_not_subscribe_for_a_while_queues_again),
+        waiters_test(candidates_who_could_not_queue_for_a_while_lead_again),
+        waiters_test(without_a_second_connection_it_polls_and_says_so),
+        waiters_test(a_subscription_that_dies_alone_costs_no_more_than_a_refresh),
+        waiters_test(a_client_whose_clock_is_behind_passes_nobody),
+        waiters_test(a_client_whose_clock_is_ahead_is_not_passed_over),
+        waiters_test(a_candidate_waits_for_the_time_of_the_nodes),
+    };
+    return cmocka_run_group_tests(tests, world_three, world_end);
+}
