@@ -241,6 +241,9 @@ static int64_t draw_first_meeting_ns(struct sim_world *world, unsigned client) {
     const struct sim_profile *profile = &world->profile;
     bool cold = profile->trust == SIM_GUARDED && !profile->early && !profile->calm && client > 0 &&
                 sim_random_percent(&world->random, 40);
+    if (profile->waking) { /* it acquires before it is connected */
+        return sim_random_between(&world->random, 1, profile->user_gap_ns);
+    }
     return cold ? sim_random_between(&world->random, 1, profile->active_ns) : 0;
 }
 
@@ -249,6 +252,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     struct sim_client *client = &world->clients[index];
     struct sim_clock clock = client->clock;
     const int64_t wall_off_ns = client->wall_off_ns;
+    const int64_t unopened_ns = client->unopened_ns;
     const bool is_old = client->is_old;
     const struct sim_profile *profile = &world->profile;
     memset(client, 0, offsetof(struct sim_client, links));
@@ -256,6 +260,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     client->index = index;
     client->clock = clock;
     client->wall_off_ns = wall_off_ns;
+    client->unopened_ns = unopened_ns;
     client->is_old = is_old;
     client->text = redlock_text_new(REDLOCK_CAUSE_NONE, "simulated");
     struct redlock_env env = {.ctx = client,

@@ -90,6 +90,7 @@ struct sim_elections {
     struct sim_ear ears[SIM_WATCHERS_MAX][SIM_VOTERS_MAX][SIM_OFFICES_MAX];
     /* The quiet end: how many leaders have resigned, and by when the next must be known. */
     unsigned round;
+    bool settled; /* all have had the time to take a place */
     int64_t steady_by_ns;
 };
 
@@ -112,6 +113,11 @@ void sim_check_told(struct sim_candidate *candidate, int64_t at_ns);
 /* The faults have healed. */
 void sim_steady_begin(struct sim_world *world);
 void sim_steady_event(struct sim_world *world);
+
+/* --- places.c: who is in line then --- */
+/* How long until all who can have a place have one. */
+int64_t sim_places_ns(const struct sim_world *world);
+void sim_places_check(struct sim_world *world);
 
 /* --- reign.c: the checkers --- */
 /* After every step. */

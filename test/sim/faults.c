@@ -338,6 +338,25 @@ static void take_as_peer(struct sim_world *world) {
     }
 }
 
+/* One node, or all of them: one ACL is often that of all. */
+static void forbid(struct sim_world *world, unsigned node, int64_t for_ns) {
+    const bool all = sim_random_percent(&world->random, 60);
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        if (all || i == node) {
+            world->nodes[i].forbids_ns = later(world->nodes[i].forbids_ns, world->now_ns + for_ns);
+            SIM_TRACE(world, "node %u permits no queue for %.3f ms", i, (double)for_ns / 1e6);
+        }
+    }
+}
+
+static void starve_of_connections(struct sim_world *world, unsigned client, int64_t for_ns) {
+    world->clients[client].unopened_ns = later(world->clients[client].unopened_ns, world->now_ns + for_ns);
+    SIM_TRACE(world, "client %u can open no second connection for %.3f ms", client, (double)for_ns / 1e6);
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        sim_subscription_kill(world, client, i);
+    }
+}
+
 static void happen(struct sim_world *world, enum sim_fault fault) {
     unsigned node = sim_random_below(&world->random, world->profile.nodes);
     unsigned client = sim_random_below(&world->random, world->profile.clients);
@@ -408,6 +427,12 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
     case SIM_FAULT_PEER:
         take_as_peer(world);
         break;
+    case SIM_FAULT_ACL:
+        forbid(world, node, for_ns);
+        break;
+    case SIM_FAULT_UNOPENED:
+        starve_of_connections(world, client, for_ns);
+        break;
     case SIM_FAULTS:
         break;
     }
@@ -431,7 +456,7 @@ int64_t sim_faults_heal(struct sim_world *world) {
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         struct sim_node *node = &world->nodes[i];
         node->fake.mode = FAKE_NORMAL;
-        healed = later(healed, later(node->hung_until_ns, node->strange_until_ns));
+        healed = later(healed, later(later(node->hung_until_ns, node->strange_until_ns), node->forbids_ns));
         if (node->down) {
             healed = later(healed, node->down_until_ns);
         }
@@ -443,7 +468,9 @@ int64_t sim_faults_heal(struct sim_world *world) {
         }
     }
     for (unsigned k = 0; k < world->profile.clients; k++) {
-        healed = later(healed, world->clients[k].busy_until_ns);
+        const struct sim_client *client = &world->clients[k];
+        healed = later(healed, client->busy_until_ns);
+        healed = client->unopened_ns != SIM_NEVER ? later(healed, client->unopened_ns) : healed;
     }
     return healed;
 }

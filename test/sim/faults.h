@@ -27,6 +27,9 @@ enum sim_fault {
     SIM_FAULT_STALL,   /* pushes of a node to a client are held up */
     SIM_FAULT_DEAFEN,  /* a node drops a client's subscription */
     SIM_FAULT_PEER,    /* a client of another library takes a lock */
+    SIM_FAULT_ACL,     /* nodes permit no queue for a while */
+    /* A client's subscriptions end, and it can open no others for a while. */
+    SIM_FAULT_UNOPENED,
     SIM_FAULTS
 };
 

@@ -59,7 +59,7 @@ static int64_t left_ns(const struct sim_world *world) {
 
 int64_t sim_settle_ns(const struct sim_world *world) {
     /* If nothing has failed, nothing needs a second try. */
-    return world->profile.calm && !world->profile.one_hung
+    return world->profile.calm && !world->profile.one_hung && !world->profile.waking
                ? 4 * world->profile.delay_max_ns + 2 * SIM_MS + left_ns(world)
                : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
 }

@@ -28,10 +28,11 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
         link->tail - link->head >= SIM_INFLIGHT_MAX - 1) {
         return false;
     }
-    /* Before its greeting a guarded node gets nothing that sets a key. */
-    const bool sets = bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL ||
-                      (bytes->operation == REDLOCK_OP_WAIT && !REDLOCK_PLANTED(WAIT_UNGREETED));
-    if (link->state == SIM_LINK_FRESH && sets && sim_is_guarded(world)) {
+    /* Before its greeting a node gets no WAIT, and a guarded one nothing that sets a key. */
+    const bool sets = bytes->operation == REDLOCK_OP_ACQUIRE || bytes->operation == REDLOCK_OP_HEAL;
+    const bool waits = bytes->operation == REDLOCK_OP_WAIT && !REDLOCK_PLANTED(WAIT_UNGREETED) &&
+                       !(REDLOCK_PLANTED(QUEUE_EARLY_TICKET) && !sim_is_guarded(world));
+    if (link->state == SIM_LINK_FRESH && (waits || (sets && sim_is_guarded(world)))) {
         return false;
     }
     uint32_t number = link->tail;
@@ -227,7 +228,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     const bool had = memcmp(holder, bytes->token, sizeof holder) == 0;
     const bool starves = world->control == SIM_CONTROL_STARVED && world->phase == SIM_PROBING &&
                          event->client + 1U == world->profile.clients && bytes->operation != REDLOCK_OP_RELEASE;
-    if ((waits && node->refuses_queue) || starves) {
+    if ((waits && sim_refuses_queue(world, node)) || starves) {
         refuse_queue(&reply->fake);
     } else {
         fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);

@@ -56,6 +56,8 @@ static void draw_queue_faults(struct sim_profile *profile, struct sim_random *ra
         profile->faults &= 1U << SIM_FAULT_REPLACE | 1U << SIM_FAULT_BREAK | 1U << SIM_FAULT_STALL;
     } else if (sim_random_percent(random, 6)) {
         profile->refusing = sim_random_below(random, 1U << profile->nodes);
+    } else if (sim_random_percent(random, 6)) {
+        profile->unopened = sim_random_below(random, 1U << profile->clients);
     }
 }
 
@@ -363,6 +365,8 @@ void sim_profile_draw(struct sim_world *world) {
         profile->calm = false;
     }
     profile->one_hung = profile->calm && profile->nodes >= 3 && sim_random_percent(random, 40);
+    profile->waking = profile->calm && !profile->one_hung && !profile->fencing && !world->has_elections &&
+                      sim_random_percent(random, 40);
     if (profile->calm) {
         return;
     }

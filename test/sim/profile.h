@@ -48,6 +48,8 @@ struct sim_profile {
     unsigned old_clients;    /* bit i: client i never queues */
     unsigned refusing;       /* bit i: node i lets nobody use a queue, */
     unsigned silent;         /* or hear who leads */
+    unsigned unopened;       /* bit i: client i can never open a second connection */
+    bool waking;             /* clients begin before they are connected, with wrong wall clocks */
     unsigned stall_permille; /* pushes after which nothing comes on that subscription for long */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;

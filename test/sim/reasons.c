@@ -179,9 +179,11 @@ static bool is_reason(struct sim_world *world, const struct sim_call *call, int 
         const struct view view = view_of(world, ask);
         const bool contended = code == REDLOCK_ERR_CONTENDED, waits = ask->operation == REDLOCK_OP_WAIT;
         const bool over = is_over(call, ask);
+        const bool may_refuse = world->profile.refusing != 0 || world->profile.unopened != 0 ||
+                                (world->profile.faults & (1U << SIM_FAULT_ACL | 1U << SIM_FAULT_UNOPENED)) != 0;
         /* A WAIT may be asked again, or yield, or end because nodes cannot keep a queue. What came
          * before it stands. */
-        const bool left = waits && ask->given_up && (!over || world->profile.refusing != 0);
+        const bool left = waits && ask->given_up && (!over || may_refuse);
         const bool open = is_open(&view, contended ? view.answered : view.sure);
         if (is_true(&view, code) && (!open || over || left || (contended && waits))) {
             return true;

@@ -92,12 +92,17 @@ static int64_t free_ns(const struct sim_world *world) {
 }
 
 void sim_steady_begin(struct sim_world *world) {
-    world->elections.steady_by_ns = free_ns(world) + patience_ns(world);
-    sim_push(world, world->now_ns, (struct sim_event){.kind = SIM_STEADY});
+    const int64_t settled_ns = sim_places_ns(world);
+    world->elections.steady_by_ns = free_ns(world) + patience_ns(world) + settled_ns;
+    sim_push(world, world->now_ns + settled_ns, (struct sim_event){.kind = SIM_STEADY});
 }
 
 void sim_steady_event(struct sim_world *world) {
     bool all = true;
+    if (!world->elections.settled) {
+        world->elections.settled = true;
+        sim_places_check(world);
+    }
     for (unsigned r = 0; r < world->profile.resources; r++) {
         all = is_steady(world, r) && all;
     }

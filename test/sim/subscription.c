@@ -7,6 +7,9 @@
 #include "parts.h"
 #include "wire/push.h"
 
+/* After so many failures in a row, those who wait do not rely on the node any more. */
+#define UNCONFIRMED_MAX 3
+
 /* A push under way. */
 struct sim_pushed {
     const char *channel;
@@ -40,6 +43,10 @@ static void tell(struct sim_client *client, unsigned node, enum redlock_listenin
     SIM_TRACE(client->world, "client %u %s node %u", client->index, words[listening], node);
     redlock_group_listens(client->group, node, listening, listening == REDLOCK_LISTENING ? NULL : client->text);
     sim_channels_ask(client, node);
+}
+
+bool sim_refuses_queue(const struct sim_world *world, const struct sim_node *node) {
+    return node->refuses_queue || node->forbids_ns > world->now_ns;
 }
 
 void sim_listen(void *ctx, const char *channel) {
@@ -80,7 +87,9 @@ void sim_subscription_end(struct sim_client *client, unsigned node) {
     struct sim_event event = event_of(SIM_UNHEARD, client->index, node);
     event.gen = subscription->gen;
     sim_push(world, client->step_ns + sim_delay_ns(world) + sim_random_between(&world->random, 0, long_ns), event);
-    tell(client, node, REDLOCK_LISTENING_NOT);
+    if (subscription->told == REDLOCK_LISTENING) {
+        tell(client, node, REDLOCK_LISTENING_NOT);
+    }
 }
 
 void sim_subscription_kill(struct sim_world *world, unsigned client, unsigned node) {
@@ -222,16 +231,31 @@ void sim_subscribe_event(struct sim_world *world, const struct sim_event *event)
         return;
     }
     struct sim_event reply = *event;
-    const bool fails = node->down || node->fake.mode == FAKE_LOADING;
+    const bool opens = world->clients[event->client].unopened_ns <= world->now_ns;
+    const bool fails = !opens || node->down || node->fake.mode == FAKE_LOADING;
+    const bool refuses = sim_refuses_queue(world, node);
     reply.kind = fails ? SIM_DEAF : SIM_LISTEN;
-    reply.entry = node->refuses_queue ? 0 : node->run;
-    if (!fails && !node->refuses_queue) {
+    reply.entry = refuses ? 0 : node->run;
+    if (!fails && !refuses) {
         node->heard_gen[event->client] = event->gen;
         node->heard_channels[event->client] = 0;
     }
     const int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
     sim_push(world, subscription->down_ns, reply);
+}
+
+/* The node permits no subscription. It is asked again: an ACL may change. */
+static void refused(struct sim_client *client, unsigned node) {
+    struct sim_world *world = client->world;
+    struct sim_subscription *subscription = &client->links[node].subscription;
+    int64_t most_ms = INT64_C(1000) << (subscription->refusals < 4 ? subscription->refusals++ : 4);
+    most_ms = most_ms > 10000 ? 10000 : most_ms;
+    subscription->open = false;
+    struct sim_event again = event_of(SIM_RESUBSCRIBE, client->index, node);
+    again.gen = subscription->gen;
+    sim_push(world, world->now_ns + sim_random_between(&world->random, most_ms / 2, most_ms) * SIM_MS, again);
+    tell(client, node, REDLOCK_LISTENING_REFUSED);
 }
 
 /* The client reads the answer to SUBSCRIBE. entry: the run of the server; 0: refused */
@@ -251,7 +275,12 @@ void sim_listening_event(struct sim_world *world, const struct sim_event *event)
     }
     sim_client_enter(client);
     of(world, event)->failures = 0;
-    tell(client, event->node, event->entry == 0 ? REDLOCK_LISTENING_REFUSED : REDLOCK_LISTENING);
+    if (event->entry == 0) {
+        refused(client, event->node);
+    } else {
+        of(world, event)->refusals = 0;
+        tell(client, event->node, REDLOCK_LISTENING);
+    }
     sim_client_leave(client);
 }
 
@@ -325,6 +354,10 @@ void sim_deaf_event(struct sim_world *world, const struct sim_event *event) {
     }
     sim_client_enter(client);
     sim_subscription_end(client, event->node);
+    if (subscription->failures >= UNCONFIRMED_MAX && client->links[event->node].state == SIM_LINK_READY &&
+        !REDLOCK_PLANTED(QUEUE_DEAF)) {
+        tell(client, event->node, REDLOCK_LISTENING_REFUSED);
+    }
     sim_client_leave(client);
     struct sim_event again = event_of(SIM_RESUBSCRIBE, event->client, event->node);
     again.gen = event->gen;

@@ -22,6 +22,7 @@ struct sim_subscription {
     bool open;
     uint32_t gen;     /* of the connection */
     uint8_t failures; /* in a row */
+    uint8_t refusals; /* likewise, of SUBSCRIBE */
     int64_t down_ns;  /* the last arrival: pushes keep their order */
     int64_t up_ns;    /* likewise, towards the node */
     /* For the channel of a leader; the answer is to come. */
@@ -44,6 +45,9 @@ void sim_subscriptions_die(struct sim_world *world, unsigned node, bool silent);
 void sim_subscriptions_leave(struct sim_client *client);
 /* Pushes of this node come no sooner from now on. */
 void sim_subscription_stall(struct sim_world *world, unsigned client, unsigned node, int64_t for_ns);
+
+/* Whether its ACL lacks what a queue needs. */
+bool sim_refuses_queue(const struct sim_world *world, const struct sim_node *node);
 
 /* A message on this channel, whose name lives long enough, is on its way to a client. */
 void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,

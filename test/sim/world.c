@@ -313,6 +313,10 @@ static void begin_node(struct sim_world *world, struct sim_node *node) {
  * shortest round trip. */
 static int64_t draw_wall_off_ns(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
+    const int64_t hour_ns = 3600 * 1000 * SIM_MS;
+    if (profile->waking) { /* nobody asks for a fencing token */
+        return sim_random_between(&world->random, -hour_ns, hour_ns);
+    }
     bool right = profile->counters_die && world->control != SIM_CONTROL_WRONG_AND_LOST;
     int64_t most_ns = right                                    ? profile->delay_min_ns / 4
                       : sim_random_percent(&world->random, 50) ? SIM_MS
@@ -344,6 +348,7 @@ static void begin(struct sim_world *world) {
     for (unsigned i = 0; i < profile->clients; i++) {
         set_clock(world, &world->clients[i].clock);
         world->clients[i].wall_off_ns = draw_wall_off_ns(world);
+        world->clients[i].unopened_ns = (profile->unopened >> i & 1) != 0 ? SIM_NEVER : 0;
         world->clients[i].is_old = (profile->old_clients >> i & 1) != 0;
         if (!sim_client_open(world, i)) {
             sim_violation(world, "memory", "client %u could not be made", i);

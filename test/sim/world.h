@@ -193,7 +193,8 @@ struct sim_node {
     int64_t late_ns[SIM_CLIENTS_MAX];
     uint32_t killed_gen[SIM_CLIENTS_MAX]; /* connections of a lower generation were killed (R9) */
     uint32_t heard_gen[SIM_CLIENTS_MAX];  /* the subscription that it believes in; 0: none */
-    bool refuses_queue;                   /* an ACL lacks what a queue needs, */
+    int64_t forbids_ns;                   /* an ACL lacks what a queue needs, until then, */
+    bool refuses_queue;                   /* or for good, */
     bool refuses_observers;               /* or the channels of leaders */
     /* Bit i: on that subscription, the channel of resource i. */
     uint8_t heard_channels[SIM_CLIENTS_MAX];
@@ -300,6 +301,7 @@ struct sim_client {
     int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
     int64_t paused_ns;      /* in total, with what is left of a pause */
     int64_t wall_off_ns;    /* its wall clock beside the true one */
+    int64_t unopened_ns;    /* its second connections cannot open until then */
     int64_t closed_ns, closed_paused_ns;
     uint32_t wake_serial;
     uint64_t tokens_drawn;
