@@ -41,8 +41,7 @@ static uint64_t right_ticket(const struct redlock_lease *lease) {
 
 bool redlock_waiting_is_misplaced(const struct redlock_lease *lease) {
     const struct redlock_waiting *waiting = lease->waiting;
-    if (!waiting->has_place || lease->core.state != REDLOCK_LEASE_QUEUED ||
-        REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
+    if (!waiting->has_place || lease->core.state != REDLOCK_LEASE_QUEUED || REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
         return false;
     }
     return waiting->guessed ? redlock_line_knows_time(&lease->group->line, lease->group->quorum)
