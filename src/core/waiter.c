@@ -307,18 +307,17 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
 }
 
 /* The first in line asks when the holder's keys have ended at a quorum: the holder may be dead. The
- * others ask a little later: the first may have died with it. So they do where the lock was free and
- * nobody got it: it is left free, or the dead before us were too many for one request. Behind a
- * holder that will not hand over, the first asks again and again. */
+ * others ask a little later: the first may have died with it. Keys that are not there have ended: the
+ * lock is left free, the dead before us were too many for one request, or one of them has the other
+ * nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);
     const int64_t dead_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
                                              redlock_delay_between_ns(&lease->jitter, 1, 2));
-    const bool looks = queue->behind || (queue->takes && redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0);
     if (rank == 0) {
         queue->ask_ns = dead_ns;
-    } else if (looks && !(rank >= LOOKERS_MAX && REDLOCK_PLANTED(QUEUE_FEW_LOOK))) {
+    } else if (rank < LOOKERS_MAX || !REDLOCK_PLANTED(QUEUE_FEW_LOOK)) {
         queue->refresh_ns = min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
     }
     if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_queue_first_at(queue)) {

@@ -15,9 +15,8 @@
  *                                                 WAIT that takes, at once
  *         first in line                           WAIT that takes, when the holder's keys have
  *                                                 ended at a quorum: the holder may be dead
- *         others are before us; behind, or the last WAIT took and no earlier waiter has a node
- *                                                 WAIT, a little later than the first, 80 ms at
- *                                                 most: those before us may be dead, too
+ *         others are before us                    WAIT, a little later than the first would, 80 ms
+ *                                                 at most: those before us may be dead, too
  *         first in line where a stranger holds    WAIT that takes, after a random delay: a poll
  * some    the others had no time to grant yet     look: WAIT that takes, after that time
  *         looked: behind                          yield; the lock goes to nobody

@@ -13,7 +13,8 @@
 /* A longer queue is also looked at somewhere within. */
 #define SHORT_MAX 8
 
-#define DEAD_TTL_MS  1500
+/* Longer than a refresh takes: all who wait know when the key of one who died ends. */
+#define DEAD_TTL_MS  4000
 #define QUEUE_TTL_MS 15000
 
 static bool is_part_of(const struct fake_part *part, const struct fake_key *set) {
@@ -352,15 +353,15 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     fake_reply_time(reply, node);
 }
 
-void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], const char *token, const char *channel,
-                    int64_t good_ms) {
+void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ticket, const char *token,
+                    const char *channel, int64_t good_ms) {
     const struct sim_argument name = {token, strlen(token)};
     for (unsigned i = 0; i < 2; i++) {
         struct fake_part *part = put_part(node, sets[i], &name);
         if (part == NULL) {
             return;
         }
-        part->ticket = strtoll(token, NULL, 16);
+        part->ticket = ticket;
         part->ttl_ms = DEAD_TTL_MS;
         part->good_until_ms = node->now_ms + good_ms;
         part->channel_size = (uint8_t)strlen(channel);

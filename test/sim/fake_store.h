@@ -46,8 +46,8 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
 void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, bool announces,
                         struct fake_reply *reply);
 /* Puts a waiter into the queue and the hash, whose place is good for so long. */
-void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], const char *token, const char *channel,
-                    int64_t good_ms);
+void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ticket, const char *token,
+                    const char *channel, int64_t good_ms);
 /* a: lock, suffix. How many wait, and for how long the first has. */
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
 

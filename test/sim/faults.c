@@ -357,7 +357,7 @@ static void die_in_line(struct sim_world *world) {
         }
         for (unsigned k = 0; k < count && sets[0] != NULL && sets[1] != NULL && !node->down; k++) {
             (void)snprintf(token, sizeof token, "%016x%s%031llx", k + 1, "d", (unsigned long long)world->events);
-            fake_queue_add(&node->fake, sets, token, SIM_DEAD_CHANNEL, (int64_t)(k % 7) * 2000 - 500);
+            fake_queue_add(&node->fake, sets, k + 1, token, SIM_DEAD_CHANNEL, (int64_t)(k % 7) * 2000 - 500);
         }
     }
     world->dead_ns = world->now_ns + sim_random_between(&world->random, 0, 8000 * SIM_MS);
