@@ -16,8 +16,8 @@
 /* After so many looks in a row that changed nothing, the next ones come less and less often: some
  * nodes have a holder that needs no more of them (docs/operations.md, "Changing the nodes"), or one
  * that is dead. */
-#define LOOKS_QUICK    4
-#define LISTEN_MS      2 /* the other nodes confirm, too */
+#define LOOKS_QUICK 4
+#define LISTEN_MS   2 /* the other nodes confirm, too */
 /* All that are before us may be dead with the holder. The first ones look one after the other. The
  * others, who may be many, look at random times, so that nodes are not asked by all at once. */
 #define LOOKERS_MAX      8
@@ -300,10 +300,12 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     return redlock_delay_between_ns(&lease->jitter, least_ms, most_ms);
 }
 
-/* How much later than the first in line this one looks. */
+/* How much later than the first in line this one looks. Where the lock is split, an earlier waiter
+ * may be about to get the other nodes. */
 static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
-    return rank < LOOKERS_MAX ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
-                              : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);
+    return rank < LOOKERS_MAX && lease->queue->behind
+               ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
+               : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);
 }
 
 /* The first in line asks when the holder's keys have ended at a quorum: the holder may be dead. The

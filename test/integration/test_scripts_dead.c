@@ -171,14 +171,10 @@ static void without_pubsub_publish_decides(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        QUEUE_TEST(one_release_passes_over_a_thousand),
-        QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
-        QUEUE_TEST(more_are_passed_over_in_turns),
-        QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
-        QUEUE_TEST(a_place_is_not_taken_from_who_asks),
-        QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
-        QUEUE_TEST(a_pattern_makes_nobody_alive),
-        QUEUE_TEST(the_living_are_counted),
+        QUEUE_TEST(one_release_passes_over_a_thousand), QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
+        QUEUE_TEST(more_are_passed_over_in_turns),      QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
+        QUEUE_TEST(a_place_is_not_taken_from_who_asks), QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
+        QUEUE_TEST(a_pattern_makes_nobody_alive),       QUEUE_TEST(the_living_are_counted),
         QUEUE_TEST(without_pubsub_publish_decides),
     };
     return cmocka_run_group_tests_name("the dead in a queue on a real server", tests, scripts_begin, scripts_end);

@@ -194,12 +194,12 @@ static void an_acl_without_the_queue_leaves_no_lock(void **state) {
         enum released released;
         redlock_vote_kind vote;
     } rows[] = {
-        {"-publish", DELETED, REDLOCK_VOTE_FAILED},   {"resetchannels", DELETED, REDLOCK_VOTE_FAILED},
-        {"-zadd", HANDED_OVER, REDLOCK_VOTE_FAILED},  {"-hset", HANDED_OVER, REDLOCK_VOTE_FAILED},
-        {"-zpopmin", DELETED, REDLOCK_VOTE_FAILED},   {"-hget", DELETED, REDLOCK_VOTE_FAILED},
-        {"-hdel", DELETED, REDLOCK_VOTE_FAILED},      {"-time", DELETED, REDLOCK_VOTE_FAILED},
-        {"-zrank", HANDED_OVER, REDLOCK_VOTE_FAILED}, {"-pexpire", HANDED_OVER, REDLOCK_VOTE_FAILED},
-        {"-exists", DELETED, REDLOCK_VOTE_DENIED},    {"-zrem", DELETED, REDLOCK_VOTE_DENIED},
+        {"-publish", DELETED, REDLOCK_VOTE_FAILED},    {"resetchannels", DELETED, REDLOCK_VOTE_FAILED},
+        {"-zadd", HANDED_OVER, REDLOCK_VOTE_FAILED},   {"-hset", HANDED_OVER, REDLOCK_VOTE_FAILED},
+        {"-zpopmin", DELETED, REDLOCK_VOTE_FAILED},    {"-hget", DELETED, REDLOCK_VOTE_FAILED},
+        {"-hdel", DELETED, REDLOCK_VOTE_FAILED},       {"-time", DELETED, REDLOCK_VOTE_FAILED},
+        {"-zrank", HANDED_OVER, REDLOCK_VOTE_FAILED},  {"-pexpire", HANDED_OVER, REDLOCK_VOTE_FAILED},
+        {"-exists", DELETED, REDLOCK_VOTE_DENIED},     {"-zrem", DELETED, REDLOCK_VOTE_DENIED},
         {"-zrange", HANDED_OVER, REDLOCK_VOTE_DENIED}, {"-pubsub", HANDED_OVER, REDLOCK_VOTE_DENIED},
         {"-zcard", HANDED_OVER, REDLOCK_VOTE_DENIED},
     };

@@ -10,7 +10,7 @@
 #include "wire/reply.h"
 
 #define FAKE_KEYS_MAX  16
-#define FAKE_SETS_MAX  16 /* two for each queue */
+#define FAKE_SETS_MAX  16  /* two for each queue */
 #define FAKE_PARTS_MAX 512 /* of all sets: two for each waiter */
 #define FAKE_NAME_MAX  32
 #define FAKE_VALUE_MAX 64

@@ -13,8 +13,6 @@
 /* A longer queue is also looked at somewhere within. */
 #define SHORT_MAX 8
 
-/* Longer than a refresh takes: all who wait know when the key of one who died ends. */
-#define DEAD_TTL_MS  4000
 #define QUEUE_TTL_MS 15000
 
 static bool is_part_of(const struct fake_part *part, const struct fake_key *set) {
@@ -353,17 +351,17 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     fake_reply_time(reply, node);
 }
 
-void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ticket, const char *token,
-                    const char *channel, int64_t good_ms) {
+void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
+                    const char *channel, const int64_t when[2]) {
     const struct sim_argument name = {token, strlen(token)};
     for (unsigned i = 0; i < 2; i++) {
         struct fake_part *part = put_part(node, sets[i], &name);
         if (part == NULL) {
             return;
         }
-        part->ticket = ticket;
-        part->ttl_ms = DEAD_TTL_MS;
-        part->good_until_ms = node->now_ms + good_ms;
+        part->ticket = when[0];
+        part->ttl_ms = ttl_ms;
+        part->good_until_ms = node->now_ms + when[1];
         part->channel_size = (uint8_t)strlen(channel);
         memcpy(part->channel, channel, part->channel_size);
         fake_expire(node, sets[i], QUEUE_TTL_MS);

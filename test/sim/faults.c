@@ -343,6 +343,8 @@ static void take_as_peer(struct sim_world *world) {
 static void die_in_line(struct sim_world *world) {
     const unsigned resource = sim_random_below(&world->random, world->profile.resources);
     const unsigned count = 40 + sim_random_below(&world->random, 160);
+    /* Longer than a refresh takes: all who wait know when the key of one who died ends. */
+    const int64_t ttl_ms = world->profile.ttl_max_ms < 4000 ? world->profile.ttl_max_ms : 4000;
     char names[2][FAKE_NAME_MAX], token[SIM_TOKEN_SIZE + 1];
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         struct sim_node *node = &world->nodes[i];
@@ -357,7 +359,8 @@ static void die_in_line(struct sim_world *world) {
         }
         for (unsigned k = 0; k < count && sets[0] != NULL && sets[1] != NULL && !node->down; k++) {
             (void)snprintf(token, sizeof token, "%016x%s%031llx", k + 1, "d", (unsigned long long)world->events);
-            fake_queue_add(&node->fake, sets, k + 1, token, SIM_DEAD_CHANNEL, (int64_t)(k % 7) * 2000 - 500);
+            fake_queue_add(&node->fake, sets, ttl_ms, token, SIM_DEAD_CHANNEL,
+                           (const int64_t[]){k + 1, (int64_t)(k % 7) * 2000 - 500});
         }
     }
     world->dead_ns = world->now_ns + sim_random_between(&world->random, 0, 8000 * SIM_MS);

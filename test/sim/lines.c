@@ -235,7 +235,8 @@ void sim_lines_left(struct sim_world *world, unsigned node) {
             char token[SIM_TOKEN_SIZE];
             sim_token_set(token, part->token, part->token_size);
             const struct sim_line *line = line_of(world, token);
-            if (line != NULL && !world->clients[sim_name(token)[1] - '0'].closing && !is_forgotten(world, token) && line->good_until_ms[node] >= fake->now_ms) {
+            if (line != NULL && !world->clients[sim_name(token)[1] - '0'].closing && !is_forgotten(world, token) &&
+                line->good_until_ms[node] >= fake->now_ms) {
                 sim_violation(world, "queued", "node %u has %.8s in line, though all users have finished", node,
                               sim_name(token));
             }

@@ -356,7 +356,7 @@ struct sim_world {
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
     unsigned place_count;
-    int64_t dead_ns; /* when the process of SIM_FAULT_DEAD dies */
+    int64_t dead_ns;                    /* when the process of SIM_FAULT_DEAD dies */
     int64_t idle_ns[SIM_RESOURCES_MAX]; /* a quorum of nodes is idle since then; 0: it is not */
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
