@@ -351,6 +351,14 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     fake_reply_time(reply, node);
 }
 
+unsigned fake_queue_room(const struct fake_node *node) {
+    unsigned room = FAKE_PARTS_MAX - node->part_count;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        room += !is_alive(node, &node->parts[i]);
+    }
+    return room;
+}
+
 void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
                     const char *channel, const int64_t when[2]) {
     const struct sim_argument name = {token, strlen(token)};

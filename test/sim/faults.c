@@ -355,9 +355,14 @@ static void die_in_line(struct sim_world *world) {
                                       sim_resource_name(resource), k == 0 ? "" : "er");
             const struct sim_argument name = {names[k], (size_t)size};
             sets[k] = fake_find(&node->fake, &name);
-            sets[k] = sets[k] == NULL ? fake_add_set(&node->fake, &name, k == 0 ? FAKE_ZSET : FAKE_HASH) : sets[k];
+            if (sets[k] == NULL && !node->down &&
+                (sets[k] = fake_add_set(&node->fake, &name, k == 0 ? FAKE_ZSET : FAKE_HASH)) != NULL) {
+                fake_expire(&node->fake, sets[k], SIM_QUEUE_TTL_MAX);
+            }
         }
-        for (unsigned k = 0; k < count && sets[0] != NULL && sets[1] != NULL && !node->down; k++) {
+        /* The living need room, too. */
+        const unsigned room = fake_queue_room(&node->fake) / 2;
+        for (unsigned k = 0; k < count && k + 32 < room && sets[0] != NULL && sets[1] != NULL && !node->down; k++) {
             (void)snprintf(token, sizeof token, "%016x%s%031llx", k + 1, "d", (unsigned long long)world->events);
             fake_queue_add(&node->fake, sets, ttl_ms, token, SIM_DEAD_CHANNEL,
                            (const int64_t[]){k + 1, (int64_t)(k % 7) * 2000 - 500});
