@@ -287,6 +287,9 @@ static void draw_faults(struct sim_world *world) {
         profile->faults |= 1u << SIM_FAULT_EVICT;
     }
     limit_faults(profile);
+    if (world->seed % 8 != 0) {
+        profile->faults &= ~(1u << SIM_FAULT_DEAD); /* it costs time */
+    }
     set_steps(profile);
     switch (world->control) {
     case SIM_CONTROL_MEMORYLESS:
