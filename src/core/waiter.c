@@ -309,9 +309,9 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
 }
 
 /* The first in line asks when the holder's keys have ended at a quorum: the holder may be dead. The
- * others ask a little later: the first may have died with it. Keys that are not there have ended: the
- * lock is left free, the dead before us were too many for one request, or one of them has the other
- * nodes. Behind a holder that will not hand over, the first asks again and again. */
+ * others ask a little later: the first may have died with it. Keys that are not there have ended:
+ * the lock is left free, the dead before us were too many for one request, or one of them has the
+ * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);
