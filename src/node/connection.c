@@ -22,7 +22,7 @@ int redlock_connection_init(struct redlock_connection *connection, const struct 
 void redlock_connection_free(struct redlock_connection *connection) {
     connection->reactor->detach(connection->reactor->ctx, &connection->watch);
     if (connection->fd >= 0) {
-        redlock_unshared_close(&connection->unshared, false);
+        redlock_unshared_close(&connection->unshared, connection->fd, false);
     }
     redlock_tls_free(connection->tls);
     redlock_reader_delete(connection->reader);
@@ -57,14 +57,14 @@ bool redlock_connection_start(struct redlock_connection *connection) {
 
 void redlock_connection_close(struct redlock_connection *connection) {
     watch(connection, -1, 0);
-    redlock_unshared_close(&connection->unshared, false);
+    redlock_unshared_close(&connection->unshared, connection->fd, false);
     connection->fd = -1;
 }
 
 void redlock_connection_reset(struct redlock_connection *connection) {
     watch(connection, -1, 0);
     if (connection->fd >= 0) {
-        redlock_unshared_close(&connection->unshared, !REDLOCK_PLANTED(PLAIN_CLOSE));
+        redlock_unshared_close(&connection->unshared, connection->fd, !REDLOCK_PLANTED(PLAIN_CLOSE));
     }
     connection->fd = -1;
     connection->blocked = connection->unread = false;

@@ -19,7 +19,7 @@
 struct redlock_connection {
     struct redlock_watch watch; /* first; the owner sets its callbacks and uses its timer */
     const struct redlock_reactor *reactor;
-    int fd; /* -1 for none; otherwise that of `unshared` */
+    int fd; /* -1 for none */
     struct redlock_unshared unshared;
     bool blocked; /* the socket is full: writes wait until it is writable */
     struct redlock_reader *reader;

@@ -60,8 +60,15 @@ static void begin(void) {
 int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockaddr *address, socklen_t size) {
     (void)pthread_once(&once, begin);
     lock();
-    spare = spare >= 0 ? spare : socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const int fd = spare >= 0 ? redlock_stream_open(address, size) : -errno;
+    int fd = redlock_stream_open(address, size);
+    if (fd >= 0 && spare < 0) {
+        spare = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    }
+    if (fd >= 0 && spare < 0) {
+        const int error = errno;
+        (void)close(fd);
+        fd = -error;
+    }
     if (fd >= 0) {
         *unshared = (struct redlock_unshared){.next = first, .link = &first, .fd = fd};
         if (first) {
@@ -69,12 +76,11 @@ int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockad
         }
         first = unshared;
     }
-    close_spare();
     unlock();
     return fd;
 }
 
-void redlock_unshared_close(struct redlock_unshared *unshared, bool resets) {
+void redlock_unshared_close(struct redlock_unshared *unshared, int fd, bool resets) {
     lock();
     if (unshared->link) {
         *unshared->link = unshared->next;
@@ -84,9 +90,9 @@ void redlock_unshared_close(struct redlock_unshared *unshared, bool resets) {
         unshared->link = NULL;
     }
     if (resets) {
-        redlock_stream_reset(unshared->fd);
+        redlock_stream_reset(fd);
     } else {
-        (void)close(unshared->fd);
+        (void)close(fd);
     }
     close_spare();
     unlock();

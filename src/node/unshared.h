@@ -21,6 +21,6 @@ struct redlock_unshared {
 int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockaddr *address, socklen_t size);
 
 /* As redlock_stream_reset(), or a plain close. In a child it closes what took the place. */
-void redlock_unshared_close(struct redlock_unshared *unshared, bool resets);
+void redlock_unshared_close(struct redlock_unshared *unshared, int fd, bool resets);
 
 #endif
