@@ -46,6 +46,10 @@ enum redlock_planted_bug {
     REDLOCK_BUG_RELEASE_UNGUARDED,   /* or one that is released */
     REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
+    REDLOCK_BUG_QUEUE_SERVES_FEW,    /* of the dead, a release passes over 64, and WAIT over none */
+    REDLOCK_BUG_QUEUE_FEW_LOOK,      /* with eight or more before it, a waiter does not look */
+    /* Who subscribes to a pattern counts as a waiter. */
+    REDLOCK_BUG_QUEUE_COUNTS_PATTERNS,
     REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
     REDLOCK_BUG_HEAL_OUTLIVES,       /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,   /* a lease that was lost tells no end */

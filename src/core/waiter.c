@@ -16,10 +16,14 @@
 /* After so many looks in a row that changed nothing, the next ones come less and less often: some
  * nodes have a holder that needs no more of them (docs/operations.md, "Changing the nodes"), or one
  * that is dead. */
-#define LOOKS_QUICK    4
-#define LISTEN_MS      2 /* the other nodes confirm, too */
-#define LOOKERS_MAX    8 /* so many of the first in line, less one, may be dead with the holder */
-#define NEXT_LOOKER_MS 10
+#define LOOKS_QUICK 4
+#define LISTEN_MS   2 /* the other nodes confirm, too */
+/* All that are before us may be dead with the holder. The first ones look one after the other. The
+ * others, who may be many, look at random times, so that nodes are not asked by all at once. */
+#define LOOKERS_MAX      8
+#define NEXT_LOOKER_MS   10
+#define LOOKERS_LEAST_MS 20
+#define LOOKERS_MOST_MS  80
 /* Behind a holder that will not hand over: polls after a sixteenth to a quarter of the time for
  * which we have seen it hold the lock. The delay does not grow with the number of polls. If it did,
  * others who poll would always be quicker. */
@@ -309,9 +313,18 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     return redlock_delay_between_ns(&lease->jitter, least_ms, most_ms);
 }
 
+/* How much later than the first in line this one looks. Where the lock is split, an earlier waiter
+ * may be about to get the other nodes. */
+static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
+    return rank < LOOKERS_MAX && lease->queue->behind
+               ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
+               : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);
+}
+
 /* The first in line asks when the holder's keys have ended at a quorum: the holder may be dead. The
- * next ones ask a little later: the first may have died with it. Behind a holder that will not hand
- * over, the first asks again and again. */
+ * others ask a little later: the first may have died with it. Keys that are not there have ended:
+ * the lock is left free, the dead before us were too many for one request, or one of them has the
+ * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);
@@ -319,8 +332,8 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
                                              redlock_delay_between_ns(&lease->jitter, 1, 2));
     if (rank == 0) {
         queue->ask_ns = dead_ns;
-    } else if (rank < LOOKERS_MAX && queue->behind) {
-        queue->refresh_ns = min_ns(queue->refresh_ns, redlock_after_ms(dead_ns, rank * NEXT_LOOKER_MS));
+    } else if (rank < LOOKERS_MAX || !REDLOCK_PLANTED(QUEUE_FEW_LOOK)) {
+        queue->refresh_ns = min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
     }
     if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_queue_first_at(queue)) {
         queue->ask_ns = min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));

@@ -15,7 +15,8 @@
  *                                                 WAIT that takes, at once
  *         first in line                           WAIT that takes, when the holder's keys have
  *                                                 ended at a quorum: the holder may be dead
- *         fewer than eight are before us; behind  WAIT, a little later for each of them
+ *         others are before us                    WAIT, a little later than the first would, 80 ms
+ *                                                 at most: those before us may be dead, too
  *         first in line where a stranger holds    WAIT that takes, after a random delay: a poll
  * some    the others had no time to grant yet     look: WAIT that takes, after that time
  *         looked: behind                          yield; the lock goes to nobody

@@ -103,7 +103,6 @@ static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
                                       .target = &observer->target,
-                                      .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
     return redlock_group_send(group, &observer->errand.owner, nodes, &message);
 }

@@ -2,7 +2,6 @@
 #include "node/connection.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "core/planted.h"
 #include "node/stream.h"
@@ -23,7 +22,7 @@ int redlock_connection_init(struct redlock_connection *connection, const struct 
 void redlock_connection_free(struct redlock_connection *connection) {
     connection->reactor->detach(connection->reactor->ctx, &connection->watch);
     if (connection->fd >= 0) {
-        (void)close(connection->fd);
+        redlock_unshared_close(&connection->unshared, connection->fd, false);
     }
     redlock_tls_free(connection->tls);
     redlock_reader_delete(connection->reader);
@@ -32,7 +31,7 @@ void redlock_connection_free(struct redlock_connection *connection) {
 }
 
 int redlock_connection_open(struct redlock_connection *connection, const struct sockaddr *address, socklen_t size) {
-    int fd = redlock_stream_open(address, size);
+    int fd = redlock_unshared_open(&connection->unshared, address, size);
     if (fd < 0) {
         return -fd;
     }
@@ -58,16 +57,14 @@ bool redlock_connection_start(struct redlock_connection *connection) {
 
 void redlock_connection_close(struct redlock_connection *connection) {
     watch(connection, -1, 0);
-    (void)close(connection->fd);
+    redlock_unshared_close(&connection->unshared, connection->fd, false);
     connection->fd = -1;
 }
 
 void redlock_connection_reset(struct redlock_connection *connection) {
     watch(connection, -1, 0);
-    if (connection->fd >= 0 && REDLOCK_PLANTED(PLAIN_CLOSE)) {
-        (void)close(connection->fd);
-    } else if (connection->fd >= 0) {
-        redlock_stream_reset(connection->fd);
+    if (connection->fd >= 0) {
+        redlock_unshared_close(&connection->unshared, connection->fd, !REDLOCK_PLANTED(PLAIN_CLOSE));
     }
     connection->fd = -1;
     connection->blocked = connection->unread = false;

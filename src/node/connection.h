@@ -11,6 +11,7 @@
 #include "node/inflight.h"
 #include "node/outbox.h"
 #include "node/tls.h"
+#include "node/unshared.h"
 #include "wire/reply.h"
 
 /* The connection decides nothing. Its owner opens it, ends it, and answers the requests lost with
@@ -18,7 +19,8 @@
 struct redlock_connection {
     struct redlock_watch watch; /* first; the owner sets its callbacks and uses its timer */
     const struct redlock_reactor *reactor;
-    int fd;       /* -1 for none */
+    int fd; /* -1 for none */
+    struct redlock_unshared unshared;
     bool blocked; /* the socket is full: writes wait until it is writable */
     struct redlock_reader *reader;
     struct redlock_outbox hello;      /* bytes of the handshake */

@@ -65,7 +65,7 @@ bool redlock_handshake_refused(const struct redlock_reply *reply);
  * Writes command number `index` into buffer (REDLOCK_HANDSHAKE_LOAD_SIZE_MAX bytes). Returns its
  * size.
  */
-#define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 2560
+#define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 3328
 size_t redlock_handshake_load(unsigned index, char *buffer);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  384
-#define SCRIPT_SIZE_MAX 2300
+#define SCRIPT_SIZE_MAX 3100
 
 _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 3 * REDLOCK_RESOURCE_SIZE_MAX + 2 * REDLOCK_FENCE_SUFFIX_SIZE_MAX +
                        REDLOCK_TOKEN_SIZE_MAX + REDLOCK_CHANNEL_SIZE_MAX <=
@@ -160,7 +160,8 @@ char *redlock_format_release(char *at, const struct redlock_message *message) {
 }
 
 char *redlock_format_inspect(char *at, const struct redlock_message *message) {
-    return format_wait_suffix(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), message);
+    const char *suffix = message->wait_suffix ? message->wait_suffix : "";
+    return redlock_resp_bulk(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), suffix, strlen(suffix));
 }
 
 char *redlock_format_list(char *at, const struct redlock_message *message) {

@@ -30,7 +30,7 @@
 #define REDLOCK_PUSH_LATE_MS_MAX (REDLOCK_PING_EVERY_MS + 2 * REDLOCK_PONG_LIMIT_MS + 3 * REDLOCK_LOOK_LATE_MS_MAX)
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
-#define REDLOCK_WIRE_SIZE_MAX 6144
+#define REDLOCK_WIRE_SIZE_MAX 7168
 
 /* The keys and the expiry of fencing counters; the same for all messages. */
 struct redlock_fence_keys {
@@ -88,7 +88,8 @@ struct redlock_message {
     bool timed;                                  /* ACQUIRE, EXTEND: ask for the node's TIME */
     uint64_t fence;                              /* FENCE: to write back; ACQUIRE: proposed, or 0 */
     const struct redlock_fence_keys *fence_keys; /* FENCE, LIST; ACQUIRE with a fence */
-    const char *wait_suffix;                     /* WAIT, RELEASE, INSPECT, LIST: terminated */
+    /* WAIT, RELEASE, LIST, INSPECT: terminated; INSPECT: NULL not to count who waits. */
+    const char *wait_suffix;
     union {
         const struct redlock_place *place; /* WAIT; `round` is its serial */
         const struct redlock_page *page;   /* LIST */

@@ -44,6 +44,9 @@ int crowd_teardown(void **state) {
         if (crowd->member[i].pid > 0) {
             crowd_kill(&crowd->member[i]);
         }
+        if (atomic_load(&crowd->member[i].child) > 0) {
+            (void)kill(atomic_load(&crowd->member[i].child), SIGKILL);
+        }
     }
     for (size_t i = 0; i < crowd_servers.count; i++) {
         if (crowd_servers.at[i].paused) {

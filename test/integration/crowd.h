@@ -52,9 +52,11 @@ struct member {
     atomic_int wanted;              /* acquires */
     atomic_bool keeps;              /* does not release what it holds */
     atomic_bool leaves;             /* ends */
+    atomic_bool forks;              /* forks a child, which does nothing; reset when it has */
     atomic_bool resigns, campaigns; /* of an election; reset when it was asked */
     /* Set by the process. */
     atomic_bool ready;
+    atomic_int child; /* 0: none. It outlives its parent; the teardown ends it */
     atomic_int asked, served, lost, warnings;
     atomic_llong valid_until_ns; /* it holds the lock until then; 0: it holds none */
     atomic_llong polls, passed_over, queued;

@@ -211,6 +211,18 @@ static void publish_statistics(struct self *self) {
     atomic_store(&self->member->queued, (long long)statistics.queued);
 }
 
+/* As a program does that has workers: the child does not call exec, and keeps its descriptors. */
+static void fork_child(struct self *self) {
+    const pid_t child = fork();
+    must(self, child >= 0);
+    if (child == 0) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+    atomic_store(&self->member->child, child);
+}
+
 static void on_tick(struct ev_loop *loop, ev_timer *tick, int events) {
     struct self *self = tick->data;
     const struct member *member = self->member;
@@ -220,6 +232,9 @@ static void on_tick(struct ev_loop *loop, ev_timer *tick, int events) {
         return;
     }
     publish_statistics(self);
+    if (atomic_exchange(&self->member->forks, false)) {
+        fork_child(self);
+    }
     if (self->election) {
         do_what_is_asked(self);
     }

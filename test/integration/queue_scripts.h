@@ -43,6 +43,8 @@ enum released { MISSING, OTHERS, DELETED, HANDED_OVER };
 enum released release_with(const char *token, enum redlock_handing handing);
 enum released release_as(const char *token);
 void assert_free(void);
+/* Puts a place into the queue as a WAIT would, whose entry is good for so long. */
+void queue_add(uint64_t ticket, const char *token, const char *channel, int64_t good_ms);
 /* Subscribers see this push next. */
 void assert_pushed(const char *token);
 /* Nothing was pushed: a ping is answered first. */

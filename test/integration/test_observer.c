@@ -429,7 +429,7 @@ static void the_rights_of_a_lock_are_enough(void **state) {
     redlock_manager *manager = manager_with_rights(
         "&redlock:* -@all +set +get +del +pexpire +pttl +type +eval +evalsha +script|load +ping +info +select +time "
         "+client|setname +client|id +client|kill +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget +hdel "
-        "+publish +subscribe");
+        "+publish +subscribe +pubsub|numsub");
     observe(manager, "door", &told);
     observe(manager, "gate", &other);
     until_told(&told, "");

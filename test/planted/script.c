@@ -11,6 +11,8 @@ const struct redlock_script *redlock_script_get(enum redlock_script_id id) {
         [REDLOCK_BUG_HEAL_COUNTS] = REDLOCK_SCRIPT_EXTEND,
         [REDLOCK_BUG_QUEUE_RELEASE_STAYS] = REDLOCK_SCRIPT_RELEASE,
         [REDLOCK_BUG_QUEUE_SERVES_STALE] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_QUEUE_SERVES_FEW] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_QUEUE_COUNTS_PATTERNS] = REDLOCK_SCRIPT_RELEASE,
         [REDLOCK_BUG_QUEUE_NO_EXPIRY] = REDLOCK_SCRIPT_WAIT,
     };
     const struct redlock_script *planted = &planted_scripts[redlock_planted_bug];

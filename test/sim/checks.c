@@ -142,6 +142,9 @@ void sim_check(struct sim_world *world) {
     if (world->has_elections) {
         sim_check_elections(world);
     }
+    if (world->control == SIM_CONTROL_DEAD) {
+        sim_check_free(world);
+    }
 }
 
 static void check_votes(struct sim_call *call, const redlock_result *result) {

@@ -38,5 +38,6 @@ size_t format_argv(char *bytes, const char *const *argv);
 
 /* The fake's PUBLISH. */
 bool publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t payload_size);
+bool hears(void *ctx, const char *channel, size_t channel_size);
 
 #endif

@@ -10,8 +10,8 @@
 #include "wire/reply.h"
 
 #define FAKE_KEYS_MAX  16
-#define FAKE_SETS_MAX  16 /* two for each queue */
-#define FAKE_PARTS_MAX 64 /* of all sets: two for each waiter */
+#define FAKE_SETS_MAX  16  /* two for each queue */
+#define FAKE_PARTS_MAX 512 /* of all sets: two for each waiter */
 #define FAKE_NAME_MAX  32
 #define FAKE_VALUE_MAX 64
 #define FAKE_TEXT_MAX  96
@@ -58,10 +58,13 @@ struct fake_node {
     unsigned set_count, part_count; /* high-water marks */
     uint32_t last_id;
     struct fake_key sets[FAKE_SETS_MAX];
-    struct fake_part parts[FAKE_PARTS_MAX];
-    /* PUBLISH: returns whether somebody listens. It runs inside the command. NULL: nobody. */
+    /* PUBLISH: returns whether somebody listens, be it by a pattern. It runs inside the command.
+     * NULL: nobody. */
     bool (*publish)(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t payload_size);
+    /* PUBSUB NUMSUB: whether somebody subscribes to this channel. */
+    bool (*hears)(void *ctx, const char *channel, size_t channel_size);
     void *publish_ctx;
+    struct fake_part parts[FAKE_PARTS_MAX]; /* last: those from part_count on are never read */
 };
 
 /* The elements of an array. The seconds and microseconds of TIME may follow all but the last

@@ -1,5 +1,6 @@
 /* What the scripts WAIT and RELEASE do, on the fake node. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/operation.h"
@@ -7,7 +8,12 @@
 #include "fake_store.h"
 #include "wire/channel.h"
 
-#define SERVED_MAX 64
+/* So many entries at most are served, dropped or counted at once. */
+#define ENTRIES_MAX 2000
+/* A longer queue is also looked at somewhere within. */
+#define SHORT_MAX 8
+
+#define QUEUE_TTL_MS 15000
 
 static bool is_part_of(const struct fake_part *part, const struct fake_key *set) {
     return set != NULL && set->used && part->set == set->id;
@@ -79,6 +85,14 @@ static struct fake_part *first_part(struct fake_node *node, const struct fake_ke
     return first;
 }
 
+static unsigned size_of(const struct fake_node *node, const struct fake_key *set) {
+    unsigned size = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        size += is_part_of(&node->parts[i], set);
+    }
+    return size;
+}
+
 static int64_t rank_of(const struct fake_node *node, const struct fake_key *set, const struct fake_part *part) {
     int64_t rank = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -141,13 +155,27 @@ static void announce(struct fake_node *node, const struct sim_argument *lock) {
 
 enum served { NOBODY, SERVED, WRONG_TYPE };
 
-/* a: lock, queue, waiters. `own` needs no push. The lock is NOBODY's: anybody's, to be deleted. */
+static bool is_token(const struct fake_part *part, const struct sim_argument *token) {
+    return part->token_size == token->size && memcmp(part->token, token->bytes, token->size) == 0;
+}
+
+/* Whether this field of the hash, NULL for none, is that of a waiter who can be served. `own` needs
+ * no push. */
+static bool is_living(const struct fake_node *node, const struct fake_part *waiter, const struct sim_argument *own) {
+    if (waiter == NULL || (node->now_ms > waiter->good_until_ms && !REDLOCK_PLANTED(QUEUE_SERVES_STALE))) {
+        return false;
+    }
+    return (own != NULL && is_token(waiter, own)) || REDLOCK_PLANTED(QUEUE_COUNTS_PATTERNS) ||
+           (node->hears != NULL && node->hears(node->publish_ctx, waiter->channel, waiter->channel_size));
+}
+
+/* a: lock, queue, waiters. The lock is NOBODY's: anybody's, to be deleted. */
 static enum served serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own) {
     struct fake_key *queue, *waiters;
     if (!find_set(node, &a[1], FAKE_ZSET, &queue)) {
         return WRONG_TYPE;
     }
-    for (unsigned i = 0; i < SERVED_MAX; i++) {
+    for (unsigned i = 0; i < (REDLOCK_PLANTED(QUEUE_SERVES_FEW) ? 64 : ENTRIES_MAX); i++) {
         struct fake_part *first = first_part(node, queue);
         if (first == NULL) {
             return NOBODY;
@@ -159,24 +187,64 @@ static enum served serve(struct fake_node *node, const struct sim_argument *a, c
             return WRONG_TYPE;
         }
         struct fake_part *part = find_part(node, waiters, token.bytes, token.size);
-        if (part == NULL) {
-            continue;
+        const bool living = is_living(node, part, own);
+        const struct fake_part waiter = part != NULL ? *part : (struct fake_part){.set = 0};
+        if (part != NULL) {
+            drop_part(node, waiters, part);
         }
-        const struct fake_part waiter = *part;
-        drop_part(node, waiters, part);
-        if (node->now_ms > waiter.good_until_ms && !REDLOCK_PLANTED(QUEUE_SERVES_STALE)) {
+        if (!living) {
             continue;
         }
         struct fake_key *key = fake_add(node, &a[0], &token);
         if (key != NULL) {
             key->expires_ms = node->now_ms + waiter.ttl_ms;
         }
-        if ((own->size == token.size && memcmp(own->bytes, token.bytes, token.size) == 0) ||
-            publish(node, &a[0], &waiter)) {
+        if (is_token(&waiter, own) || publish(node, &a[0], &waiter)) {
             return SERVED;
         }
     }
     return NOBODY;
+}
+
+static int compare_parts(const void *a, const void *b) {
+    const struct fake_part *const *first = a, *const *second = b;
+    return is_before(*first, *second) ? -1 : is_before(*second, *first);
+}
+
+/* The dead in a row, from this rank on. */
+static void drop_from(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters, unsigned rank,
+                      const struct sim_argument *own) {
+    struct fake_part *parts[FAKE_PARTS_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        if (is_part_of(&node->parts[i], queue)) {
+            parts[count++] = &node->parts[i];
+        }
+    }
+    qsort(parts, count, sizeof parts[0], compare_parts);
+    for (unsigned i = rank; i < count; i++) {
+        struct fake_part *waiter = find_part(node, waiters, parts[i]->token, parts[i]->token_size);
+        if (is_token(parts[i], own) || is_living(node, waiter, own)) {
+            return;
+        }
+        drop_part(node, queue, parts[i]);
+        if (waiter != NULL) {
+            drop_part(node, waiters, waiter);
+        }
+    }
+}
+
+/* a: lock, queue, waiters, own token */
+static void drop(struct fake_node *node, const struct sim_argument *a) {
+    struct fake_key *queue = fake_find(node, &a[1]), *waiters = fake_find(node, &a[2]);
+    if (REDLOCK_PLANTED(QUEUE_SERVES_FEW)) {
+        return;
+    }
+    drop_from(node, queue, waiters, 0, &a[3]);
+    const unsigned count = size_of(node, queue);
+    if (count > SHORT_MAX) {
+        drop_from(node, queue, waiters, (unsigned)(node->now_us % 1000000 % count), &a[3]);
+    }
 }
 
 static void delete_lock(struct fake_node *node, const struct sim_argument *name) {
@@ -268,6 +336,8 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
             reply_granted(node, reply);
             return;
         }
+    } else if (!takes) {
+        drop(node, a);
     }
     const struct fake_key *queue = fake_find(node, &a[1]);
     if (lock != NULL) {
@@ -279,6 +349,31 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
     reply->ttl_ms = left > 0 ? left : fake_ttl(node, lock);
     reply->rank = rank_of(node, queue, find_part(node, queue, token->bytes, token->size));
     fake_reply_time(reply, node);
+}
+
+unsigned fake_queue_room(const struct fake_node *node) {
+    unsigned room = FAKE_PARTS_MAX - node->part_count;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        room += !is_alive(node, &node->parts[i]);
+    }
+    return room;
+}
+
+void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
+                    const char *channel, const int64_t when[2]) {
+    const struct sim_argument name = {token, strlen(token)};
+    for (unsigned i = 0; i < 2; i++) {
+        struct fake_part *part = put_part(node, sets[i], &name);
+        if (part == NULL) {
+            return;
+        }
+        part->ticket = when[0];
+        part->ttl_ms = ttl_ms;
+        part->good_until_ms = node->now_ms + when[1];
+        part->channel_size = (uint8_t)strlen(channel);
+        memcpy(part->channel, channel, part->channel_size);
+        fake_expire(node, sets[i], QUEUE_TTL_MS);
+    }
 }
 
 /* The name of a queue: both in a row, in `name`, which has room for two names. */
@@ -349,19 +444,31 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
 }
 
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
-    char name[2 * FAKE_NAME_MAX];
+    char name[2 * FAKE_NAME_MAX], hash[2 * FAKE_NAME_MAX + 2];
     const struct sim_argument queue = join(&a[0], &a[1], name);
-    struct fake_key *set;
+    const struct sim_argument waiters = join(&queue, &(struct sim_argument){"er", 2}, hash);
+    const struct fake_part *first = NULL;
+    struct fake_key *set, *fields;
     reply->rank = reply->ttl_ms = -1;
-    if (!find_set(node, &queue, FAKE_ZSET, &set)) {
+    if (a[1].size == 0 || !find_set(node, &queue, FAKE_ZSET, &set)) {
         return;
     }
+    const bool readable = find_set(node, &waiters, FAKE_HASH, &fields);
     reply->rank = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
-        reply->rank += is_part_of(&node->parts[i], set);
+        const struct fake_part *part = &node->parts[i];
+        if (!is_part_of(part, set)) {
+            continue;
+        }
+        if (!readable) {
+            reply->rank++;
+        } else if (is_living(node, find_part(node, fields, part->token, part->token_size), NULL)) {
+            reply->rank++;
+            first = first == NULL || is_before(part, first) ? part : first;
+        }
     }
-    if (reply->rank > 0) {
-        const int64_t waited_us = node->now_us - first_part(node, set)->ticket;
+    if (first != NULL) {
+        const int64_t waited_us = node->now_us - first->ticket;
         reply->ttl_ms = waited_us < 0 ? 0 : waited_us / 1000;
     }
 }

@@ -79,8 +79,8 @@ void sim_forget_token(struct sim_world *world, const char *token) {
 
 static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
     unsigned client = (unsigned)(sim_key_name(key)[1] - '0');
-    if (key->value[0] == 'p') {
-        return true; /* a peer's */
+    if (key->value[0] == 'p' || sim_key_name(key)[0] == 'd') {
+        return true; /* a peer's, or that of one who is dead */
     }
     if (world->clients[client].closing) {
         return true; /* close() gives releases one node timeout; a crash none */

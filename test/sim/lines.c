@@ -97,8 +97,10 @@ void sim_line_first(struct sim_world *world, unsigned node, unsigned resource, c
     memset(token, 0, SIM_TOKEN_SIZE);
     /* All begin with their ticket, of as many digits. */
     for (const struct fake_part *part; (part = next_in(&world->nodes[node].fake, queue, &at)) != NULL;) {
-        if (token[0] == '\0' || memcmp(part->token, token, SIM_TOKEN_SIZE) < 0) {
-            sim_token_set(token, part->token, part->token_size);
+        char other[SIM_TOKEN_SIZE];
+        sim_token_set(other, part->token, part->token_size);
+        if (!sim_is_dead(other) && (token[0] == '\0' || memcmp(other, token, SIM_TOKEN_SIZE) < 0)) {
+            memcpy(token, other, SIM_TOKEN_SIZE);
         }
     }
 }
@@ -233,8 +235,8 @@ void sim_lines_left(struct sim_world *world, unsigned node) {
             char token[SIM_TOKEN_SIZE];
             sim_token_set(token, part->token, part->token_size);
             const struct sim_line *line = line_of(world, token);
-            const bool closing = world->clients[sim_name(token)[1] - '0'].closing;
-            if (line != NULL && !closing && !is_forgotten(world, token) && line->good_until_ms[node] >= fake->now_ms) {
+            if (line != NULL && !world->clients[sim_name(token)[1] - '0'].closing && !is_forgotten(world, token) &&
+                line->good_until_ms[node] >= fake->now_ms) {
                 sim_violation(world, "queued", "node %u has %.8s in line, though all users have finished", node,
                               sim_name(token));
             }

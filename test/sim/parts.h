@@ -210,6 +210,10 @@ void sim_check_idle(struct sim_client *client);
 void sim_check_closed(const struct sim_client *client);
 void sim_check_end(struct sim_world *world);
 
+/* --- idle.c --- */
+/* No lock stays free beside somebody who waits for it and can be told. */
+void sim_check_free(struct sim_world *world);
+
 /* --- trace.c --- */
 void sim_trace_write(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define SIM_TRACE(world, ...)                                                                                          \

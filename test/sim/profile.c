@@ -105,6 +105,18 @@ static void draw_long_holds(struct sim_profile *profile, struct sim_random *rand
     profile->ttl_max_ms = 2000;
 }
 
+/* Nothing fails but those who stand in line before the clients. Places are refreshed so rarely that
+ * a refresh is no help. */
+static void draw_dead(struct sim_profile *profile, struct sim_random *random) {
+    profile->calm = profile->crowd = true;
+    profile->clients = 2 + sim_random_below(random, SIM_CLIENTS_MAX - 1);
+    profile->resources = 1;
+    profile->old_clients = 0;
+    profile->holds_long = sim_random_percent(random, 50);
+    profile->ttl_min_ms = 4000;
+    profile->ttl_max_ms = 20000;
+}
+
 /* Leases live long enough for the quiet end, in which leaders renew them all the time. */
 static void draw_elections(struct sim_profile *profile, struct sim_random *random) {
     static const int64_t ranges[][2] = {{150, 600}, {300, 3000}, {2000, 8000}, {5000, 30000}};
@@ -149,6 +161,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
     case SIM_CONTROL_PARTED:
+    case SIM_CONTROL_DEAD:
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -276,6 +289,9 @@ static void draw_faults(struct sim_world *world) {
         profile->faults |= 1u << SIM_FAULT_EVICT;
     }
     limit_faults(profile);
+    if (world->seed % 8 != 0) {
+        profile->faults &= ~(1u << SIM_FAULT_DEAD); /* it costs time */
+    }
     set_steps(profile);
     switch (world->control) {
     case SIM_CONTROL_MEMORYLESS:
@@ -300,6 +316,7 @@ static void draw_faults(struct sim_world *world) {
         profile->faults |= 1U << SIM_FAULT_CRASH;
         break;
     case SIM_CONTROL_NONE:
+    case SIM_CONTROL_DEAD:
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_GUARDED:
     case SIM_CONTROL_RIGHTED:
@@ -330,6 +347,8 @@ void sim_profile_draw(struct sim_world *world) {
         draw_elections(profile, random);
     } else if (stepping || world->control == SIM_CONTROL_RESTARTING) {
         draw_long_holds(profile, random);
+    } else if (world->control == SIM_CONTROL_DEAD) {
+        draw_dead(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -367,6 +386,13 @@ void sim_profile_draw(struct sim_world *world) {
     profile->one_hung = profile->calm && profile->nodes >= 3 && sim_random_percent(random, 40);
     profile->waking = profile->calm && !profile->one_hung && !profile->fencing && !world->has_elections &&
                       sim_random_percent(random, 40);
+    if (world->control == SIM_CONTROL_DEAD) {
+        profile->one_hung = false;
+        profile->faults = 1u << SIM_FAULT_DEAD;
+        profile->active_ns = sim_random_between(random, 1, 4) * profile->ttl_max_ms * SIM_MS;
+        profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 10, 60);
+        profile->fault_gap_ns = 5000 * SIM_MS;
+    }
     if (profile->calm) {
         return;
     }

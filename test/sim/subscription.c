@@ -210,14 +210,35 @@ static void hand(struct sim_node *node, struct sim_client *client, const char *p
     sim_push_to(node, client, client->channel, payload, size);
 }
 
+static bool is_of_the_dead(const char *channel, size_t size) {
+    return size == sizeof SIM_DEAD_CHANNEL - 1 && memcmp(channel, SIM_DEAD_CHANNEL, size) == 0;
+}
+
+bool sim_hears(void *ctx, const char *channel, size_t channel_size) {
+    const struct sim_node *node = ctx;
+    if (is_of_the_dead(channel, channel_size)) {
+        return node->world->now_ns < node->world->dead_ns;
+    }
+    const struct sim_client *client = client_of(node->world, channel, channel_size);
+    return client != NULL && node->heard_gen[client->index] != 0;
+}
+
 bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size) {
     struct sim_node *node = ctx;
+    if (is_of_the_dead(channel, channel_size)) {
+        const bool heard = sim_hears(ctx, channel, channel_size);
+        if (!heard && node->monitored) {
+            sim_violation(node->world, "idle", "node %u hands a lock to somebody who is dead",
+                          (unsigned)(node - node->world->nodes));
+        }
+        return heard || node->monitored;
+    }
     struct sim_client *client = client_of(node->world, channel, channel_size);
     if (client == NULL) {
         return sim_announce(node, channel, channel_size, payload, size);
     }
     if (node->heard_gen[client->index] == 0) {
-        return false;
+        return node->monitored;
     }
     hand(node, client, payload, size);
     return true;

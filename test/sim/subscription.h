@@ -53,6 +53,11 @@ bool sim_refuses_queue(const struct sim_world *world, const struct sim_node *nod
 void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
                  size_t size);
 /* What PUBLISH does: `ctx` is the struct sim_node. Returns whether somebody is subscribed. */
+/* That of the process of SIM_FAULT_DEAD. */
+#define SIM_DEAD_CHANNEL "redlock:of the dead"
+
+/* Whether somebody subscribes to this channel. */
+bool sim_hears(void *ctx, const char *channel, size_t channel_size);
 bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char *payload, size_t size);
 
 void sim_subscribe_event(struct sim_world *world, const struct sim_event *event);

@@ -376,6 +376,7 @@ static int reset(void **state) {
     (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
     memset(&fake, 0, sizeof fake);
     fake.publish = publish;
+    fake.hears = hears;
     fake.names = strstr(server_ask(&servers.at[0], "SET", "x", "x", "NX", "GET"), "ERR") == NULL;
     (void)server_ask(&servers.at[0], "DEL", "x");
     fake.deletes = strstr(server_ask(&servers.at[0], "DELIFEQ"), "wrong number of arguments") != NULL;

@@ -44,6 +44,11 @@ static inline void sim_token_set(char token[SIM_TOKEN_SIZE], const char *bytes, 
     memcpy(token, bytes, size < SIM_TOKEN_SIZE ? size : SIM_TOKEN_SIZE);
 }
 
+/* A waiter of a process that died: SIM_FAULT_DEAD. */
+static inline bool sim_is_dead(const char *token) {
+    return sim_name(token)[0] == 'd';
+}
+
 static inline bool sim_key_has(const struct fake_key *key, const char *token) {
     const size_t size = sim_token_size(token);
     return key->value_size == size && memcmp(key->value, token, size) == 0;

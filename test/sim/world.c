@@ -266,6 +266,8 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->lease_count = world->call_count = world->span_count = 0;
     world->probed = world->probes = world->users = world->forgotten_count = 0;
     world->place_count = 0;
+    world->dead_ns = 0;
+    memset(world->idle_ns, 0, sizeof world->idle_ns);
     memset(world->lines, 0, sizeof world->lines);
     world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
@@ -289,9 +291,11 @@ static void set_clock(struct sim_world *world, struct sim_clock *clock) {
 static void begin_node(struct sim_world *world, struct sim_node *node) {
     const struct sim_profile *profile = &world->profile;
     int64_t off_ms = profile->trust == SIM_GUARDED ? 100 : 500000;
-    memset(node, 0, sizeof *node);
+    memset(node, 0, offsetof(struct sim_node, fake.parts));
     node->world = world;
     node->fake.publish = sim_publish;
+    node->fake.hears = sim_hears;
+    node->monitored = (world->seed / 5 >> (node - world->nodes) & 1) != 0;
     node->fake.publish_ctx = node;
     /* What a node refuses takes a round trip more. */
     node->fake.names = sim_names(world) && (profile->calm || (world->seed / 2 >> (node - world->nodes) & 1) == 0);

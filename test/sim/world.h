@@ -172,9 +172,7 @@ struct sim_ghost {
 
 struct sim_node {
     struct sim_world *world;
-    struct fake_node fake;
-    struct fake_node copy; /* of its data, as of some time ago */
-    bool has_copy;
+    bool has_copy; /* of its data, as of some time ago */
     struct sim_clock clock;
     struct sim_stepped stepped;
     int64_t stepped_ns;    /* the last step forward; negative: never */
@@ -186,6 +184,7 @@ struct sim_node {
     int64_t quarantine_ns; /* guards keep the present run from setting a key until then */
     struct sim_ghost ghosts[SIM_GHOSTS_MAX];
     unsigned ghost_count;
+    bool monitored; /* somebody subscribes to all channels by a pattern */
     bool down;
     int64_t down_until_ns;
     int64_t hung_until_ns, strange_until_ns;
@@ -198,6 +197,8 @@ struct sim_node {
     bool refuses_observers;               /* or the channels of leaders */
     /* Bit i: on that subscription, the channel of resource i. */
     uint8_t heard_channels[SIM_CLIENTS_MAX];
+    struct fake_node fake;
+    struct fake_node copy; /* last: it is not read without has_copy */
 };
 
 /* What a user knows of a lease. */
@@ -357,6 +358,8 @@ struct sim_world {
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
     unsigned place_count;
+    int64_t dead_ns;                    /* when the process of SIM_FAULT_DEAD dies */
+    int64_t idle_ns[SIM_RESOURCES_MAX]; /* a quorum of nodes is idle since then; 0: it is not */
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
     unsigned forgotten_count;

@@ -293,7 +293,7 @@ static void the_wait_ends(void **state) {
         assert_int_equal(seen.count, 0);
         for (unsigned i = 0; i < 5; i++) {
             if (fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)) {
-                fake_env_queue(&fake, i, EARLIER, 20); /* too far back to look for itself */
+                fake_env_queue(&fake, i, EARLIER, 20);
             }
         }
     }
@@ -301,7 +301,8 @@ static void the_wait_ends(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
     assert_int_equal(seen.count, 1);
-    assert_in_range(fake.sent_count, 5 * 25, 5 * 30); /* the places were kept fresh */
+    /* The places were kept fresh: it looked whenever the keys, of a second, might have ended. */
+    assert_in_range(fake.sent_count, 5 * 50, 5 * 65);
     assert_owed(0, 0);
 }
 

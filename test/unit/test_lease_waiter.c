@@ -169,7 +169,47 @@ static void the_first_asks_when_the_holders_keys_have_ended_at_a_quorum(void **s
     life_expect(&life, QUEUED, WAITS(31, 2, POLLED));
     assert_true(life_queue(&life)->takes);
     life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 600, 8)); /* far from the first now */
-    life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+    life_expect_next(&life, 621, 682);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 3, REFRESHED));
+    assert_false(life_queue(&life)->takes);
+}
+
+/* However many are before it, who may all be dead: soon, and those who live at different times. */
+static void all_who_wait_look_within_80_ms(void **state) {
+    static const uint32_t before[] = {8, 12, 64, 1000, UINT32_MAX - 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        unsigned early = 0, late = 0;
+        for (unsigned seed = 1; seed <= 100; seed++) {
+            struct life life;
+            life_begin_in_line(&life, 3);
+            life.core.jitter = seed * 2654435761U;
+            life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 600, before[i]));
+            life_expect_next(&life, 621, 682);
+            early += life_next_ms(&life) < 640;
+            late += life_next_ms(&life) > 662;
+        }
+        assert_in_range(early, 1, 99);
+        assert_in_range(late, 1, 99);
+    }
+}
+
+/* The lock was free and nobody got it: more are dead than one request passes over, or it is left
+ * free. */
+static void who_finds_it_free_looks_again(void **state) {
+    static const int64_t left_ms[] = {-2, 50};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct life life;
+        life_begin_in_line(&life, 3);
+        life_answer_queued(&life, 7, LIFE_VIEW(NONE, 0, left_ms[i], 3));
+        life_expect(&life, QUEUED, NOTHING);
+        life_expect_next(&life, 21 + 50 * i, 82 + 50 * i);
+        life_timer(&life);
+        life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
+        assert_true(life_queue(&life)->takes);
+    }
 }
 
 /* Ten milliseconds later for each who is before it, and it takes nothing yet. */
@@ -187,7 +227,8 @@ static void the_next_ones_look_too_when_the_holders_keys_have_ended(void **state
         /* Split: who looked would take a part again. */
         life_queued(&life, 1, LIFE_VIEW(EARLIER, 8, 500, before));
         life_vote(&life, 2, U);
-        life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+        life_expect(&life, QUEUED, NOTHING);
+        life_expect_next(&life, 521, 582);
     }
 }
 
@@ -330,6 +371,8 @@ int main(void) {
         cmocka_unit_test(who_hears_of_grants_from_now_on_takes_its_places_again),
         cmocka_unit_test(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum),
         cmocka_unit_test(the_next_ones_look_too_when_the_holders_keys_have_ended),
+        cmocka_unit_test(all_who_wait_look_within_80_ms),
+        cmocka_unit_test(who_finds_it_free_looks_again),
         cmocka_unit_test(a_key_that_never_ends_is_not_asked_for_early),
         cmocka_unit_test(the_first_behind_a_stranger_polls),
         cmocka_unit_test(who_is_not_the_first_behind_a_stranger_does_not_poll),
