@@ -67,6 +67,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     const bool pauses = actions->step == REDLOCK_QUEUE_YIELDED && actions->send_nodes == 0;
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    uint64_t seals[REDLOCK_NODES_MAX];
     if (!pauses) {
         begin_details(lease, actions->send_nodes);
     }
@@ -95,7 +96,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
         assert(false && "a lease does not send this");
     }
     if (actions->send == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
+        place = redlock_waiting_sealed_place(lease, actions->send_nodes, seals);
         message.place = &place;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
         message.handing = redlock_waiting_leave(lease, actions->send_nodes);
@@ -139,8 +140,9 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     }
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    uint64_t seals[REDLOCK_NODES_MAX];
     if (lease->core.operation == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
+        place = redlock_waiting_sealed_place(lease, REDLOCK_NODE(node), seals);
         message.place = &place;
     } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
         message.handing = (enum redlock_handing)lease->waiting->handing;

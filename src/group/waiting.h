@@ -13,8 +13,11 @@ void redlock_waiting_end(struct redlock_lease *lease);
 /* The core has stepped: counts what the waiter did. */
 void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
                              const struct redlock_actions *actions);
-/* The place that the next WAIT asks for. */
+/* The place that the next WAIT asks for, without seals. */
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
+/* The same with those of the nodes that are asked now. `seals` has room for one of each node. */
+struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
+                                                  uint64_t *seals);
 /* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
  * HAND_LATER; HAND_OVER if there is no memory. */
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes);

@@ -35,10 +35,13 @@ static redlock_nodes behind(redlock_manager *manager, redlock_nodes nodes, int64
     return behind;
 }
 
-static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, const char *bytes, size_t size,
+static redlock_nodes send_to(redlock_manager *manager, redlock_nodes nodes, char *bytes, size_t size,
                              unsigned reply_kind, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
+        if (message->operation == REDLOCK_OP_WAIT) {
+            redlock_wire_seal(message, redlock_nodes_first(nodes), bytes, size);
+        }
         if (redlock_node_send(manager->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->owner,
                               message->round, message->now_ns)) {
             taken |= nodes & -nodes;
@@ -187,8 +190,8 @@ static void on_listens(void *context, unsigned index, enum redlock_listening lis
     redlock_group_listens(((redlock_manager *)context)->group, index, listening, why);
 }
 
-static void on_announced(void *context, unsigned index, const struct redlock_announcement *announcement) {
-    redlock_group_announced(((redlock_manager *)context)->group, index, announcement);
+static void on_hinted(void *context, unsigned index, const struct redlock_hint *hint) {
+    redlock_group_hinted(((redlock_manager *)context)->group, index, hint);
 }
 
 static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
@@ -233,7 +236,7 @@ struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
                                           .naming_changed = on_naming_changed,
                                           .pushed = on_pushed,
                                           .listens = on_listens,
-                                          .announced = on_announced,
+                                          .hinted = on_hinted,
                                           .hears = on_hears,
                                           .same_server = on_same_server};
 }

@@ -276,11 +276,11 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
 static void take_push(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_node *node = subscription->node;
     struct redlock_push push;
-    struct redlock_announcement announcement;
+    struct redlock_hint hint;
     if (redlock_wire_push(reply, subscription->channel, &push)) {
         node->listener.pushed(node->listener.ctx, node->index, &push);
-    } else if (redlock_wire_announcement(reply, &announcement)) {
-        node->listener.announced(node->listener.ctx, node->index, &announcement);
+    } else if (redlock_wire_hint(reply, &hint)) {
+        node->listener.hinted(node->listener.ctx, node->index, &hint);
     } else if (!subscription->push_warned) {
         subscription->push_warned = true;
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,

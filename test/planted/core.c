@@ -115,17 +115,12 @@ static void renew_words(struct redlock_leadership *leadership) {
 WRAPPED(void, redlock_leadership_answer, struct redlock_leadership *leadership, unsigned node,
         const struct redlock_leader_word *word, int64_t now_ns) {
     renew_words(leadership);
-    if (REDLOCK_PLANTED(OBSERVER_OLD_ANSWER)) {
-        leadership->nodes[node].outdated = leadership->nodes[node].late = false;
-    }
     __real_redlock_leadership_answer(leadership, node, word, now_ns);
 }
 
-WRAPPED(void, redlock_leadership_announce, struct redlock_leadership *leadership, unsigned node,
-        const struct redlock_leader_word *word, int64_t now_ns) {
-    renew_words(leadership);
+WRAPPED(void, redlock_leadership_hint, struct redlock_leadership *leadership, unsigned node) {
     if (!REDLOCK_PLANTED(OBSERVER_DEAF) || !leadership->known || leadership->leader.size == 0) {
-        __real_redlock_leadership_announce(leadership, node, word, now_ns);
+        __real_redlock_leadership_hint(leadership, node);
     }
 }
 

@@ -11,7 +11,6 @@
 struct sim_pushed {
     const char *channel;
     uint32_t steps; /* of the node's clock, before it */
-    int64_t said_ns;
     size_t size;
     char payload[];
 };
@@ -163,13 +162,9 @@ void sim_push_to(struct sim_node *node, struct sim_client *client, const char *c
     pushed->channel = channel;
     pushed->size = size;
     pushed->steps = node->stepped.steps;
-    pushed->said_ns = world->now_ns;
     int64_t at_ns = world->now_ns + sim_delay_ns(world);
     subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
     at_ns = subscription->down_ns;
-    if (world->control == SIM_CONTROL_SHUFFLED && channel != client->channel) {
-        at_ns += sim_random_between(&world->random, 0, world->profile.ttl_max_ms * SIM_MS);
-    }
     struct sim_event event = event_of(SIM_PUSH, client->index, index);
     event.gen = node->heard_gen[client->index];
     event.data = pushed;
@@ -290,7 +285,7 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     const struct sim_link *link = &client->links[event->node];
     const struct sim_pushed *pushed = event->data;
     struct redlock_push push;
-    struct redlock_announcement announcement;
+    struct redlock_hint hint;
     if (!is_present(world, event) || link->subscription.told != REDLOCK_LISTENING) {
         return;
     }
@@ -301,10 +296,9 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     const struct redlock_reply reply = message_of(pushed->channel, pushed->payload, pushed->size);
     if (redlock_wire_push(&reply, client->channel, &push)) {
         take_push(client, event->node, pushed, &push);
-    } else if (redlock_wire_announcement(&reply, &announcement)) {
-        sim_order_heard(client, event->node, &announcement, pushed->said_ns);
+    } else if (redlock_wire_hint(&reply, &hint)) {
         sim_client_enter(client);
-        redlock_group_announced(client->group, event->node, &announcement);
+        redlock_group_hinted(client->group, event->node, &hint);
         sim_client_leave(client);
     }
 }

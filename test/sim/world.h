@@ -80,7 +80,8 @@ struct sim_bytes {
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
     int64_t stale_ms;           /* WAIT */
     uint8_t operation, resource;
-    uint32_t ask; /* the round of an acquire, see sim_ask; 0: none */
+    uint32_t ask;                     /* the round of an acquire, see sim_ask; 0: none */
+    const char *forms[SIM_NODES_MAX]; /* what the node gets in place of `bytes`; NULL: these */
     uint32_t size;
     char bytes[];
 };
