@@ -11,8 +11,8 @@
 #define RETRY_MS   1000  /* one that could not answer */
 /* Anybody may hint at a change. So many questions a second cannot be too many; and so many at once,
  * for changes that follow each other fast. */
-#define HINT_EVERY_MS 50
-#define HINTS_AT_ONCE 8
+#define HINT_EVERY_MS 20
+#define HINTS_AT_ONCE 16
 /* After the end of a key; then a random time, so that not all ask at once. */
 #define ENDED_MS  2
 #define SPREAD_MS 10

@@ -36,7 +36,7 @@
  * so what a hint says changes nothing.
  *
  * One question a node is under way at any time. A hint that comes meanwhile makes one more, and no
- * number of hints makes more than 20 a second, after the first eight.
+ * number of hints makes more than 50 a second, after the first 16.
  */
 
 /* Room for a token, cut off if it is longer. */

@@ -228,7 +228,8 @@ static void check_succession(struct sim_world *world) {
 
 int64_t sim_news_ns(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
-    return sim_is_calm(world) ? profile->ttl_max_ms * SIM_MS / 100 + 20 * SIM_MS + 8 * profile->delay_max_ns
+    /* 20 ms until the next question, where hints come fast. */
+    return sim_is_calm(world) ? profile->ttl_max_ms * SIM_MS / 100 + 40 * SIM_MS + 8 * profile->delay_max_ns
                               : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
 }
 

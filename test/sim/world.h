@@ -11,6 +11,7 @@
 #include "election/campaign.h"
 #include "elections.h"
 #include "fake_node.h"
+#include "forger.h"
 #include "group/group.h"
 #include "lines.h"
 #include "profile.h"
@@ -52,6 +53,7 @@ enum sim_event_kind {
     SIM_DEAF,      /* a client notices that its subscription is gone */
     SIM_UNHEARD,   /* a node notices that */
     SIM_RESUBSCRIBE,
+    SIM_FORGE,    /* somebody says on a channel what is not his to say */
     SIM_WAKE,     /* the group's timer */
     SIM_USER,     /* the user of a client does something */
     SIM_FAULT,    /* something breaks */
@@ -355,6 +357,7 @@ struct sim_world {
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
+    struct sim_forger forger;
     unsigned place_count;
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];

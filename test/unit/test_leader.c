@@ -314,22 +314,22 @@ static void a_hint_changes_nothing_but_when_to_ask(void **state) {
     assert_asked(16);
 }
 
-static void hints_make_eight_questions_at_once_and_then_one_in_50_ms(void **state) {
+static void hints_make_16_questions_at_once_and_then_one_in_20_ms(void **state) {
     (void)state;
     know(ALICE, 60000);
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 16; i++) {
         announce(2, ALICE, 60000);
     }
     for (unsigned i = 0; i < 3; i++) {
         hint(2);
         assert_asked(0);
-        pass_to_next(50, 50);
+        pass_to_next(20, 20);
         assert_asked(4);
         answer(2, ALICE, 60000);
     }
     announce(1, ALICE, 60000); /* of another node */
     now_ns += 1000 * MS;
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < 16; i++) {
         announce(2, ALICE, 60000);
     }
     hint(2);
@@ -523,7 +523,7 @@ int main(void) {
         TEST(words_from_before_we_lead_are_old),
         TEST(a_hint_during_a_question_makes_one_more),
         TEST(a_hint_changes_nothing_but_when_to_ask),
-        TEST(hints_make_eight_questions_at_once_and_then_one_in_50_ms),
+        TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
         TEST(who_cannot_answer_counts_no_more),
         TEST(who_is_heard_is_asked_seldom),
         TEST(who_is_not_heard_is_asked_often),
