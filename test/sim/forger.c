@@ -80,12 +80,17 @@ static void publish(struct sim_world *world, unsigned node, const char *channel,
     }
 }
 
+/* Its id has zeros in front. An announcement begins with a time to live, or is empty. */
+static bool is_push(const struct sim_heard *heard) {
+    return heard->size > 0 && heard->payload[0] == '0';
+}
+
 /* One that was heard, of this kind; that one, if there is none. */
 static const struct sim_heard *another(struct sim_world *world, const struct sim_heard *heard) {
     const struct sim_forger *forger = &world->forger;
     const unsigned count = forger->heard_count < SIM_HEARD_MAX ? forger->heard_count : SIM_HEARD_MAX;
     const struct sim_heard *other = &forger->heard[sim_random_below(random_of(world), count)];
-    return (heard->payload[0] == '0') == (other->size > 0 && other->payload[0] == '0') ? other : heard;
+    return is_push(heard) == is_push(other) ? other : heard;
 }
 
 struct words {
@@ -129,9 +134,9 @@ static void change(struct sim_world *world, const struct sim_heard *heard, struc
 
 static void forge_push(struct sim_world *world, const struct sim_heard *heard, struct words *words) {
     struct sim_random *random = random_of(world);
-    const bool there = sim_random_percent(random, 40), as_it_was = sim_random_percent(random, 50);
+    const bool there = sim_random_percent(random, 50), as_it_was = sim_random_percent(random, 60);
     const unsigned node = there ? heard->node : sim_random_below(random, world->profile.nodes);
-    const char *channel = sim_random_percent(random, 60) ? heard->channel : another(world, heard)->channel;
+    const char *channel = sim_random_percent(random, 75) ? heard->channel : another(world, heard)->channel;
     char payload[6 * 160];
     if (!as_it_was) {
         change(world, heard, words);
