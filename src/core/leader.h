@@ -32,8 +32,8 @@
  *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
  * not answer, when it is another server, when a message on its channel hints at a change, and from
- * time to time: often if it may change without such a hint. Nobody knows who says what on a channel,
- * so what a hint says changes nothing.
+ * time to time: often if it may change without such a hint. Anybody may say anything on a channel,
+ * so a hint changes nothing else.
  *
  * One question a node is under way at any time. A hint that comes meanwhile makes one more, and no
  * number of hints makes more than 50 a second, after the first 16.

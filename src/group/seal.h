@@ -1,4 +1,5 @@
-/* Seals: what a node pushes to a waiter is believed only if it names a WAIT of ours to that node. */
+/* Seals: a push to a waiter is believed only if it proves which WAIT of ours to that node it is
+ * about. */
 #ifndef REDLOCK_GROUP_SEAL_H
 #define REDLOCK_GROUP_SEAL_H
 

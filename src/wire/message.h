@@ -133,8 +133,9 @@ struct redlock_answer {
     uint64_t cursor, unread;
 };
 
-/* Somebody says who has a lock now, as WAIT and RELEASE of an announced target do. It may be anybody,
- * and about another database. So it is only a reason to ask. The bytes are valid during the call. */
+/* Somebody says who has a lock now, as WAIT and RELEASE of an announced target do. Anybody may say
+ * it, also of another database. So it is only a reason to ask. The bytes are valid during the
+ * call. */
 struct redlock_hint {
     const char *key; /* of the lock */
     size_t key_size;
