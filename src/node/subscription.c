@@ -365,8 +365,8 @@ static void on_flush(struct redlock_watch *watch) {
     }
 }
 
-/* A push may be too old after a time in which nobody looked: a lease that was forgotten is not
- * known any more, so its key would be given back. Returns whether that closed the connection. */
+/* After a time in which nobody looked, what came is old, and the connection may be dead. Returns
+ * whether that closed it. */
 static bool has_overslept(struct redlock_subscription *subscription) {
     if (subscription->state != REDLOCK_SUBSCRIPTION_LISTENING ||
         redlock_node_now_ns(subscription->node) < redlock_after_ms(subscription->due_ns, REDLOCK_LOOK_LATE_MS_MAX)) {

@@ -21,13 +21,10 @@
 #define REDLOCK_PATTERN_SIZE_MAX (3 * REDLOCK_RESOURCE_SIZE_MAX)
 
 /* A subscription sends PING so often, and is closed if the PONG is not read in time, or if nobody
- * looks for so long after that: the process was stopped, or the machine slept. So a push is read in
- * time, or never. At worst it follows the execution of a PING, the PONG takes all its time, and the
- * push comes just before the PONG of the next PING. */
+ * looks for so long after that: the process was stopped, or the machine slept. */
 #define REDLOCK_PING_EVERY_MS    5000
 #define REDLOCK_PONG_LIMIT_MS    5000
 #define REDLOCK_LOOK_LATE_MS_MAX 5000
-#define REDLOCK_PUSH_LATE_MS_MAX (REDLOCK_PING_EVERY_MS + 2 * REDLOCK_PONG_LIMIT_MS + 3 * REDLOCK_LOOK_LATE_MS_MAX)
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
 #define REDLOCK_WIRE_SIZE_MAX 6144
