@@ -62,12 +62,6 @@ bool redlock_clock_has_time(const struct redlock_clock_sample *sample) {
     return sample->server_us > 0 && sample->server_us <= SERVER_US_MAX;
 }
 
-bool redlock_clock_shows_step(const struct redlock_clock *clock, const struct redlock_clock_sample *pushed) {
-    struct redlock_clock unchanged = *clock;
-    int64_t step_ns;
-    return clock->known && redlock_clock_judge(&unchanged, pushed, &step_ns) == REDLOCK_CLOCK_FORWARD;
-}
-
 enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, const struct redlock_clock_sample *sample,
                                                int64_t *step_ns) {
     int64_t unused_ns;

@@ -45,13 +45,6 @@ enum redlock_clock_verdict { REDLOCK_CLOCK_STEADY, REDLOCK_CLOCK_FORWARD, REDLOC
 enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, const struct redlock_clock_sample *sample,
                                                int64_t *step_ns);
 
-/*
- * Whether a time that a node pushed, at an unknown moment before read_ns (which is sent_ns, too),
- * shows a step forward. The clock is ahead by at least what the time says. The push may be old, so
- * it can show nothing else. False if the clock is not known.
- */
-bool redlock_clock_shows_step(const struct redlock_clock *clock, const struct redlock_clock_sample *pushed);
-
 /* Whether the sample has a time. */
 bool redlock_clock_has_time(const struct redlock_clock_sample *sample);
 

@@ -6,9 +6,13 @@
 
 #include "core/validity.h"
 
-#define HEARD_MS   10000 /* a node that announces is asked at least so often */
+#define HEARD_MS   10000 /* a node that hints at changes is asked at least so often */
 #define UNHEARD_MS 2500  /* one that does not, or whose holder does not, or where it is free */
 #define RETRY_MS   1000  /* one that could not answer */
+/* Anybody may hint at a change. So many questions a second cannot be too many; and so many at once,
+ * for changes that follow each other fast. */
+#define HINT_EVERY_MS 20
+#define HINTS_AT_ONCE 16
 /* After the end of a key; then a random time, so that not all ask at once. */
 #define ENDED_MS  2
 #define SPREAD_MS 10
@@ -40,7 +44,7 @@ static void set_token(struct redlock_leader_token *token, const struct redlock_l
 }
 
 /* An election's token begins with a ticket, which is not 0. Whoever holds the lock under any other
- * one announces nothing. */
+ * one gives no hint. */
 static bool is_elected(const struct redlock_leader_token *token) {
     static const char digits[] = "0123456789abcdef";
     return token->size >= TOKEN_DIGITS && strspn(token->bytes, digits) >= TOKEN_DIGITS &&
@@ -55,13 +59,26 @@ void redlock_leadership_init(struct redlock_leadership *leadership, uint32_t see
     }
 }
 
+/* When to ask it. */
+static int64_t due_ns(const struct redlock_leader_node *node) {
+    const int64_t hinted_ns = node->spent_ns - (HINTS_AT_ONCE - 1) * HINT_EVERY_MS * REDLOCK_NS_PER_MS;
+    return node->hinted && hinted_ns < node->ask_ns ? hinted_ns : node->ask_ns;
+}
+
+static void ask(struct redlock_leader_node *node, int64_t now_ns) {
+    if (node->hinted) {
+        node->spent_ns = redlock_after_ms(node->spent_ns > now_ns ? node->spent_ns : now_ns, HINT_EVERY_MS);
+    }
+    node->asked = true;
+    node->outdated = node->again = node->late = node->hinted = false;
+}
+
 redlock_nodes redlock_leadership_ask(struct redlock_leadership *leadership, int64_t now_ns) {
     redlock_nodes nodes = 0;
     for (unsigned i = 0; i < leadership->node_count; i++) {
         struct redlock_leader_node *node = &leadership->nodes[i];
-        if (!node->asked && node->ask_ns <= now_ns) {
-            node->asked = true;
-            node->outdated = node->again = node->late = false;
+        if (!node->asked && due_ns(node) <= now_ns) {
+            ask(node, now_ns);
             nodes |= REDLOCK_NODE(i);
         }
     }
@@ -72,8 +89,8 @@ int64_t redlock_leadership_next_ns(const struct redlock_leadership *leadership) 
     int64_t next_ns = REDLOCK_NEVER_NS;
     for (unsigned i = 0; i < leadership->node_count; i++) {
         const struct redlock_leader_node *node = &leadership->nodes[i];
-        if (!node->asked && node->ask_ns < next_ns) {
-            next_ns = node->ask_ns;
+        if (!node->asked && due_ns(node) < next_ns) {
+            next_ns = due_ns(node);
         }
     }
     return next_ns;
@@ -127,8 +144,8 @@ static void take(struct redlock_leadership *leadership, struct redlock_leader_no
                  const struct redlock_leader_word *word, int64_t now_ns) {
     node->knows = true;
     set_token(&node->token, word);
-    const bool announces = node->heard && is_elected(&node->token);
-    int64_t delay_ms = about_ms(leadership, announces ? HEARD_MS : UNHEARD_MS);
+    const bool hints = node->heard && is_elected(&node->token);
+    int64_t delay_ms = about_ms(leadership, hints ? HEARD_MS : UNHEARD_MS);
     if (node->token.size > 0 && word->ttl_ms >= 0 && word->ttl_ms + ENDED_MS + SPREAD_MS < delay_ms) {
         delay_ms = word->ttl_ms + ENDED_MS + draw(leadership, SPREAD_MS);
     }
@@ -142,7 +159,7 @@ void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned i
     assert(node->asked);
     node->asked = false;
     if (node->outdated) {
-        /* the announcement stands, or it was another server; both have set the time */
+        /* it was another server, and is to be asked now */
     } else if (word) {
         node->old = node->late;
         take(leadership, node, word, now_ns);
@@ -153,12 +170,8 @@ void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned i
     node->ask_ns = node->again ? now_ns : node->ask_ns;
 }
 
-void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned index,
-                                 const struct redlock_leader_word *word, int64_t now_ns) {
-    struct redlock_leader_node *node = &leadership->nodes[index];
-    node->outdated = node->asked;
-    node->old = false;
-    take(leadership, node, word, now_ns);
+void redlock_leadership_hint(struct redlock_leadership *leadership, unsigned index) {
+    leadership->nodes[index].hinted = true;
 }
 
 /* What it announced before it was heard is missed. So it is asked then, also if an answer to an

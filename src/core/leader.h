@@ -10,13 +10,12 @@
 
 /*
  * what a node said   event                                                   → it said
- * nothing            it announces, or answers                                → free, or a token
- * free, a token      it announces                                            → free, or a token
- *                    it answers, and announced nothing since it was asked    → free, or a token
- *                    it cannot answer, and announced nothing since           → nothing
- * any                an answer from before its last announcement             → the same
+ * nothing            it answers                                              → free, or a token
+ * free, a token      it answers                                              → free, or a token
+ *                    it cannot answer                                        → nothing
  * any                its address leads to another server, or its server has
  *                    become another node (R18)                               → nothing
+ *                    an answer to a question from before that                → the same
  *
  * who leads          event                                                   → who leads
  * not known          a quorum says free                                      → nobody: news
@@ -32,8 +31,12 @@
  * are needed for a quorum, these nodes are asked again.
  *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
- * not answer, when it is another server, and from time to time: often if it may change without an
- * announcement.
+ * not answer, when it is another server, when a message on its channel hints at a change, and from
+ * time to time: often if it may change without such a hint. Anybody may say anything on a channel,
+ * so a hint changes nothing else.
+ *
+ * One question a node is under way at any time. A hint that comes meanwhile makes one more, and no
+ * number of hints makes more than 50 a second, after the first 16.
  */
 
 /* Room for a token, cut off if it is longer. */
@@ -50,14 +53,17 @@ struct redlock_leader_word {
 };
 
 struct redlock_leader_node {
-    int64_t ask_ns; /* when to ask it next */
-    bool knows;     /* it said something */
-    bool asked;     /* the answer is to come */
-    bool outdated;  /* so is that answer: it announced since, or was another server */
-    bool again;     /* ask once more after the answer */
-    bool old;       /* said before the leader was found, and not that one */
-    bool late;      /* so will be the answer that is to come */
-    bool heard;     /* its announcements come */
+    int64_t ask_ns; /* when to ask it next, without a hint */
+    /* Each question after a hint moves this on: it may run ahead of the time only so far. */
+    int64_t spent_ns;
+    bool knows;    /* it said something */
+    bool asked;    /* the answer is to come */
+    bool outdated; /* that answer is of another server */
+    bool again;    /* ask once more after the answer */
+    bool hinted;   /* something may have changed since it was asked */
+    bool old;      /* said before the leader was found, and not that one */
+    bool late;     /* so will be the answer that is to come */
+    bool heard;    /* its hints come */
     struct redlock_leader_token token;
 };
 
@@ -81,10 +87,9 @@ int64_t redlock_leadership_next_ns(const struct redlock_leadership *leadership);
 /* A node's answer; NULL if it could not answer. */
 void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned node,
                                const struct redlock_leader_word *word, int64_t now_ns);
-/* The node announces a change. */
-void redlock_leadership_announce(struct redlock_leadership *leadership, unsigned node,
-                                 const struct redlock_leader_word *word, int64_t now_ns);
-/* From now on the node's announcements come, or come no more. */
+/* Somebody says that something has changed there. */
+void redlock_leadership_hint(struct redlock_leadership *leadership, unsigned node);
+/* From now on the node's hints come, or come no more. */
 void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned node, bool heard, int64_t now_ns);
 /* It is another server now, or its server has become another node: what it said counts no more. */
 void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned node, int64_t now_ns);

@@ -40,31 +40,33 @@ enum redlock_planted_bug {
     /* A push of another run_id counts, and WAITs go to nodes that may not vote. In the simulator
      * each of these rules covers for the other (docs/protocols.md, "Waiting in a queue"). */
     REDLOCK_BUG_QUEUE_ANY_SERVER,
-    REDLOCK_BUG_QUEUE_PUSH_CLOCK,    /* nobody looks at the time in a push */
-    REDLOCK_BUG_WAIT_UNGREETED,      /* a WAIT is queued to a guarded node that has not greeted */
-    REDLOCK_BUG_FREE_UNGUARDED,      /* a lock left free is handed over by a node in quarantine, */
-    REDLOCK_BUG_RELEASE_UNGUARDED,   /* or one that is released */
-    REDLOCK_BUG_QUEUE_RELEASE_STAYS, /* a release does not leave the queue */
-    REDLOCK_BUG_QUEUE_SERVES_STALE,  /* a stale entry is served */
-    REDLOCK_BUG_QUEUE_SERVES_FEW,    /* of the dead, a release passes over 64, and WAIT over none */
-    REDLOCK_BUG_QUEUE_FEW_LOOK,      /* with eight or more before it, a waiter does not look */
-    /* Who subscribes to a pattern counts as a waiter. */
-    REDLOCK_BUG_QUEUE_COUNTS_PATTERNS,
-    REDLOCK_BUG_QUEUE_NO_EXPIRY,     /* the keys of a queue stay for ever */
-    REDLOCK_BUG_HEAL_OUTLIVES,       /* a key that is healed lives for twice its ttl */
-    REDLOCK_BUG_LOSS_ENDS_NOTHING,   /* a lease that was lost tells no end */
-    REDLOCK_BUG_REASON_SILENT,       /* a node that is silent counts as one that answered */
-    REDLOCK_BUG_REASON_EARLY,        /* a lost round ends before its reason is known */
-    REDLOCK_BUG_JUMP_VOTES,          /* a node whose clock jumped goes on voting */
-    REDLOCK_BUG_ELECT_LOSS_LATE,     /* LOST is told when the candidate next looks */
-    REDLOCK_BUG_ELECT_LOSS_RESTS,    /* who lost does not campaign again */
-    REDLOCK_BUG_ELECT_RESIGN_KEEPS,  /* a release names another token, so the lock stays ours */
-    REDLOCK_BUG_ELECT_RESIGN_SKIPS,  /* a release hands the lock of an election to nobody */
-    REDLOCK_BUG_OBSERVER_DEAF,       /* who knows a leader ignores announcements, */
-    REDLOCK_BUG_OBSERVER_ASKS_ONCE,  /* or asks nobody */
-    REDLOCK_BUG_OBSERVER_ANY_NODE,   /* whom one node names leads */
-    REDLOCK_BUG_OBSERVER_OLD_WORDS,  /* words from before a leader was found make another one */
-    REDLOCK_BUG_OBSERVER_OLD_ANSWER, /* an answer counts, though the node has announced since */
+    REDLOCK_BUG_QUEUE_PUSH_CLOCK,      /* nobody reads a node's clock after its push */
+    REDLOCK_BUG_WAIT_UNGREETED,        /* a WAIT is queued to a guarded node that has not greeted */
+    REDLOCK_BUG_FREE_UNGUARDED,        /* a lock left free is handed over by a node in quarantine, */
+    REDLOCK_BUG_RELEASE_UNGUARDED,     /* or one that is released */
+    REDLOCK_BUG_QUEUE_RELEASE_STAYS,   /* a release does not leave the queue */
+    REDLOCK_BUG_QUEUE_SERVES_STALE,    /* a stale entry is served */
+    REDLOCK_BUG_QUEUE_SERVES_FEW,      /* of the dead, a release passes over 64, and WAIT over none */
+    REDLOCK_BUG_QUEUE_FEW_LOOK,        /* with eight or more before it, a waiter does not look */
+    REDLOCK_BUG_QUEUE_COUNTS_PATTERNS, /* who subscribes to a pattern counts as a waiter */
+    REDLOCK_BUG_QUEUE_NO_EXPIRY,       /* the keys of a queue stay for ever */
+    REDLOCK_BUG_HEAL_OUTLIVES,         /* a key that is healed lives for twice its ttl */
+    REDLOCK_BUG_LOSS_ENDS_NOTHING,     /* a lease that was lost tells no end */
+    REDLOCK_BUG_REASON_SILENT,         /* a node that is silent counts as one that answered */
+    REDLOCK_BUG_REASON_EARLY,          /* a lost round ends before its reason is known */
+    REDLOCK_BUG_JUMP_VOTES,            /* a node whose clock jumped goes on voting */
+    REDLOCK_BUG_ELECT_LOSS_LATE,       /* LOST is told when the candidate next looks */
+    REDLOCK_BUG_ELECT_LOSS_RESTS,      /* who lost does not campaign again */
+    REDLOCK_BUG_ELECT_RESIGN_KEEPS,    /* a release names another token, so the lock stays ours */
+    REDLOCK_BUG_ELECT_RESIGN_SKIPS,    /* a release hands the lock of an election to nobody */
+    REDLOCK_BUG_PUSH_COUNTS_ANY,       /* a push counts, whoever says it of whichever node, */
+    REDLOCK_BUG_PUSH_GIVES_ANY,        /* or any token that one names is released, */
+    REDLOCK_BUG_PUSH_GIVES_FORGOTTEN,  /* or the token of a lease that was forgotten */
+    REDLOCK_BUG_OBSERVER_BELIEVES,     /* what a channel says counts as the word of the node */
+    REDLOCK_BUG_OBSERVER_DEAF,         /* who knows a leader ignores announcements, */
+    REDLOCK_BUG_OBSERVER_ASKS_ONCE,    /* or asks nobody */
+    REDLOCK_BUG_OBSERVER_ANY_NODE,     /* whom one node names leads */
+    REDLOCK_BUG_OBSERVER_OLD_WORDS,    /* words from before a leader was found make another one */
     REDLOCK_BUG_COUNT
 };
 

@@ -31,14 +31,22 @@ static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t 
     return unknown || round < queue->nodes[node].queued;
 }
 
+/* With the planted bug, it may be a grant of any WAIT. */
+static uint32_t round_of(const struct redlock_queue *queue, uint32_t round) {
+    return REDLOCK_PLANTED(QUEUE_NO_SERIALS) ? queue->round : round;
+}
+
+bool redlock_queue_may_grant(const struct redlock_queue *queue, unsigned node, uint32_t round) {
+    round = round_of(queue, round);
+    return !is_stale(queue, node, round) && !(HAS(queue->granted, node) && round <= queue->nodes[node].granted);
+}
+
 bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns) {
     struct redlock_queue_node *at = &queue->nodes[node];
-    if (REDLOCK_PLANTED(QUEUE_NO_SERIALS)) {
-        round = queue->round; /* it may be a grant of any WAIT */
-    }
-    if (is_stale(queue, node, round) || (HAS(queue->granted, node) && round <= at->granted)) {
+    if (!redlock_queue_may_grant(queue, node, round)) {
         return false;
     }
+    round = round_of(queue, round);
     at->granted = round;
     at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX];
     queue->looked = HAS(queue->granted, node) ? queue->looked : 0;

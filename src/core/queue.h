@@ -85,7 +85,9 @@ struct redlock_queue {
 /* A fresh token: nothing is granted. Its first WAIT is that of `round`; 0: it has no place. */
 void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round);
 void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns);
-/* Takes a grant of the WAIT of `round`. Returns whether it counts. */
+/* Whether a grant of the WAIT of `round` would count: it is neither too old nor known. */
+bool redlock_queue_may_grant(const struct redlock_queue *queue, unsigned node, uint32_t round);
+/* Takes it. Returns whether it counts. */
 bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns);
 /* The node answered the current WAIT with "queued". */
 void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,

@@ -278,8 +278,6 @@ void redlock_group_wake(struct redlock_group *group) {
 }
 
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    /* A clock that jumped since we last read it may have ended the key of another holder there. */
-    redlock_guards_pushed(group, node, push->server_us);
     redlock_handover_pushed(group, node, push);
     run_callbacks(group);
 }
@@ -299,9 +297,8 @@ void redlock_group_moved(struct redlock_group *group, unsigned node) {
     redlock_group_rearm(group); /* callbacks run with redlock_group_ready_changed() */
 }
 
-void redlock_group_announced(struct redlock_group *group, unsigned node,
-                             const struct redlock_announcement *announcement) {
-    redlock_observers_announced(group, node, announcement);
+void redlock_group_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
+    redlock_observers_hinted(group, node, hint);
     run_callbacks(group);
 }
 

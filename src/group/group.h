@@ -48,7 +48,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t rou
  * env.random(). */
 int redlock_group_listen(struct redlock_group *group);
 
-/* A push of the node on the channel of env.listen(). */
+/* A push on the channel of env.listen(), which that node has sent us. Anybody may have said it. */
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
 
 /* The node's subscription is confirmed, was lost, or is refused for good: then the node cannot keep
@@ -57,8 +57,7 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
                            struct redlock_text *why);
 
 /* The same for the channels of env.hear(). The node has confirmed the channel, or refuses it. */
-void redlock_group_announced(struct redlock_group *group, unsigned node,
-                             const struct redlock_announcement *announcement);
+void redlock_group_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
 void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
 
 /* Call it at the time of wake_at(). A call that is too early does no harm. */

@@ -73,17 +73,6 @@ void redlock_guards_read_clock(struct redlock_group *group, unsigned node, const
     note_begun(group, group->guards->guard.ahead);
 }
 
-void redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us) {
-    if (!group->watching_clocks) {
-        return;
-    }
-    const int64_t now_ns = redlock_group_now_ns(group);
-    const struct redlock_clock_sample sample = {.sent_ns = now_ns, .read_ns = now_ns, .server_us = server_us};
-    if (redlock_clock_shows_step(&group->guards->guard.nodes[node].clock, &sample)) {
-        redlock_guards_read_clock(group, node, &sample);
-    }
-}
-
 void redlock_guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer) {
     if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
         redlock_guard_seen(&group->guards->guard, node, answer->read_ns);

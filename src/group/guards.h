@@ -5,8 +5,6 @@
 #include "core/guard.h"
 #include "group/owner.h"
 
-/* A time that the node pushed may show a step forward, and nothing else. */
-void redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
 void redlock_guards_read_clock(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample);
 /* Only with guards: an answer shows that this run of the node is still there. */
 void redlock_guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer);

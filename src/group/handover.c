@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "core/planted.h"
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/owed.h"
+#include "group/seal.h"
 #include "group/telemetry.h"
 #include "group/waiting.h"
 
@@ -84,9 +86,13 @@ static bool is_released(struct redlock_lease *lease, unsigned node) {
     return (votes->asked & ~votes->denied & REDLOCK_NODE(node)) != 0;
 }
 
-/* The node gave the lock to a token that nobody here waits with any more. */
+/* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
+ * so. A lease that was forgotten is known for as long as its seals fit. */
 static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
     char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    if (!redlock_line_give(&group->line, push)) {
+        return; /* a copy */
+    }
     memcpy(key, push->key, push->key_size);
     key[push->key_size] = '\0';
     const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size, .announced = announced};
@@ -97,7 +103,59 @@ static void give_back(struct redlock_group *group, unsigned node, const struct r
                                                            .ttl_ms = GIVE_BACK_MS});
 }
 
+/* The grant of a node that may not vote does not count. It is not given back either: once the node
+ * may vote again, a late release could delete a key that counts. */
+static void count(struct redlock_lease *lease, unsigned node, uint32_t round) {
+    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
+    event.nodes = REDLOCK_NODE(node);
+    event.round = round;
+    if (!(event.may_not_vote & event.nodes) && redlock_queue_may_grant(lease->core.queue, node, round)) {
+        redlock_telemetry_voted(lease->group, node, REDLOCK_VOTE_GRANTED, NULL);
+        redlock_journal_push(lease, node);
+        redlock_lease_feed(lease, &event);
+    }
+}
+
+/* A clock that jumped since we last read it may have ended the key of another holder there. Anybody
+ * can say a push again with another time, so we ask for it. */
+static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round) {
+    struct redlock_message message = {.operation = REDLOCK_OP_TIME,
+                                      .token = "",
+                                      .now_ns = redlock_group_now_ns(lease->group),
+                                      .round = REDLOCK_ROUND_PUSHED | round};
+    if (!(lease->waiting->timing & REDLOCK_NODE(node)) && redlock_queue_may_grant(lease->core.queue, node, round)) {
+        lease->waiting->timing |= redlock_group_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message);
+    }
+}
+
+static bool may_count(const struct redlock_lease *lease) {
+    return may_hold(lease) && lease->core.operation != REDLOCK_OP_RELEASE;
+}
+
+void redlock_handover_timed(struct redlock_lease *lease, unsigned node, uint32_t round, bool known) {
+    lease->waiting->timing &= ~REDLOCK_NODE(node);
+    if (known && !lease->forgotten && may_count(lease)) {
+        count(lease, node, round);
+    }
+}
+
+static bool fits(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    struct redlock_line *line = &group->line;
+    const bool fits = redlock_seal_fits(line->secret, node, push, redlock_group_now_ns(group));
+    if (!fits && !line->unsealed) {
+        line->unsealed = true;
+        group->env.log(group->env.ctx, REDLOCK_LOG_DEBUG,
+                       "node %s: a push that is not about a recent request of ours to this node is ignored, and so "
+                       "are others",
+                       group->node_names[node]);
+    }
+    return fits;
+}
+
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    if (!fits(group, node, push)) {
+        return;
+    }
     struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
     const bool known = lease && is_about(lease, push);
     const bool stays = known && (lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease)));
@@ -112,18 +170,11 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     if (is_gone) {
         return;
     }
-    if (!known || !may_hold(lease) || lease->core.operation == REDLOCK_OP_RELEASE) {
+    if (!known || !may_count(lease)) {
         give_back(group, node, push, known && lease->target.announced);
-        return;
-    }
-    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
-    event.nodes = REDLOCK_NODE(node);
-    event.round = push->round;
-    /* The grant of a node that may not vote does not count. It is not given back either: once the
-     * node may vote again, a late release could delete a key that counts. */
-    if (!(event.may_not_vote & event.nodes)) {
-        redlock_telemetry_voted(group, node, REDLOCK_VOTE_GRANTED, NULL);
-        redlock_journal_push(lease, node);
-        redlock_lease_feed(lease, &event);
+    } else if (group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK)) {
+        ask_time(lease, node, push->round);
+    } else {
+        count(lease, node, push->round);
     }
 }

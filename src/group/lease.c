@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/planted.h"
 #include "core/validity.h"
 #include "group/journal.h"
 #include "group/owed.h"
 #include "group/quarantine.h"
+#include "group/seal.h"
 #include "group/sending.h"
 #include "group/telemetry.h"
 #include "group/token.h"
@@ -83,22 +85,21 @@ void redlock_lease_free(struct redlock_lease *lease) {
     free(lease);
 }
 
-/* A node may hand the lock to this token while its place there is good. We must not answer that
- * push with a release: the key of a forgotten lease may count for whoever adopted it, and the key
- * of a lost one keeps the lock delay. So the token must be known until no push can come. */
+/* A node may hand the lock to this token while its place there is good, and anybody who heard the
+ * push may say it again there. We must not answer it with a release: the key of a forgotten lease
+ * may count for whoever adopted it, and the key of a lost one keeps the lock delay. So the token
+ * must be known until no seal of it fits. */
 static bool must_linger(const struct redlock_lease *lease) {
     const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
-    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers;
+    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
+           !REDLOCK_PLANTED(PUSH_GIVES_FORGOTTEN);
 }
 
-/* The last push is published while the place is good. It is read at most so much later: a
- * subscription that reads nothing for longer is closed. */
 static void linger(struct redlock_lease *lease) {
-    const int64_t place_ms = redlock_waiting_place(lease).stale_ms + lease->ttl_sent_max_ms;
     lease->forgotten = lease->waiting->lingers = true;
     lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
-                         redlock_after_ms(redlock_group_now_ns(lease->group), place_ms + REDLOCK_PUSH_LATE_MS_MAX));
+                         redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_SEAL_MS_MAX));
 }
 
 void redlock_lease_free_if_over(struct redlock_lease *lease) {

@@ -9,6 +9,8 @@
 #include "result/result.h"
 
 #define REDLOCK_ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
+/* Added to a round: the answer says the time of a node that pushed a grant of it. */
+#define REDLOCK_ROUND_PUSHED (UINT32_C(1) << 31)
 
 /* A node's vote in the current round, for the result. */
 struct redlock_detail {
@@ -26,6 +28,7 @@ struct redlock_waiting {
     /* Nodes from which we expect no push for this token: they have granted it, or we healed
      * them. */
     redlock_nodes no_push_due;
+    redlock_nodes timing;  /* nodes that pushed a grant, and whose time we have asked for */
     redlock_nodes crossed; /* nodes whose push came while our release was under way there */
     bool listed;           /* in the line, by id */
     bool in_line;          /* counted there as waiting */

@@ -50,7 +50,7 @@ void redlock_line_clear(struct redlock_line *line) {
 }
 
 int redlock_line_open(struct redlock_line *line, const struct redlock_env *env) {
-    uint64_t drawn[2];
+    uint64_t drawn[4];
     if (line->channel[0]) {
         return REDLOCK_OK;
     }
@@ -60,6 +60,7 @@ int redlock_line_open(struct redlock_line *line, const struct redlock_env *env) 
     }
     (void)snprintf(line->channel, sizeof line->channel, "redlock:%016llx%016llx", (unsigned long long)drawn[0],
                    (unsigned long long)drawn[1]);
+    memcpy(line->secret, drawn + 2, sizeof line->secret);
     env->listen(env->ctx, line->channel);
     return REDLOCK_OK;
 }
@@ -168,6 +169,16 @@ bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const s
         }
     }
     return false;
+}
+
+bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push) {
+    for (unsigned i = 0; i < REDLOCK_LINE_GIVEN; i++) {
+        if (line->given[i] == push->seal) {
+            return false;
+        }
+    }
+    line->given[line->given_next++ % REDLOCK_LINE_GIVEN] = push->seal;
+    return true;
 }
 
 void redlock_line_lose_pushes(struct redlock_line *line, unsigned node) {

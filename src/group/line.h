@@ -12,6 +12,7 @@
 #define REDLOCK_LINE_BUCKETS   1024
 #define REDLOCK_LINE_OVERTAKEN 64 /* tokens */
 #define REDLOCK_LINE_REASONS   4  /* why queues cannot be kept, of the last WARNINGs */
+#define REDLOCK_LINE_GIVEN     64 /* pushes */
 
 struct redlock_lease;
 
@@ -29,6 +30,8 @@ struct redlock_overtaken {
  */
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
+    uint64_t secret[2];                     /* for seals; drawn with the channel */
+    bool unsealed;                          /* the log has told of a false push */
     redlock_nodes refusing;                 /* nodes that cannot push to us, */
     bool polls;                             /* too many: no acquire takes a place */
     uint64_t warned[REDLOCK_LINE_REASONS];  /* hashes of reasons; a ring */
@@ -43,6 +46,8 @@ struct redlock_line {
     bool handed_over[REDLOCK_LINE_BUCKETS];
     struct redlock_overtaken overtaken[REDLOCK_LINE_OVERTAKEN]; /* the newest; a ring */
     uint32_t overtaken_next;
+    uint64_t given[REDLOCK_LINE_GIVEN]; /* the seals of the newest pushes given back; a ring */
+    uint32_t given_next;
 };
 
 /* Gives the lease an id. False if there is no memory. */
@@ -54,8 +59,8 @@ void redlock_line_clear(struct redlock_line *line);
 
 /* FNV-1a */
 uint64_t redlock_line_hash(const char *bytes, size_t size);
-/* Draws the channel's name and subscribes to it, when the first one waits. Returns OK or the code
- * of env.random(). */
+/* Draws the channel's name and the secret, and subscribes, when the first one waits. Returns OK or
+ * the code of env.random(). */
 int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);
 
 /* Reads a node's clock. */
@@ -86,6 +91,8 @@ void redlock_line_overtake(struct redlock_line *line, const char *token, size_t 
  * grant. */
 bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
                                int64_t now_ns);
+/* Whether this push is to be given back. True once: a node says each but once. */
+bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push);
 /* The node's subscription has ended, and with it the pushes that had not come. */
 void redlock_line_lose_pushes(struct redlock_line *line, unsigned node);
 

@@ -1,4 +1,4 @@
-/* Observers: asks nodes who leads, hears what they announce, and tells the caller. */
+/* Observers: asks nodes who leads, now and when a change is announced, and tells the caller. */
 #include "group/observer.h"
 
 #include <assert.h>
@@ -223,23 +223,15 @@ void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns) {
     go_on(observer);
 }
 
-static bool is_about(const struct redlock_observer *observer, const struct redlock_announcement *announcement) {
-    return observer->target.key_size == announcement->key_size &&
-           memcmp(observer->target.key, announcement->key, announcement->key_size) == 0;
+static bool is_about(const struct redlock_observer *observer, const struct redlock_hint *hint) {
+    return observer->target.key_size == hint->key_size && memcmp(observer->target.key, hint->key, hint->key_size) == 0;
 }
 
-void redlock_observers_announced(struct redlock_group *group, unsigned node,
-                                 const struct redlock_announcement *announcement) {
-    const struct redlock_leader_word word = {
-        .token = announcement->token, .token_size = announcement->token_size, .ttl_ms = announcement->ttl_ms};
-    if (word.token_size > 0 && !has_name(word.token, word.token_size)) {
-        return; /* no election says that */
-    }
+void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
     for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
         struct redlock_observer *observer = (struct redlock_observer *)owner;
-        /* A channel that was left and joined again: what it said before is known to be old. */
-        if (!observer->ended && is_about(observer, announcement) && (observer->channel->heard & REDLOCK_NODE(node))) {
-            redlock_leadership_announce(&observer->leadership, node, &word, redlock_group_now_ns(group));
+        if (!observer->ended && is_about(observer, hint)) {
+            redlock_leadership_hint(&observer->leadership, node);
             go_on(observer);
         }
     }

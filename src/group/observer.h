@@ -1,4 +1,4 @@
-/* Observers: asks nodes who leads, hears what they announce, and tells the caller. */
+/* Observers: asks nodes who leads, now and when a change is announced, and tells the caller. */
 #ifndef REDLOCK_GROUP_OBSERVER_H
 #define REDLOCK_GROUP_OBSERVER_H
 
@@ -19,9 +19,8 @@ void redlock_observer_answer(struct redlock_observer *observer, unsigned node, c
 void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns);
 void redlock_observer_run_callback(struct redlock_observer *observer);
 
-/* The node announces who has a lock. */
-void redlock_observers_announced(struct redlock_group *group, unsigned node,
-                                 const struct redlock_announcement *announcement);
+/* Who has a lock may have changed on this node. */
+void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
 /* The node hears this channel now, or refuses it. */
 void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
 /* The node hears no channel any more. */

@@ -68,6 +68,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
     redlock_nodes asked = actions->send_nodes;
+    uint64_t seals[REDLOCK_NODES_MAX];
     if (!pauses) {
         begin_details(lease, actions->send_nodes);
     }
@@ -96,7 +97,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
         assert(false && "a lease does not send this");
     }
     if (actions->send == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
+        place = redlock_waiting_sealed_place(lease, actions->send_nodes, seals);
         message.place = &place;
         asked = redlock_waiting_may_ask(group) ? asked : 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
@@ -141,8 +142,9 @@ bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
     }
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
+    uint64_t seals[REDLOCK_NODES_MAX];
     if (lease->core.operation == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_place(lease);
+        place = redlock_waiting_sealed_place(lease, REDLOCK_NODE(node), seals);
         message.place = &place;
     } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
         message.handing = (enum redlock_handing)lease->waiting->handing;

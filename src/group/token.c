@@ -18,7 +18,7 @@ static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
         token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
     }
     lease->waiting->has_place = for_place;
-    lease->waiting->no_push_due = 0;
+    lease->waiting->no_push_due = lease->waiting->timing = 0;
     return REDLOCK_TICKET_DIGITS;
 }
 

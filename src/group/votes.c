@@ -1,6 +1,7 @@
 /* What answers to a lease's requests mean as votes. */
 #include "group/votes.h"
 
+#include "group/handover.h"
 #include "group/journal.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
@@ -125,6 +126,10 @@ static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigne
 
 /* Takes an answer that no round waits for. */
 static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
+    if (round & REDLOCK_ROUND_PUSHED) {
+        redlock_handover_timed(lease, node, round & ~REDLOCK_ROUND_PUSHED, answer->vote == REDLOCK_VOTE_GRANTED);
+        return;
+    }
     if (round != REDLOCK_ROUND_HEAL) {
         /* The round is over. The release that follows it on the connection removes what it set
          * (R9). */

@@ -8,6 +8,7 @@
 #include "core/planted.h"
 #include "core/waiter.h"
 #include "group/owed.h"
+#include "group/seal.h"
 #include "group/telemetry.h"
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
@@ -129,6 +130,21 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
                                   .channel = lease->group->line.channel,
                                   .id = lease->waiting->id,
                                   .takes = lease->core.queue->takes};
+}
+
+struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
+                                                  uint64_t *seals) {
+    const struct redlock_group *group = lease->group;
+    struct redlock_place place = redlock_waiting_place(lease);
+    const struct redlock_push push = {.id = place.id,
+                                      .round = lease->core.round,
+                                      .token = redlock_lease_own_token(lease),
+                                      .token_size = lease->token_size,
+                                      .key = lease->target.key,
+                                      .key_size = lease->target.key_size};
+    redlock_seal_make(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
+    place.seals = seals;
+    return place;
 }
 
 /* After that time, the refreshes of those who wait have found a lock that is still free. */

@@ -33,7 +33,7 @@ struct redlock_node_listener {
     void (*pushed)(void *ctx, unsigned index, const struct redlock_push *push);
     void (*listens)(void *ctx, unsigned index, enum redlock_listening listening, struct redlock_text *why);
     /* Likewise for the channels of redlock_node_hear(). */
-    void (*announced)(void *ctx, unsigned index, const struct redlock_announcement *announcement);
+    void (*hinted)(void *ctx, unsigned index, const struct redlock_hint *hint);
     void (*hears)(void *ctx, unsigned index, const struct redlock_channel *channel);
     /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
      * in the list, the callback calls redlock_node_yield() for it and sets *yields. */

@@ -278,11 +278,11 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
 static void take_push(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_node *node = subscription->node;
     struct redlock_push push;
-    struct redlock_announcement announcement;
+    struct redlock_hint hint;
     if (redlock_wire_push(reply, subscription->channel, &push)) {
         node->listener.pushed(node->listener.ctx, node->index, &push);
-    } else if (redlock_wire_announcement(reply, &announcement)) {
-        node->listener.announced(node->listener.ctx, node->index, &announcement);
+    } else if (redlock_wire_hint(reply, &hint)) {
+        node->listener.hinted(node->listener.ctx, node->index, &hint);
     } else if (!subscription->push_warned) {
         subscription->push_warned = true;
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
@@ -352,8 +352,8 @@ static void on_flush(struct redlock_watch *watch) {
     }
 }
 
-/* A push may be too old after a time in which nobody looked: a lease that was forgotten is not
- * known any more, so its key would be given back. Returns whether that closed the connection. */
+/* After a time in which nobody looked, what came is old, and the connection may be dead. Returns
+ * whether that closed it. */
 static bool has_overslept(struct redlock_subscription *subscription) {
     if (subscription->state != REDLOCK_SUBSCRIPTION_LISTENING ||
         redlock_node_now_ns(subscription->node) < redlock_after_ms(subscription->due_ns, REDLOCK_LOOK_LATE_MS_MAX)) {

@@ -183,12 +183,28 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
     return redlock_resp_integer(at, page->others);
 }
 
+char *redlock_format_digits(char *at, uint64_t number, unsigned count) {
+    for (unsigned i = count; i > 0; i--) {
+        at[i - 1] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    return at + count;
+}
+
 char *redlock_format_fence(char *at, const struct redlock_message *message) {
     at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
     at = format_counter(at, message);
     at = format_token(at, message);
     at = format_number(at, message->fence);
     return redlock_resp_integer(at, message->fence_keys->expiry_ms);
+}
+
+/* Scripts hand on any digits. The last ones are those of the seal. */
+static char *format_id(char *at, uint32_t id) {
+    at = redlock_resp_header(at, REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS);
+    at = redlock_format_digits(at, id, REDLOCK_ID_DIGITS);
+    at = redlock_format_digits(at, 0, REDLOCK_SEAL_DIGITS);
+    return literal(at, "\r\n", 2);
 }
 
 __attribute__((noinline)) char *redlock_format_wait(char *at, const struct redlock_message *message) {
@@ -206,7 +222,7 @@ __attribute__((noinline)) char *redlock_format_wait(char *at, const struct redlo
     at = redlock_resp_integer(at, place->stale_ms);
     at = redlock_resp_integer(at, place->queue_ttl_ms);
     at = redlock_resp_bulk(at, place->channel, channel_size);
-    at = redlock_resp_integer(at, place->id);
+    at = format_id(at, place->id);
     at = redlock_resp_integer(at, place->takes);
     return message->target->announced ? redlock_resp_integer(at, 1) : at;
 }

@@ -21,13 +21,10 @@
 #define REDLOCK_PATTERN_SIZE_MAX (3 * REDLOCK_RESOURCE_SIZE_MAX)
 
 /* A subscription sends PING so often, and is closed if the PONG is not read in time, or if nobody
- * looks for so long after that: the process was stopped, or the machine slept. So a push is read in
- * time, or never. At worst it follows the execution of a PING, the PONG takes all its time, and the
- * push comes just before the PONG of the next PING. */
+ * looks for so long after that: the process was stopped, or the machine slept. */
 #define REDLOCK_PING_EVERY_MS    5000
 #define REDLOCK_PONG_LIMIT_MS    5000
 #define REDLOCK_LOOK_LATE_MS_MAX 5000
-#define REDLOCK_PUSH_LATE_MS_MAX (REDLOCK_PING_EVERY_MS + 2 * REDLOCK_PONG_LIMIT_MS + 3 * REDLOCK_LOOK_LATE_MS_MAX)
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
 #define REDLOCK_WIRE_SIZE_MAX 7168
@@ -42,13 +39,18 @@ struct redlock_fence_keys {
 /* Sorted sets keep numbers up to this exactly; in microseconds, the year 2255. */
 #define REDLOCK_TICKET_MAX (UINT64_C(1) << 53)
 
+/* The digits of a place's id in a WAIT and in a push: its number, then the seal. */
+#define REDLOCK_ID_DIGITS   10
+#define REDLOCK_SEAL_DIGITS 20
+
 /* A place in a queue (docs/waiting.md). */
 struct redlock_place {
     uint64_t ticket; /* lower is earlier; at most REDLOCK_TICKET_MAX */
     int64_t stale_ms, queue_ttl_ms;
-    const char *channel; /* for the push; terminated, 1 byte or more, without spaces */
-    uint32_t id;         /* comes back with the push */
-    bool takes;          /* also take the lock if it is free, and serve the queue */
+    const char *channel;   /* for the push; terminated, 1 byte or more, without spaces */
+    uint32_t id;           /* comes back with the push, */
+    const uint64_t *seals; /* and so does this number, one for each node: redlock_wire_seal() */
+    bool takes;            /* also take the lock if it is free, and serve the queue */
 };
 
 /* Which keys a LIST looks at. */
@@ -129,24 +131,23 @@ struct redlock_answer {
     uint64_t cursor, unread;
 };
 
-/* Who has the lock on a node now: published by WAIT and RELEASE of an announced target. The bytes
- * are valid during the call. */
-struct redlock_announcement {
+/* Somebody says who has a lock now, as WAIT and RELEASE of an announced target do. Anybody may say
+ * it, also of another database. So it is only a reason to ask. The bytes are valid during the
+ * call. */
+struct redlock_hint {
     const char *key; /* of the lock */
     size_t key_size;
-    const char *token; /* size 0: nobody */
-    size_t token_size;
-    int64_t ttl_ms; /* how long the key lives */
 };
 
 /* What became of a subscription. A server that refuses it refuses the next, too. */
 enum redlock_listening { REDLOCK_LISTENING_NOT, REDLOCK_LISTENING, REDLOCK_LISTENING_REFUSED };
 
-/* A node handed the lock to a waiter. The bytes are valid during the call. */
+/* A node handed the lock to a waiter; or somebody who may publish says so. The bytes are valid
+ * during the call. */
 struct redlock_push {
-    uint32_t id;    /* as given with the WAIT */
+    uint32_t id;    /* as given with the WAIT, */
+    uint64_t seal;  /* likewise, to this node */
     uint32_t round; /* the serial of the last WAIT that the node executed for this token */
-    int64_t server_us;
     const char *token;
     size_t token_size;
     const char *key; /* of the lock */

@@ -1,5 +1,5 @@
-/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua); its
- * announcement: "PTTL token", or "" (scripts/parts/announce.lua). */
+/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua). What it
+ * announces (scripts/parts/announce.lua) is not read: anybody may say it. */
 #include "wire/push.h"
 
 #include <string.h>
@@ -20,14 +20,35 @@ static bool take_word(struct redlock_reply_value *rest, struct redlock_reply_val
     return true;
 }
 
-static bool take_number(struct redlock_reply_value *rest, uint32_t *number) {
-    struct redlock_reply_value word;
+static bool read_number(const struct redlock_reply_value *word, uint32_t *number) {
     int64_t value;
-    if (!take_word(rest, &word) || !redlock_read_digits(&word, 10, &value) || value > UINT32_MAX) {
+    if (!redlock_read_digits(word, 10, &value) || value > UINT32_MAX) {
         return false;
     }
     *number = (uint32_t)value;
     return true;
+}
+
+/* A seal has all its digits. */
+static bool read_seal(const char *digits, uint64_t *seal) {
+    *seal = 0;
+    for (unsigned i = 0; i < REDLOCK_SEAL_DIGITS; i++) {
+        const uint64_t digit = (uint64_t)(unsigned char)digits[i] - '0';
+        if (digit > 9 || *seal > (UINT64_MAX - digit) / 10) {
+            return false;
+        }
+        *seal = 10 * *seal + digit;
+    }
+    return true;
+}
+
+static bool take_id(struct redlock_reply_value *rest, struct redlock_push *push) {
+    struct redlock_reply_value word;
+    if (!take_word(rest, &word) || word.size != REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS) {
+        return false;
+    }
+    word.size = REDLOCK_ID_DIGITS;
+    return read_number(&word, &push->id) && read_seal(word.bytes + REDLOCK_ID_DIGITS, &push->seal);
 }
 
 static bool is(const struct redlock_reply_value *value, const char *string) {
@@ -37,13 +58,14 @@ static bool is(const struct redlock_reply_value *value, const char *string) {
 
 bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push) {
     const struct redlock_reply_value *element = reply->elements;
-    struct redlock_reply_value key = element[2], token, time[2];
+    struct redlock_reply_value key = element[2], round, seconds, microseconds, token;
     if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 || !is(&element[0], "message") ||
         !is(&element[1], channel) || key.type != REDLOCK_REPLY_STRING) {
         return false;
     }
-    if (!take_number(&key, &push->id) || !take_number(&key, &push->round) || !take_word(&key, &time[0]) ||
-        !take_word(&key, &time[1]) || !redlock_read_server_time(time, &push->server_us) || !take_word(&key, &token)) {
+    /* Nobody vouches for the time, so it is not read. */
+    if (!take_id(&key, push) || !take_word(&key, &round) || !read_number(&round, &push->round) ||
+        !take_word(&key, &seconds) || !take_word(&key, &microseconds) || !take_word(&key, &token)) {
         return false;
     }
     push->token = token.bytes;
@@ -54,24 +76,14 @@ bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, s
            key.size <= REDLOCK_RESOURCE_SIZE_MAX;
 }
 
-bool redlock_wire_announcement(const struct redlock_reply *reply, struct redlock_announcement *announcement) {
+bool redlock_wire_hint(const struct redlock_reply *reply, struct redlock_hint *hint) {
     static const size_t prefix_size = sizeof REDLOCK_LEADER_CHANNEL - 1;
     const struct redlock_reply_value *element = reply->elements, *channel = &element[1];
-    struct redlock_reply_value token = element[2], ttl;
     if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 || !is(&element[0], "message") ||
-        channel->type != REDLOCK_REPLY_STRING || token.type != REDLOCK_REPLY_STRING || channel->size <= prefix_size ||
+        channel->type != REDLOCK_REPLY_STRING || channel->size <= prefix_size ||
         memcmp(channel->bytes, REDLOCK_LEADER_CHANNEL, prefix_size) != 0) {
         return false;
     }
-    *announcement =
-        (struct redlock_announcement){.key = channel->bytes + prefix_size, .key_size = channel->size - prefix_size};
-    if (token.size == 0) {
-        return true;
-    }
-    if (!take_word(&token, &ttl) || !redlock_read_digits(&ttl, 10, &announcement->ttl_ms)) {
-        return false;
-    }
-    announcement->token = token.bytes;
-    announcement->token_size = token.size;
-    return token.size != 0 && token.size <= REDLOCK_TOKEN_SIZE_MAX;
+    *hint = (struct redlock_hint){.key = channel->bytes + prefix_size, .key_size = channel->size - prefix_size};
+    return true;
 }

@@ -1,4 +1,5 @@
-/* What a node says on a subscription: it handed a lock to a waiter, or who holds one now. Pure. */
+/* What a node says on a subscription: it handed a lock to a waiter, or who holds one has changed.
+ * Pure. */
 #ifndef REDLOCK_WIRE_PUSH_H
 #define REDLOCK_WIRE_PUSH_H
 
@@ -11,7 +12,7 @@
  * points to is part of the reply. */
 bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push);
 
-/* The same for an announcement, on the channel of whichever resource. */
-bool redlock_wire_announcement(const struct redlock_reply *reply, struct redlock_announcement *announcement);
+/* The same for any message on the channel of whichever resource. */
+bool redlock_wire_hint(const struct redlock_reply *reply, struct redlock_hint *hint);
 
 #endif

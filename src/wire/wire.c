@@ -90,6 +90,15 @@ size_t redlock_wire_format(const struct redlock_message *message, enum redlock_n
     return 0;
 }
 
+/* Behind the id there are one or two arguments of one digit. */
+void redlock_wire_seal(const struct redlock_message *message, unsigned node, char *bytes, size_t size) {
+    static const size_t digit = sizeof "$1\r\n1\r\n" - 1;
+    const size_t behind = 2 + digit * (message->target->announced ? 2 : 1);
+    assert(message->operation == REDLOCK_OP_WAIT && size > behind + REDLOCK_SEAL_DIGITS);
+    (void)redlock_format_digits(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
+                                REDLOCK_SEAL_DIGITS);
+}
+
 void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer) {
 #define READ(kind, operation, format, read)                                                                            \

@@ -44,6 +44,9 @@ enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind);
 size_t redlock_wire_format(const struct redlock_message *message, enum redlock_naming naming, char *buffer,
                            enum redlock_reply_kind *kind);
 
+/* The same message for this node: a WAIT gets its seal. */
+void redlock_wire_seal(const struct redlock_message *message, unsigned node, char *bytes, size_t size);
+
 /*
  * Reads a reply as a vote, from a node with this password (NULL for none). A reply that such a
  * request cannot have is UNKNOWN and never counts (R20). answer->text is a new reference that the

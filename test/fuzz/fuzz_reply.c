@@ -153,19 +153,17 @@ static void push(const struct redlock_reply *reply) {
         assert(got.token_size >= 1 && got.token_size <= REDLOCK_TOKEN_SIZE_MAX && got.token > payload->bytes);
         assert(got.key_size >= 1 && got.key_size <= REDLOCK_RESOURCE_SIZE_MAX);
         assert(got.token[got.token_size] == ' ' && got.key == got.token + got.token_size + 1);
-        assert(got.key + got.key_size == payload->bytes + payload->size && got.server_us > 0);
+        assert(got.key + got.key_size == payload->bytes + payload->size);
     }
 }
 
-/* So does an announcement; its key is in the channel. */
-static void announcement(const struct redlock_reply *reply) {
-    const struct redlock_reply_value *channel = &reply->elements[1], *payload = &reply->elements[2];
-    struct redlock_announcement got;
-    if (redlock_wire_announcement(reply, &got)) {
+/* A hint points into the channel. */
+static void hint(const struct redlock_reply *reply) {
+    const struct redlock_reply_value *channel = &reply->elements[1];
+    struct redlock_hint got;
+    if (redlock_wire_hint(reply, &got)) {
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 3);
         assert(got.key_size >= 1 && got.key + got.key_size == channel->bytes + channel->size);
-        assert(got.token_size <= REDLOCK_TOKEN_SIZE_MAX && got.ttl_ms >= 0);
-        assert(got.token_size == payload->size || got.token + got.token_size == payload->bytes + payload->size);
     }
 }
 
@@ -246,7 +244,7 @@ static bool read_in_pieces(const char *bytes, size_t size, size_t piece, struct 
         while ((outcome->end = redlock_reader_next(reader, &reply)) == REDLOCK_READ_REPLY) {
             vote(reply);
             push(reply);
-            announcement(reply);
+            hint(reply);
             add_reply(&outcome->sum, reply);
         }
         if (outcome->end == REDLOCK_READ_PROTOCOL) {

@@ -81,14 +81,14 @@ void queue_add(uint64_t ticket, const char *token, const char *channel, int64_t 
 }
 
 void assert_pushed(const char *token) {
-    char kind[16], channel[32], id[8], serial[8], got[80], key[16];
+    char kind[16], channel[32], id[40], serial[8], got[80], key[16];
     long long seconds, microseconds;
-    assert_int_equal(sscanf(raw_read(&listener), "%15s %31s %7s %7s %lld %lld %79s %15s", kind, channel, id, serial,
+    assert_int_equal(sscanf(raw_read(&listener), "%15s %31s %39s %7s %lld %lld %79s %15s", kind, channel, id, serial,
                             &seconds, &microseconds, got, key),
                      8);
     assert_string_equal(kind, "message");
     assert_string_equal(channel, CHANNEL);
-    assert_string_equal(id, "9");
+    assert_string_equal(id, "000000000900000000000000000000");
     assert_string_equal(serial, "5");
     assert_string_equal(got, token);
     assert_string_equal(key, "door");

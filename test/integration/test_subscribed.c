@@ -17,7 +17,7 @@
 #include "support.h"
 
 #define LIMIT_NS INT64_C(20000000000)
-#define A_PUSH   "9 3 1763791726 50413 tok a key"
+#define A_PUSH   "000000000900000000000000000077 3 1763791726 50413 tok a key"
 
 static struct servers servers;
 static struct server *server;

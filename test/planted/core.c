@@ -9,6 +9,7 @@
 #include "core/quorum.h"
 #include "core/validity.h"
 #include "core/waiter.h"
+#include "planted_word.h"
 
 #define WRAPPED(type, name, ...)                                                                                       \
     type __real_##name(__VA_ARGS__);                                                                                   \
@@ -121,17 +122,28 @@ static void renew_words(struct redlock_leadership *leadership) {
 WRAPPED(void, redlock_leadership_answer, struct redlock_leadership *leadership, unsigned node,
         const struct redlock_leader_word *word, int64_t now_ns) {
     renew_words(leadership);
-    if (REDLOCK_PLANTED(OBSERVER_OLD_ANSWER)) {
-        leadership->nodes[node].outdated = leadership->nodes[node].late = false;
-    }
     __real_redlock_leadership_answer(leadership, node, word, now_ns);
 }
 
-WRAPPED(void, redlock_leadership_announce, struct redlock_leadership *leadership, unsigned node,
-        const struct redlock_leader_word *word, int64_t now_ns) {
-    renew_words(leadership);
+struct redlock_leader_word redlock_planted_word;
+
+/* As an answer to a question that was asked just now. */
+static void believe(struct redlock_leadership *leadership, unsigned index) {
+    struct redlock_leader_node *node = &leadership->nodes[index];
+    const bool asked = node->asked;
+    node->asked = true;
+    node->outdated = node->late = false;
+    __real_redlock_leadership_answer(leadership, index, &redlock_planted_word, node->ask_ns);
+    node->asked = node->outdated = asked;
+}
+
+WRAPPED(void, redlock_leadership_hint, struct redlock_leadership *leadership, unsigned node) {
+    if (REDLOCK_PLANTED(OBSERVER_BELIEVES)) {
+        believe(leadership, node);
+        return;
+    }
     if (!REDLOCK_PLANTED(OBSERVER_DEAF) || !leadership->known || leadership->leader.size == 0) {
-        __real_redlock_leadership_announce(leadership, node, word, now_ns);
+        __real_redlock_leadership_hint(leadership, node);
     }
 }
 

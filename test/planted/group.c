@@ -4,8 +4,9 @@
 
 #include "core/planted.h"
 #include "core/validity.h"
-#include "group/guards.h"
+#include "group/handover.h"
 #include "group/quarantine.h"
+#include "group/seal.h"
 #include "group/token.h"
 
 int __real_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
@@ -20,8 +21,10 @@ redlock_nodes __real_redlock_quarantine_release(struct redlock_group *group, str
 redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
                                                 redlock_nodes nodes, struct redlock_message *message);
 
-void __real_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
-void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us);
+void __real_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+void __wrap_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+bool __real_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns);
+bool __wrap_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns);
 
 void __real_redlock_telemetry_released(struct redlock_lease *lease);
 void __wrap_redlock_telemetry_released(struct redlock_lease *lease);
@@ -73,10 +76,20 @@ redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, str
                : __real_redlock_quarantine_release(group, owner, nodes, message);
 }
 
-void __wrap_redlock_guards_pushed(struct redlock_group *group, unsigned node, int64_t server_us) {
-    if (!REDLOCK_PLANTED(QUEUE_PUSH_CLOCK)) {
-        __real_redlock_guards_pushed(group, node, server_us);
-    }
+/* Of the push that is read now. */
+static bool needs_no_seal;
+
+void __wrap_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    const struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    const bool known = lease && lease->token_size == push->token_size &&
+                       memcmp(redlock_lease_own_token(lease), push->token, push->token_size) == 0;
+    needs_no_seal = known ? REDLOCK_PLANTED(PUSH_COUNTS_ANY) : REDLOCK_PLANTED(PUSH_GIVES_ANY);
+    __real_redlock_handover_pushed(group, node, push);
+}
+
+bool __wrap_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push,
+                              int64_t now_ns) {
+    return needs_no_seal || __real_redlock_seal_fits(secret, node, push, now_ns);
 }
 
 void __wrap_redlock_telemetry_released(struct redlock_lease *lease) {

@@ -112,6 +112,12 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
+    for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
+        char *form = sim_arena(client->world, size);
+        memcpy(form, buffer, size);
+        redlock_wire_seal(message, i, form, size);
+        bytes->forms[i] = form;
+    }
     return bytes;
 }
 

@@ -15,7 +15,6 @@
 #define SIM_WATCHERS_MAX   6
 #define SIM_OFFICES_MAX    2
 
-struct redlock_announcement;
 struct sim_world;
 struct sim_client;
 struct sim_event;
@@ -67,18 +66,6 @@ struct sim_office {
     struct sim_word words[SIM_VOTERS_MAX];
 };
 
-#define SIM_HEARD_MAX 8
-
-/* The last announcements of one node that one client has read, of one lock. */
-struct sim_ear {
-    struct sim_heard {
-        char token[SIM_TOKEN_SIZE]; /* zero: it is free */
-        int64_t at_ns;
-    } heard[SIM_HEARD_MAX];
-    unsigned count;  /* modulo SIM_HEARD_MAX: the oldest */
-    int64_t said_ns; /* when the node said the last of them */
-};
-
 /* What the checkers of elections remember. */
 struct sim_elections {
     struct sim_candidate candidates[SIM_CANDIDATES_MAX];
@@ -87,7 +74,6 @@ struct sim_elections {
     /* When something last kept a client from hearing a node, or from asking it. */
     int64_t disturbed_ns[SIM_WATCHERS_MAX][SIM_VOTERS_MAX];
     bool disturbed[SIM_WATCHERS_MAX][SIM_VOTERS_MAX];
-    struct sim_ear ears[SIM_WATCHERS_MAX][SIM_VOTERS_MAX][SIM_OFFICES_MAX];
     /* The quiet end: how many leaders have resigned, and by when the next must be known. */
     unsigned round;
     bool settled; /* all have had the time to take a place */
@@ -138,9 +124,6 @@ int64_t sim_news_ns(const struct sim_world *world);
 bool sim_has_said(const struct sim_world *world, unsigned node, unsigned resource, const char *token, int64_t since_ns);
 
 /* --- order.c: the order of news --- */
-/* The client reads an announcement that the node made then. */
-void sim_order_heard(struct sim_client *client, unsigned node, const struct redlock_announcement *announcement,
-                     int64_t said_ns);
 /* The candidate was told whom it knows now. */
 void sim_order_told(struct sim_candidate *candidate, bool is_self);
 

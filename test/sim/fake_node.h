@@ -15,6 +15,7 @@
 #define FAKE_NAME_MAX  32
 #define FAKE_VALUE_MAX 64
 #define FAKE_TEXT_MAX  96
+#define FAKE_ID_MAX    40
 #define FAKE_NO_TTL    INT64_C(-1)
 
 /* What a server may answer instead of doing its work. */
@@ -37,10 +38,11 @@ struct fake_key {
 /* A member of a queue's sorted set, or a field of the hash of its waiters. */
 struct fake_part {
     uint32_t set; /* the id of the set; that set may be gone */
-    uint8_t token_size, channel_size;
+    uint8_t token_size, id_size, channel_size;
     char token[FAKE_VALUE_MAX];
     int64_t ticket;
-    int64_t good_until_ms, ttl_ms, serial, id;
+    int64_t good_until_ms, ttl_ms, serial;
+    char id[FAKE_ID_MAX]; /* digits */
     char channel[FAKE_VALUE_MAX];
 };
 

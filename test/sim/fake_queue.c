@@ -125,9 +125,10 @@ static bool leave(struct fake_node *node, const struct sim_argument *name, enum 
 
 static bool publish(const struct fake_node *node, const struct sim_argument *lock, const struct fake_part *waiter) {
     char payload[256];
-    const uint64_t numbers[] = {(uint64_t)waiter->id, (uint64_t)waiter->serial, (uint64_t)(node->now_us / 1000000),
+    const uint64_t numbers[] = {(uint64_t)waiter->serial, (uint64_t)(node->now_us / 1000000),
                                 (uint64_t)(node->now_us % 1000000)};
-    char *end = payload;
+    char *end = fake_bytes(payload, waiter->id, waiter->id_size);
+    *end++ = ' ';
     for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         end = fake_digits(end, numbers[i], 1);
         *end++ = ' ';
@@ -274,15 +275,18 @@ static bool enter(struct fake_node *node, const struct sim_argument *a, struct f
     waiters = waiters != NULL ? waiters : fake_add_set(node, &a[2], FAKE_HASH);
     struct fake_part *place = queue == NULL ? NULL : put_part(node, queue, &v[0]);
     struct fake_part *waiter = waiters == NULL ? NULL : put_part(node, waiters, &v[0]);
-    if (place == NULL || waiter == NULL || v[6].size > sizeof entry.channel || !fake_integer(&v[1], &place->ticket) ||
-        !fake_integer(&v[2], &waiter->serial) || !fake_integer(&v[3], &waiter->ttl_ms) ||
-        !fake_integer(&v[4], &stale_ms) || !fake_integer(&v[5], &queue_ttl_ms) || !fake_integer(&v[7], &waiter->id)) {
+    if (place == NULL || waiter == NULL || v[6].size > sizeof entry.channel || v[7].size > sizeof entry.id ||
+        !fake_integer(&v[1], &place->ticket) || !fake_integer(&v[2], &waiter->serial) ||
+        !fake_integer(&v[3], &waiter->ttl_ms) || !fake_integer(&v[4], &stale_ms) ||
+        !fake_integer(&v[5], &queue_ttl_ms)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node has no room, or expected numbers");
         return false;
     }
     waiter->good_until_ms = node->now_ms + stale_ms;
     waiter->channel_size = (uint8_t)v[6].size;
     memcpy(waiter->channel, v[6].bytes, v[6].size);
+    waiter->id_size = (uint8_t)v[7].size;
+    memcpy(waiter->id, v[7].bytes, v[7].size);
     if (!REDLOCK_PLANTED(QUEUE_NO_EXPIRY)) {
         fake_expire(node, queue, queue_ttl_ms);
         fake_expire(node, waiters, queue_ttl_ms);

@@ -231,7 +231,8 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     if ((waits && sim_refuses_queue(world, node)) || starves) {
         refuse_queue(&reply->fake);
     } else {
-        fake_node_command(&node->fake, bytes->bytes, bytes->size, &reply->fake);
+        const char *form = bytes->forms[event->node];
+        fake_node_command(&node->fake, form != NULL ? form : bytes->bytes, bytes->size, &reply->fake);
     }
     sim_quarantine_check(world, event->node, bytes, holder);
     sim_reason_executed(world, event->node, bytes, reply);

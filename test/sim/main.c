@@ -81,11 +81,14 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",
     [REDLOCK_BUG_ELECT_RESIGN_KEEPS] = "elect-resign-keeps",
     [REDLOCK_BUG_ELECT_RESIGN_SKIPS] = "elect-resign-skips",
+    [REDLOCK_BUG_PUSH_COUNTS_ANY] = "push-counts-any",
+    [REDLOCK_BUG_PUSH_GIVES_ANY] = "push-gives-any",
+    [REDLOCK_BUG_PUSH_GIVES_FORGOTTEN] = "push-gives-forgotten",
+    [REDLOCK_BUG_OBSERVER_BELIEVES] = "observer-believes",
     [REDLOCK_BUG_OBSERVER_DEAF] = "observer-deaf",
     [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
     [REDLOCK_BUG_OBSERVER_ANY_NODE] = "observer-any-node",
     [REDLOCK_BUG_OBSERVER_OLD_WORDS] = "observer-old-words",
-    [REDLOCK_BUG_OBSERVER_OLD_ANSWER] = "observer-old-answer",
 };
 
 static const char *const control_names[] = {
@@ -103,7 +106,6 @@ static const char *const control_names[] = {
     [SIM_CONTROL_DEAD] = "dead",
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
-    [SIM_CONTROL_SHUFFLED] = "shuffled",
     [SIM_CONTROL_MISQUOTED] = "misquoted",
 };
 

@@ -3,31 +3,6 @@
 #include <string.h>
 
 #include "parts.h"
-#include "wire/push.h"
-
-void sim_order_heard(struct sim_client *client, unsigned node, const struct redlock_announcement *announcement,
-                     int64_t said_ns) {
-    const unsigned resource = announcement->key[announcement->key_size - 1] == '2';
-    struct sim_ear *ear = &client->world->elections.ears[client->index][node][resource];
-    if (said_ns < ear->said_ns) {
-        return; /* one connection keeps the order */
-    }
-    struct sim_heard *heard = &ear->heard[ear->count++ % SIM_HEARD_MAX];
-    sim_token_set(heard->token, announcement->token_size == 0 ? "" : announcement->token, announcement->token_size);
-    heard->at_ns = client->world->now_ns;
-    ear->said_ns = said_ns;
-}
-
-/* An announcement that came since then, however late. Nobody can know that it is old. */
-static bool was_heard(const struct sim_ear *ear, const char *token, int64_t since_ns) {
-    bool heard = false;
-    for (unsigned i = 0; i < SIM_HEARD_MAX && !heard; i++) {
-        heard = i < ear->count && ear->heard[i].at_ns >= since_ns &&
-                memcmp(ear->heard[i].token, token, SIM_TOKEN_SIZE) == 0;
-    }
-    /* More came than are kept. */
-    return heard || (ear->count >= SIM_HEARD_MAX && ear->heard[ear->count % SIM_HEARD_MAX].at_ns >= since_ns);
-}
 
 void sim_order_told(struct sim_candidate *candidate, bool is_self) {
     struct sim_world *world = candidate->client->world;
@@ -37,8 +12,7 @@ void sim_order_told(struct sim_candidate *candidate, bool is_self) {
         return; /* LEADING was told before */
     }
     for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
-        count += sim_has_said(world, i, resource, candidate->known, candidate->told_ns) ||
-                 was_heard(&world->elections.ears[client][i][resource], candidate->known, candidate->told_ns);
+        count += sim_has_said(world, i, resource, candidate->known, candidate->told_ns);
     }
     if (candidate->told_ns >= 0 && count < sim_quorum_of(world, client)) {
         sim_violation(world, "backward",

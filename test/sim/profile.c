@@ -155,7 +155,6 @@ static void draw_trust(struct sim_world *world) {
     switch (world->control) {
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_STARVED:
-    case SIM_CONTROL_SHUFFLED:
     case SIM_CONTROL_MISQUOTED:
         break;
     case SIM_CONTROL_SKEW:
@@ -323,7 +322,6 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_STARVED:
     case SIM_CONTROL_MIXED:
     case SIM_CONTROL_PARTED:
-    case SIM_CONTROL_SHUFFLED:
     case SIM_CONTROL_MISQUOTED:
         break;
     }

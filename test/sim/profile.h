@@ -93,7 +93,6 @@ enum sim_control {
      * other (docs/operations.md, "Changing the nodes"). */
     SIM_CONTROL_MIXED,
     SIM_CONTROL_PARTED,   /* the same, but their quorums need not share a node */
-    SIM_CONTROL_SHUFFLED, /* announcements of one node overtake each other */
     SIM_CONTROL_MISQUOTED /* an answer reaches its client as another one */
 };
 

@@ -155,9 +155,10 @@ static void check_vacancies(struct sim_world *world) {
 
 /* The next in line. */
 
-/* One message, and the rounds of a fencing token. */
+/* One message, a look at the clock under its guard, and the rounds of a fencing token. */
 static int64_t succession_ns(const struct sim_world *world) {
-    return (2 + 6 * world->profile.fencing) * world->profile.delay_max_ns + 2 * SIM_MS;
+    const struct sim_profile *profile = &world->profile;
+    return (2 + 2 * profile->clock_guard + 6 * profile->fencing) * profile->delay_max_ns + 2 * SIM_MS;
 }
 
 static bool is_standing(const struct sim_world *world, unsigned client, unsigned resource) {
@@ -227,7 +228,8 @@ static void check_succession(struct sim_world *world) {
 
 int64_t sim_news_ns(const struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
-    return sim_is_calm(world) ? profile->ttl_max_ms * SIM_MS / 100 + 20 * SIM_MS + 8 * profile->delay_max_ns
+    /* 20 ms until the next question, where hints come fast. */
+    return sim_is_calm(world) ? profile->ttl_max_ms * SIM_MS / 100 + 40 * SIM_MS + 8 * profile->delay_max_ns
                               : (10100 + 4 * profile->node_timeout_ms + 50) * SIM_MS;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/planted.h"
 #include "parts.h"
+#include "planted_word.h"
 #include "wire/push.h"
 
 /* After so many failures in a row, those who wait do not rely on the node any more. */
@@ -13,8 +14,8 @@
 /* A push under way. */
 struct sim_pushed {
     const char *channel;
-    uint32_t steps; /* of the node's clock, before it */
-    int64_t said_ns;
+    bool is_true;   /* the node has said it, */
+    uint32_t steps; /* when its clock had made so many */
     size_t size;
     char payload[];
 };
@@ -161,28 +162,43 @@ static struct redlock_reply message_of(const char *channel, const char *payload,
     return reply;
 }
 
-/* The push reaches the client, if its connection is still there then. */
-void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
-                 size_t size) {
+/* It arrives behind whatever the node has said before. */
+static void deliver(struct sim_node *node, struct sim_client *client, const struct sim_pushed *pushed, int64_t at_ns) {
     struct sim_world *world = node->world;
     const unsigned index = (unsigned)(node - world->nodes);
     struct sim_subscription *subscription = &client->links[index].subscription;
-    struct sim_pushed *pushed = sim_arena(world, sizeof *pushed + size);
+    subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
+    struct sim_event event = event_of(SIM_PUSH, client->index, index);
+    event.gen = node->heard_gen[client->index];
+    event.data = pushed;
+    sim_push(world, subscription->down_ns, event);
+}
+
+static struct sim_pushed *pushed_of(struct sim_node *node, const char *channel, const char *payload, size_t size) {
+    struct sim_pushed *pushed = sim_arena(node->world, sizeof *pushed + size);
     memcpy(pushed->payload, payload, size);
     pushed->channel = channel;
     pushed->size = size;
     pushed->steps = node->stepped.steps;
-    pushed->said_ns = world->now_ns;
-    int64_t at_ns = world->now_ns + sim_delay_ns(world);
-    subscription->down_ns = at_ns > subscription->down_ns ? at_ns : subscription->down_ns;
-    at_ns = subscription->down_ns;
-    if (world->control == SIM_CONTROL_SHUFFLED && channel != client->channel) {
-        at_ns += sim_random_between(&world->random, 0, world->profile.ttl_max_ms * SIM_MS);
+    pushed->is_true = true;
+    return pushed;
+}
+
+/* The push reaches the client, if its connection is still there then. */
+void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
+                 size_t size) {
+    const struct sim_pushed *pushed = pushed_of(node, channel, payload, size);
+    deliver(node, client, pushed, node->world->now_ns + sim_delay_ns(node->world));
+}
+
+void sim_push_forged(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
+                     size_t size, const uint32_t *steps) {
+    struct sim_pushed *pushed = pushed_of(node, channel, payload, size);
+    pushed->is_true = steps != NULL;
+    pushed->steps = steps != NULL ? *steps : 0;
+    if (node->heard_gen[client->index] != 0) {
+        deliver(node, client, pushed, node->world->now_ns + node->world->profile.delay_min_ns);
     }
-    struct sim_event event = event_of(SIM_PUSH, client->index, index);
-    event.gen = node->heard_gen[client->index];
-    event.data = pushed;
-    sim_push(world, at_ns, event);
 }
 
 /* The node hands the lock to a waiter of this client. */
@@ -234,11 +250,12 @@ bool sim_publish(void *ctx, const char *channel, size_t channel_size, const char
         return heard || node->monitored;
     }
     struct sim_client *client = client_of(node->world, channel, channel_size);
+    if (client != NULL && node->heard_gen[client->index] == 0) {
+        return node->monitored;
+    }
+    sim_forger_hears(node, channel, channel_size, payload, size);
     if (client == NULL) {
         return sim_announce(node, channel, channel_size, payload, size);
-    }
-    if (node->heard_gen[client->index] == 0) {
-        return node->monitored;
     }
     hand(node, client, payload, size);
     return true;
@@ -321,11 +338,11 @@ static void take_push(struct sim_client *client, unsigned node, const struct sim
     struct sim_world *world = client->world;
     char token[SIM_TOKEN_SIZE];
     sim_token_set(token, push->token, push->token_size);
-    SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u", client->index, node,
-              sim_name(token), push->round);
-    const bool was_held = holds(client, token);
+    SIM_TRACE(world, "client %u reads that node %u has handed the lock to %.8s, round %u%s", client->index, node,
+              sim_name(token), push->round, pushed->is_true ? "" : ", which is not true");
+    const bool was_held = holds(client, token) && pushed->is_true;
     sim_client_enter(client);
-    if (world->profile.clock_guard) {
+    if (world->profile.clock_guard && pushed->is_true) {
         sim_backing_granted(client, node, token, pushed->steps);
     }
     redlock_group_pushed(client->group, node, push);
@@ -335,12 +352,23 @@ static void take_push(struct sim_client *client, unsigned node, const struct sim
     }
 }
 
+/* "PTTL token", or "". For the bug that believes it. */
+static void set_planted_word(const struct sim_pushed *pushed) {
+    const char *space = memchr(pushed->payload, ' ', pushed->size);
+    redlock_planted_word = (struct redlock_leader_word){.ttl_ms = -1};
+    if (space != NULL) {
+        redlock_planted_word.token = space + 1;
+        redlock_planted_word.token_size = pushed->size - (size_t)(space + 1 - pushed->payload);
+        redlock_planted_word.ttl_ms = 600000;
+    }
+}
+
 void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     const struct sim_link *link = &client->links[event->node];
     const struct sim_pushed *pushed = event->data;
     struct redlock_push push;
-    struct redlock_announcement announcement;
+    struct redlock_hint hint;
     if (!is_present(world, event) || link->subscription.told != REDLOCK_LISTENING) {
         return;
     }
@@ -351,10 +379,10 @@ void sim_push_event(struct sim_world *world, const struct sim_event *event) {
     const struct redlock_reply reply = message_of(pushed->channel, pushed->payload, pushed->size);
     if (redlock_wire_push(&reply, client->channel, &push)) {
         take_push(client, event->node, pushed, &push);
-    } else if (redlock_wire_announcement(&reply, &announcement)) {
-        sim_order_heard(client, event->node, &announcement, pushed->said_ns);
+    } else if (redlock_wire_hint(&reply, &hint)) {
         sim_client_enter(client);
-        redlock_group_announced(client->group, event->node, &announcement);
+        set_planted_word(pushed);
+        redlock_group_hinted(client->group, event->node, &hint);
         sim_client_leave(client);
     }
 }

@@ -52,6 +52,10 @@ bool sim_refuses_queue(const struct sim_world *world, const struct sim_node *nod
 /* A message on this channel, whose name lives long enough, is on its way to a client. */
 void sim_push_to(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
                  size_t size);
+/* The same, said by somebody else. With `steps`, it is what the node has said, when its clock had
+ * made so many. */
+void sim_push_forged(struct sim_node *node, struct sim_client *client, const char *channel, const char *payload,
+                     size_t size, const uint32_t *steps);
 /* What PUBLISH does: `ctx` is the struct sim_node. Returns whether somebody is subscribed. */
 /* That of the process of SIM_FAULT_DEAD. */
 #define SIM_DEAD_CHANNEL "redlock:of the dead"

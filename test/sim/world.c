@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ARENA_SIZE (64u << 20)
-#define EVENTS_MAX 400000u
+#define EVENTS_MAX 600000u
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
@@ -220,6 +220,9 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     case SIM_RESUBSCRIBE:
         sim_resubscribe_event(world, event);
         break;
+    case SIM_FORGE:
+        sim_forge_event(world, event);
+        break;
     case SIM_WAKE:
         sim_client_wake(world, event);
         break;
@@ -371,6 +374,7 @@ static void begin(struct sim_world *world) {
                  (struct sim_event){.kind = SIM_FAULT});
     }
     sim_push(world, profile->active_ns, (struct sim_event){.kind = SIM_HEAL});
+    sim_forger_begin(world);
 }
 
 static bool all_gone(const struct sim_world *world) {

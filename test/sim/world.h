@@ -11,6 +11,7 @@
 #include "election/campaign.h"
 #include "elections.h"
 #include "fake_node.h"
+#include "forger.h"
 #include "group/group.h"
 #include "lines.h"
 #include "profile.h"
@@ -52,6 +53,7 @@ enum sim_event_kind {
     SIM_DEAF,      /* a client notices that its subscription is gone */
     SIM_UNHEARD,   /* a node notices that */
     SIM_RESUBSCRIBE,
+    SIM_FORGE,    /* somebody says on a channel what is not his to say */
     SIM_WAKE,     /* the group's timer */
     SIM_USER,     /* the user of a client does something */
     SIM_FAULT,    /* something breaks */
@@ -80,7 +82,8 @@ struct sim_bytes {
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
     int64_t stale_ms;           /* WAIT */
     uint8_t operation, resource;
-    uint32_t ask; /* the round of an acquire, see sim_ask; 0: none */
+    uint32_t ask;                     /* the round of an acquire, see sim_ask; 0: none */
+    const char *forms[SIM_NODES_MAX]; /* what the node gets in place of `bytes`; NULL: these */
     uint32_t size;
     char bytes[];
 };
@@ -357,6 +360,7 @@ struct sim_world {
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
+    struct sim_forger forger;
     unsigned place_count;
     int64_t dead_ns;                    /* when the process of SIM_FAULT_DEAD dies */
     int64_t idle_ns[SIM_RESOURCES_MAX]; /* a quorum of nodes is idle since then; 0: it is not */

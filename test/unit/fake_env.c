@@ -86,6 +86,8 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct r
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);
             sent->place = *message->place;
+            sent->place.seals = NULL; /* the caller's */
+            sent->seal = message->place->seals[i];
         }
         if (message->operation == REDLOCK_OP_LIST) {
             assert_true(strlen(message->page->pattern) < sizeof sent->pattern);
@@ -219,8 +221,8 @@ void fake_env_queue(struct fake_env *fake, unsigned node, const char *holder, ui
 
 void fake_env_push(struct fake_env *fake, const struct fake_sent *wait) {
     const struct redlock_push push = {.id = wait->place.id,
+                                      .seal = wait->seal,
                                       .round = wait->round,
-                                      .server_us = fake->wall_us,
                                       .token = wait->token,
                                       .token_size = strlen(wait->token),
                                       .key = wait->key,

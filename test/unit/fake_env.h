@@ -22,6 +22,7 @@ struct fake_sent {
     bool only_deletes;
     bool announced;
     struct redlock_place place; /* of a WAIT */
+    uint64_t seal;              /* likewise */
     uint64_t cursor;            /* of a LIST */
     uint32_t keys;              /* likewise */
     char pattern[64];           /* likewise */

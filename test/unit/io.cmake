@@ -6,7 +6,7 @@ target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock
   PkgConfig::CMOCKA Threads::Threads)
 
 foreach(name text argument cause wire read page push reply script address info handshake inflight outbox connection
-  random resolve loop poll)
+  random siphash resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})

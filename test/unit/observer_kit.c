@@ -41,15 +41,21 @@ void answer_all(const char *token) {
     }
 }
 
-void announce_on(unsigned node, const char *key, const char *token) {
-    const struct redlock_announcement announcement = {
-        .key = key, .key_size = strlen(key), .token = token, .token_size = strlen(token), .ttl_ms = 600000};
-    redlock_group_announced(fake.group, node, &announcement);
+void hint_on(unsigned node, const char *key) {
+    redlock_group_hinted(fake.group, node, &(struct redlock_hint){.key = key, .key_size = strlen(key)});
+}
+
+static bool is_asked(unsigned node) {
+    const struct fake_sent *sent = fake_env_waiting(&fake, node, REDLOCK_OP_INSPECT);
+    return sent != NULL && strcmp(sent->key, "r") == 0;
 }
 
 void announce(unsigned first, unsigned last, const char *token) {
     for (unsigned i = first; i <= last; i++) {
-        announce_on(i, "r", token);
+        hint_on(i, "r");
+        while (is_asked(i)) {
+            answer(i, token);
+        }
     }
 }
 

@@ -29,8 +29,9 @@ unsigned count_asked(void);
 void answer(unsigned node, const char *token);
 void answer_all(const char *token);
 
-void announce_on(unsigned node, const char *key, const char *token);
-/* Nodes `first` to `last` announce who has "r". */
+/* Somebody says on this node that who has the key has changed. */
+void hint_on(unsigned node, const char *key);
+/* Nodes `first` to `last` announce that "r" has a new owner, and say so when they are asked. */
 void announce(unsigned first, unsigned last, const char *token);
 /* Nodes `first` to `last` confirm the first channel. */
 void hear(unsigned first, unsigned last);

@@ -73,13 +73,11 @@ static void on_listens(void *context, unsigned index, enum redlock_listening lis
     (void)snprintf(peer->why_not, sizeof peer->why_not, "%s", redlock_text_string(why));
 }
 
-static void on_announced(void *context, unsigned index, const struct redlock_announcement *announcement) {
+static void on_hinted(void *context, unsigned index, const struct redlock_hint *hint) {
     struct peer *peer = context;
     assert_int_equal(index, 0);
-    peer->announcements++;
-    (void)snprintf(peer->announced, sizeof peer->announced, "%.*s: %.*s %lld", (int)announcement->key_size,
-                   announcement->key, (int)announcement->token_size,
-                   announcement->token_size > 0 ? announcement->token : "", (long long)announcement->ttl_ms);
+    peer->hints++;
+    (void)snprintf(peer->hinted, sizeof peer->hinted, "%.*s", (int)hint->key_size, hint->key);
 }
 
 static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
@@ -144,7 +142,7 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
                                              .naming_changed = on_naming_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,
-                                             .announced = on_announced,
+                                             .hinted = on_hinted,
                                              .hears = on_hears,
                                              .same_server = on_same_server};
     struct redlock_loop_hooks hooks = {

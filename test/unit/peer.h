@@ -41,9 +41,9 @@ struct peer {
     int told_listening; /* so often */
     enum redlock_listening listening;
     char why_not[256];
-    int announcements;
-    char announced[128]; /* the last: "key: token ttl" */
-    int told_hears;      /* so often */
+    int hints;
+    char hinted[128]; /* the key of the last */
+    int told_hears;   /* so often */
     const struct redlock_channel *hears;
     enum redlock_naming naming;
     const char *version; /* what it says of itself in INFO; NULL: redis_version:7.0.15 */

@@ -12,7 +12,7 @@
 #define RUN_ID_R1  "$11\r\nrun_id:r1\r\n\r\n"
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
 #define MESSAGE    "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n"
-#define A_PUSH     MESSAGE "$37\r\n9 3 1763791726 50413 tok key with 5\n\x01\r\n"
+#define A_PUSH     MESSAGE "$66\r\n000000000900000000000000000077 3 1763791726 50413 tok key with 5\n\x01\r\n"
 #define PING       "*1\r\n$4\r\nPING\r\n"
 #define PONG       "*2\r\n$4\r\npong\r\n$0\r\n\r\n"
 

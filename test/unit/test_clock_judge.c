@@ -70,25 +70,6 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
     }
 }
 
-/* What a push says was true at some earlier time: the clock is ahead by that much or more. */
-static void a_push_can_show_a_step_forward_only(void **state) {
-    (void)state;
-    struct redlock_clock clock = {0};
-    struct redlock_clock_sample early = {.sent_ns = 11 * S, .read_ns = 11 * S};
-    early.server_us = EPOCH_US + 13000000;
-    assert_false(redlock_clock_shows_step(&clock, &early));
-    judge(&clock, 10 * S, 0, NULL);
-    const struct redlock_clock before = clock;
-    const int64_t bound_us = (ERROR_NS + 11 * MS) / US; /* plus the error of TIME itself */
-    const int64_t ahead_us[] = {-3000000, 0, bound_us, bound_us + 3, 700000};
-    for (size_t i = 0; i < sizeof ahead_us / sizeof *ahead_us; i++) {
-        const struct redlock_clock_sample pushed = {
-            .sent_ns = 11 * S, .read_ns = 11 * S, .server_us = EPOCH_US + 11000000 + ahead_us[i]};
-        assert_int_equal(redlock_clock_shows_step(&clock, &pushed), i >= 3);
-    }
-    assert_memory_equal(&clock, &before, sizeof clock);
-}
-
 /* Readings without a round trip, 988 ns apart. The bound is then whole microseconds, like the
  * clocks. */
 static void a_move_up_to_the_bound_is_no_step(void **state) {
@@ -344,7 +325,6 @@ int main(void) {
         cmocka_unit_test(a_reading_sent_earlier_and_read_later_is_judged_by_its_middle),
         cmocka_unit_test(a_clock_that_creeps_away_is_found),
         cmocka_unit_test(nothing_overflows),
-        cmocka_unit_test(a_push_can_show_a_step_forward_only),
         cmocka_unit_test(differences_end_at_the_limits),
         cmocka_unit_test(a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found),
         cmocka_unit_test(an_unnoticed_move_is_within_the_drift),

@@ -31,13 +31,12 @@ static void the_key_prefix_is_part_of_the_channel(void **state) {
     observe(&watch);
     assert_string_equal(fake.channels->first->name, "redlock:leader:locks:r");
     assert_int_equal(count_asked(), 5);
-    fake.channels->first->heard = 31;
-    announce(0, 4, ALICE); /* of another group's "r" */
-    assert_int_equal(watch.count, 0);
-    for (unsigned i = 0; i < 3; i++) {
-        announce_on(i, "locks:r", ALICE);
-    }
-    assert_int_equal(watch.count, 1);
+    answer_all("");
+    hint_on(0, "r"); /* of another group */
+    assert_int_equal(count_asked(), 0);
+    hint_on(0, "locks:r");
+    assert_int_equal(count_asked(), 1);
+    assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_INSPECT)->key, "locks:r");
 }
 
 static void what_nodes_announce_is_told(void **state) {
@@ -56,10 +55,68 @@ static void what_nodes_announce_is_told(void **state) {
     assert_string_equal(watch.token, "");
     assert_int_equal(count_asked(), 0);
     /* of others */
-    announce_on(0, "s", ALICE);
-    announce_on(1, "rr", ALICE);
-    announce_on(2, "", ALICE);
+    hint_on(0, "s");
+    hint_on(1, "rr");
+    hint_on(2, "");
+    assert_int_equal(count_asked(), 0);
     assert_int_equal(watch.count, 4);
+}
+
+/* Anybody may say anything on a channel, and other databases use the same one. */
+static void what_nodes_do_not_confirm_is_not_told(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    for (unsigned i = 0; i < 3; i++) {
+        hint_on(i, "r");
+    }
+    assert_int_equal(count_asked(), 3);
+    answer_all("");
+    assert_int_equal(count_asked(), 0);
+    assert_int_equal(watch.count, 1);
+}
+
+/* It may be about what has changed since the question. */
+static void a_hint_during_a_question_makes_one_more(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    for (unsigned i = 0; i < 2; i++) {
+        hint_on(i, "r");
+        hint_on(i, "r");
+        hint_on(i, "r");
+    }
+    assert_int_equal(count_asked(), 2);
+    answer(0, "");
+    answer(1, "");
+    assert_int_equal(count_asked(), 2);
+    answer(0, ALICE);
+    answer(1, ALICE);
+    assert_int_equal(count_asked(), 0);
+    assert_string_equal(watch.token, ALICE);
+}
+
+/* Hints cost 50 questions a second, and 16 at once, however many come. */
+static void a_flood_of_hints_costs_few_questions(void **state) {
+    struct watch watch;
+    unsigned questions = 0;
+    (void)state;
+    observe_all(&watch);
+    for (unsigned ms = 0; ms < 1000; ms++) {
+        for (unsigned n = 0; n < 20; n++) {
+            hint_on(0, "r");
+            if (count_asked() > 0) {
+                questions++;
+                answer(0, "");
+            }
+        }
+        fake_env_pass_ms(&fake, 1);
+    }
+    assert_true(questions >= 60 && questions <= 66);
+    /* The last of them is not left out. */
+    fake_env_pass_ms(&fake, 20);
+    assert_int_equal(count_asked(), 1);
+    assert_int_equal(watch.count, 1);
 }
 
 static void a_server_that_becomes_another_node_says_it_once(void **state) {
@@ -100,8 +157,6 @@ static void a_key_without_a_name_is_no_news(void **state) {
         struct watch watch;
         observe(&watch);
         for (unsigned i = 0; i < 3; i++) {
-            const struct redlock_announcement announcement = {
-                .key = "r", .key_size = 1, .token = "\0lice", .token_size = 5, .ttl_ms = 600000};
             fake_env_answer_as(&fake, i, REDLOCK_OP_INSPECT,
                                (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED,
                                                        .holder = values[v].bytes,
@@ -110,7 +165,7 @@ static void a_key_without_a_name_is_no_news(void **state) {
                                                        .waiters = -1,
                                                        .waited_ms = -1});
             hear(i, i);
-            redlock_group_announced(fake.group, i, &announcement);
+            hint_on(i, "r");
         }
         fake_env_turn(&fake);
         assert_int_equal(watch.count, 0);
@@ -119,21 +174,6 @@ static void a_key_without_a_name_is_no_news(void **state) {
         assert_string_equal(watch.token, ALICE);
         redlock_observer_end(watch.observer);
     }
-}
-
-/* Such a message is left from an earlier subscription. */
-static void who_is_not_heard_announces_nothing(void **state) {
-    struct watch watch;
-    (void)state;
-    observe(&watch);
-    announce(0, 2, ALICE);
-    assert_int_equal(watch.count, 0);
-    hear(0, 0);
-    announce(0, 2, ALICE);
-    assert_int_equal(watch.count, 0);
-    hear(1, 1);
-    announce(0, 2, ALICE);
-    assert_int_equal(watch.count, 1);
 }
 
 static void a_node_is_asked_once_it_is_heard(void **state) {
@@ -264,7 +304,9 @@ int main(void) {
         TEST(a_server_that_becomes_another_node_says_it_once),
         TEST(the_leader_says_who_it_is),
         TEST(a_key_without_a_name_is_no_news),
-        TEST(who_is_not_heard_announces_nothing),
+        TEST(what_nodes_do_not_confirm_is_not_told),
+        TEST(a_hint_during_a_question_makes_one_more),
+        TEST(a_flood_of_hints_costs_few_questions),
         TEST(a_node_is_asked_once_it_is_heard),
         TEST(a_node_that_lost_the_script_gets_its_source),
         TEST(nodes_that_refuse_or_fail_are_asked_again),

@@ -50,30 +50,97 @@ static void a_push_that_is_older_than_an_answer_does_not_count(void **state) {
 static void what_nobody_waits_for_is_given_back(void **state) {
     (void)state;
     struct seen seen;
+    redlock_request *request = queue_up(&seen);
+    answer_late_tries();
+    const struct fake_sent old = *last_wait(3);
+    redlock_request_cancel(request);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    fake_env_push(&fake, &old);
+    assert_given_back(&old);
+    /* A node says it once. */
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_push(&fake, &old);
+    }
+    assert_owed(0, 0);
+}
+
+/* It is too old to be known, and somebody else may have adopted such a lease. */
+static void what_is_old_is_not_given_back(void **state) {
+    static const int64_t waits_ms[] = {14000, 15000, 31000};
+    (void)state;
+    for (size_t i = 0; i < sizeof waits_ms / sizeof *waits_ms; i++) {
+        struct seen seen;
+        redlock_request *request = queue_up(&seen);
+        answer_late_tries();
+        const struct fake_sent old = *last_wait(3);
+        redlock_request_cancel(request);
+        fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+        fake_env_pass_ms(&fake, waits_ms[i]);
+        fake_env_push(&fake, &old);
+        if (i < 2) {
+            assert_given_back(&old);
+        } else {
+            assert_owed(0, 0);
+        }
+    }
+}
+
+/* Who may publish has heard what node 3 pushed. */
+static void a_false_push_changes_nothing(void **state) {
+    (void)state;
+    struct seen seen;
     queue_up(&seen);
     const struct fake_sent ours = *last_wait(3);
-    struct fake_sent other = ours;
-    other.place.id = UINT32_MAX; /* no lease */
-    fake_env_push(&fake, &other);
-    assert_given_back(&other);
-    other.place.id = 1; /* a free one */
-    fake_env_push(&fake, &other);
-    assert_given_back(&other);
-    other = ours;
-    other.token[47] = (char)(other.token[47] == 'a' ? 'b' : 'a'); /* an old token */
-    fake_env_push(&fake, &other);
-    assert_given_back(&other);
-    other = ours;
-    other.token[47] = '\0'; /* a part of it */
-    fake_env_push(&fake, &other);
-    assert_given_back(&other);
-    other = ours;
-    memset(other.key, 'k', sizeof other.key - 1); /* another key */
-    fake_env_push(&fake, &other);
-    assert_given_back(&other);
+    struct fake_sent others[9];
+    for (unsigned i = 0; i < 9; i++) {
+        others[i] = ours;
+    }
+    others[0].node = 4;
+    others[1].node = 0;
+    others[2].place.id = UINT32_MAX; /* no lease */
+    others[3].place.id = 1;          /* a free one */
+    others[4].token[47] = (char)(ours.token[47] == 'a' ? 'b' : 'a');
+    others[5].token[47] = '\0';
+    others[6].round++;
+    others[7].seal ^= 1;
+    memset(others[8].key, 'k', sizeof others[8].key - 1);
+    const unsigned sent = fake.sent_count;
+    const unsigned logged = fake.logged[REDLOCK_LOG_DEBUG];
+    for (unsigned i = 0; i < 9; i++) {
+        fake_env_push(&fake, &others[i]);
+    }
+    assert_int_equal(fake.sent_count, sent);
+    assert_owed(0, 0);
+    assert_int_equal(fake.logged[REDLOCK_LOG_DEBUG], logged + 1);
+    assert_non_null(strstr(fake.log, "node node4:6379: a push that is not about a recent request of ours"));
     push(0, 1);
     assert_int_equal(seen.count, 0); /* none of these was a vote */
     push(3, 3);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    /* Nor do they end the lease. */
+    fake_env_push(&fake, &ours);
+    fake_env_push(&fake, &others[0]);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+}
+
+/* A copy of what the node itself has said is a push that comes late. */
+static void a_copy_is_a_push_that_comes_late(void **state) {
+    (void)state;
+    struct seen seen;
+    queue_up(&seen);
+    const struct fake_sent old = *last_wait(0);
+    fake_env_push(&fake, &old);
+    fake_env_push(&fake, &old);
+    push(1, 1);
+    assert_int_equal(seen.count, 0); /* one vote */
+    refresh();
+    for (unsigned i = 0; i < 3; i++) {
+        fake_env_push(&fake, &old); /* the node has said "queued" since */
+    }
+    push(1, 2);
+    assert_int_equal(seen.count, 0);
+    push(0, 0);
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
@@ -190,16 +257,17 @@ static void the_keys_of_a_forgotten_lease_stay(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
 }
 
-/* A push may be read long after the node published it: as long as a subscription may be silent. */
-static void the_keys_of_a_forgotten_lease_stay_for_the_latest_push(void **state) {
+/* Whoever heard a push may say it again as often as he likes. The lease was forgotten in the same
+ * moment in which its WAIT was sent. */
+static void the_keys_of_a_forgotten_lease_stay_for_ever(void **state) {
     (void)state;
     const struct fake_sent late = forget_before_a_push();
-    fake_env_pass_ms(&fake, late.place.stale_ms + late.ttl_ms + REDLOCK_PUSH_LATE_MS_MAX - 1);
-    fake_env_push(&fake, &late);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-    fake_env_pass_ms(&fake, 2);
-    fake_env_push(&fake, &late); /* none can come any more */
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 1);
+    for (unsigned second = 0; second < 120; second++) {
+        fake_env_push(&fake, &late);
+        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+        fake_env_pass_ms(&fake, 1000);
+    }
+    assert_int_equal(statistics().leases_held, 0);
 }
 
 /* A close waits for other answers meanwhile, but not for such a push. */
@@ -448,30 +516,73 @@ static void who_can_be_told_from_now_on_asks_again(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
 }
 
-/* A push carries the node's time. A step forward that it shows voids the grant: the key of another
- * holder may have ended early there. A push that comes late shows no step. */
-static void a_push_of_a_node_whose_clock_jumped_does_not_count(void **state) {
+static void tell_time(unsigned node, int64_t ahead_ms) {
+    fake_env_answer_as(&fake, node, REDLOCK_OP_TIME,
+                       (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .clock = reading(ahead_ms)});
+}
+
+/* The key of another holder may have ended early where a clock has jumped. Anybody can say a push
+ * again with another time, so a grant counts when the node has told its time since. */
+static void a_push_counts_when_the_clock_was_read(void **state) {
     (void)state;
     struct seen seen;
     const char *why;
     greet_all();
     (void)queue_up(&seen);
-    fake.wall_us = reading(0).server_us;
-    push(0, 0);
-    fake.wall_us = reading(-2000).server_us; /* an old push */
-    push(1, 1);
-    assert_int_equal(statistics().clock_jumps, 0);
-    fake.wall_us = reading(600).server_us;
-    push(2, 2);
+    push(0, 3);
+    push(0, 3); /* copies */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 4);
+    tell_time(0, 0);
+    tell_time(1, 0);
+    assert_int_equal(seen.count, 0);
+    tell_time(2, 600);
     assert_int_equal(statistics().clock_jumps, 1);
     assert_true(redlock_group_node_quarantine_ms(fake.group, 2, &why) > 0);
     fake_env_turn(&fake);
     assert_int_equal(seen.count, 0);
-    fake.wall_us = reading(0).server_us;
-    push(3, 3);
+    tell_time(3, 0);
     fake_env_turn(&fake);
     assert_int_equal(seen.code, REDLOCK_OK);
+    push(0, 3); /* copies */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 0);
     give_back(seen.lease);
+}
+
+static void a_push_of_a_node_that_tells_no_time_does_not_count(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    (void)queue_up(&seen);
+    push(0, 2);
+    tell_time(0, 0);
+    tell_time(1, 0);
+    fake_env_answer(&fake, 2, REDLOCK_OP_TIME, REDLOCK_VOTE_UNKNOWN);
+    assert_int_equal(seen.count, 0);
+    push(2, 2); /* asks again */
+    tell_time(2, 0);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    give_back(seen.lease);
+}
+
+/* The wait may end meanwhile. */
+static void a_time_that_comes_too_late_counts_nothing(void **state) {
+    (void)state;
+    struct seen seen;
+    greet_all();
+    redlock_request *request = queue_up(&seen);
+    answer_late_tries();
+    push(0, 2);
+    redlock_request_cancel(request);
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        tell_time(i, 0);
+    }
+    fake_env_turn(&fake);
+    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(statistics().leases_held, 0);
 }
 
 int main(void) {
@@ -479,13 +590,16 @@ int main(void) {
         group_test(a_quorum_of_pushes_makes_a_lease, five_nodes),
         group_test(a_push_that_is_older_than_an_answer_does_not_count, five_nodes),
         group_test(what_nobody_waits_for_is_given_back, five_nodes),
+        group_test(what_is_old_is_not_given_back, five_nodes),
+        group_test(a_false_push_changes_nothing, five_nodes),
+        group_test(a_copy_is_a_push_that_comes_late, five_nodes),
         group_test(a_push_from_the_future_is_no_vote, five_nodes),
         group_test(a_node_that_may_not_vote_hands_nothing_over, five_observed),
         group_test(a_node_that_may_not_vote_is_not_asked, five_observed),
         group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
         group_test(an_answer_to_an_older_wait_may_grant, five_observed),
         group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
-        group_test(the_keys_of_a_forgotten_lease_stay_for_the_latest_push, five_nodes),
+        group_test(the_keys_of_a_forgotten_lease_stay_for_ever, five_nodes),
         group_test(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes),
         group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
         group_test(a_push_that_comes_after_its_release_needs_no_other, five_nodes),
@@ -495,7 +609,9 @@ int main(void) {
         group_test(what_an_answer_granted_is_given_back, five_nodes),
         group_test(a_fresh_token_has_pushes_of_its_own, five_nodes),
         group_test(who_can_be_told_from_now_on_asks_again, five_nodes),
-        group_test(a_push_of_a_node_whose_clock_jumped_does_not_count, five_clocks),
+        group_test(a_push_counts_when_the_clock_was_read, five_clocks),
+        group_test(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks),
+        group_test(a_time_that_comes_too_late_counts_nothing, five_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

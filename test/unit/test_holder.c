@@ -197,7 +197,7 @@ static void a_text_changes_no_order(void **state) {
 }
 
 /* A push names the whole token. */
-static void a_push_for_another_text_is_given_back(void **state) {
+static void a_push_for_another_text_is_not_ours(void **state) {
     (void)state;
     struct seen seen;
     queue_behind(EARLIER "@a", 60000, &seen);
@@ -209,7 +209,7 @@ static void a_push_for_another_text_is_given_back(void **state) {
     }
     wait.token[strlen(wait.token) - 1] = '2';
     fake_env_push(&fake, &wait);
-    assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, wait.token);
+    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
@@ -243,7 +243,7 @@ int main(void) {
         cmocka_unit_test(only_our_own_tokens_have_a_text),   cmocka_unit_test(a_longer_text_is_none),
         cmocka_unit_test(every_request_has_the_whole_token), group_test(attempts_differ_in_their_digits, named),
         group_test(an_adopted_token_gets_no_text, named),    cmocka_unit_test(a_ticket_is_read_before_a_text),
-        cmocka_unit_test(a_text_changes_no_order),           group_test(a_push_for_another_text_is_given_back, named),
+        cmocka_unit_test(a_text_changes_no_order),           group_test(a_push_for_another_text_is_not_ours, named),
         cmocka_unit_test(the_reason_names_the_holder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

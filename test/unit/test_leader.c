@@ -46,9 +46,15 @@ static void fail_to_answer(unsigned node) {
     redlock_leadership_answer(&it, node, NULL, now_ns);
 }
 
+static void hint(unsigned node) {
+    redlock_leadership_hint(&it, node);
+}
+
+/* It announces a change. So it is asked, and nobody else, and says so. */
 static void announce(unsigned node, const char *token, int64_t ttl_ms) {
-    const struct redlock_leader_word word = word_of(token, ttl_ms);
-    redlock_leadership_announce(&it, node, &word, now_ns);
+    hint(node);
+    assert_int_equal(redlock_leadership_ask(&it, now_ns), REDLOCK_NODE(node));
+    answer(node, token, ttl_ms);
 }
 
 static void hear(redlock_nodes which, bool heard) {
@@ -148,8 +154,8 @@ static void a_quorum_says_that_nobody_leads(void **state) {
 
 static void every_change_is_told_once(void **state) {
     (void)state;
-    know(ALICE, 5000);
     hear(ALL, true);
+    know(ALICE, 5000);
     static const char *const changes[] = {BOB, "", ALICE, BOB};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         announce(0, changes[i], 5000);
@@ -171,9 +177,10 @@ static void what_changed_back_is_no_news(void **state) {
         announce(i, BOB, 5000);
     }
     assert_true(redlock_leadership_is_news(&it));
-    for (unsigned i = 0; i < 3; i++) {
-        announce(i, ALICE, 5000);
-    }
+    announce(0, ALICE, 5000);
+    assert_asked(24); /* they said so before Bob led */
+    answer(3, ALICE, 5000);
+    answer(4, ALICE, 5000);
     assert_no_news();
 }
 
@@ -235,8 +242,7 @@ static void an_answer_from_before_a_leader_is_old(void **state) {
     now_ns += 2500 * MS;
     assert_asked(ALL);
     for (unsigned i = 0; i < 3; i++) {
-        announce(i, ALICE, 5000);
-        answer(i, "", -1); /* dropped */
+        answer(i, ALICE, 5000);
     }
     assert_news(ALICE);
     announce(0, "", 0);
@@ -269,51 +275,65 @@ static void words_from_before_we_lead_are_old(void **state) {
     assert_news("");
 }
 
-/* What a node says to an earlier question is older than what it announced since. */
-static void an_answer_from_before_an_announcement_is_dropped(void **state) {
+/* What changed after the question, nobody knows yet. */
+static void a_hint_during_a_question_makes_one_more(void **state) {
     (void)state;
     assert_asked(ALL);
-    for (unsigned i = 0; i < 3; i++) {
-        announce(i, BOB, 5000);
+    for (unsigned i = 0; i < 5; i++) {
+        hint(i);
+        hint(i);
     }
-    assert_news(BOB);
-    for (unsigned i = 0; i < 3; i++) {
+    assert_asked(0);
+    for (unsigned i = 0; i < 5; i++) {
         answer(i, ALICE, 5000);
     }
-    answer(3, ALICE, 5000);
-    fail_to_answer(4);
-    assert_no_news();
-    announce(4, BOB, 5000);
-    assert_no_news();
-    /* Nor does it forget, when it cannot answer that question. */
-    begin(5);
+    assert_news(ALICE);
     assert_asked(ALL);
-    for (unsigned i = 0; i < 3; i++) {
-        announce(i, BOB, 5000);
-        fail_to_answer(i);
+    for (unsigned i = 0; i < 5; i++) {
+        answer(i, BOB, 5000);
     }
     assert_news(BOB);
-    announce(0, ALICE, 5000);
-    announce(0, BOB, 5000);
-    answer(3, BOB, 5000);
-    assert_no_news();
+    assert_asked(0);
 }
 
-/* The next question is about later. */
-static void an_answer_to_the_next_question_counts(void **state) {
+/* Hints say nothing. */
+static void a_hint_changes_nothing_but_when_to_ask(void **state) {
     (void)state;
-    assert_asked(ALL);
+    know(ALICE, 5000);
     for (unsigned i = 0; i < 5; i++) {
-        announce(i, BOB, 100);
+        hint(i);
+    }
+    assert_no_news();
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 4; i++) {
         answer(i, ALICE, 5000);
     }
-    assert_news(BOB);
-    now_ns += 112 * MS;
-    assert_asked(ALL);
-    for (unsigned i = 0; i < 5; i++) {
-        answer(i, "", -1);
+    fail_to_answer(4);
+    assert_no_news();
+    hint(4); /* sooner than after a second */
+    assert_asked(16);
+}
+
+static void hints_make_16_questions_at_once_and_then_one_in_20_ms(void **state) {
+    (void)state;
+    know(ALICE, 60000);
+    for (unsigned i = 0; i < 16; i++) {
+        announce(2, ALICE, 60000);
     }
-    assert_news("");
+    for (unsigned i = 0; i < 3; i++) {
+        hint(2);
+        assert_asked(0);
+        pass_to_next(20, 20);
+        assert_asked(4);
+        answer(2, ALICE, 60000);
+    }
+    announce(1, ALICE, 60000); /* of another node */
+    now_ns += 1000 * MS;
+    for (unsigned i = 0; i < 16; i++) {
+        announce(2, ALICE, 60000);
+    }
+    hint(2);
+    assert_asked(0);
 }
 
 static void who_cannot_answer_counts_no_more(void **state) {
@@ -501,8 +521,9 @@ int main(void) {
         TEST(old_words_are_asked_for_again),
         TEST(an_answer_from_before_a_leader_is_old),
         TEST(words_from_before_we_lead_are_old),
-        TEST(an_answer_from_before_an_announcement_is_dropped),
-        TEST(an_answer_to_the_next_question_counts),
+        TEST(a_hint_during_a_question_makes_one_more),
+        TEST(a_hint_changes_nothing_but_when_to_ask),
+        TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
         TEST(who_cannot_answer_counts_no_more),
         TEST(who_is_heard_is_asked_seldom),
         TEST(who_is_not_heard_is_asked_often),

@@ -218,6 +218,18 @@ static void who_is_in_line_is_counted(void **state) {
     assert_false(redlock_line_is_in_line(&line, &target));
 }
 
+static void a_push_is_given_back_once(void **state) {
+    (void)state;
+    for (uint64_t seal = 1; seal <= REDLOCK_LINE_GIVEN + 1; seal++) {
+        const struct redlock_push push = {.seal = seal};
+        assert_true(redlock_line_give(&line, &push));
+        assert_false(redlock_line_give(&line, &push));
+    }
+    /* Of more, the newest are remembered. One more release does no harm. */
+    assert_false(redlock_line_give(&line, &(struct redlock_push){.seal = 2}));
+    assert_true(redlock_line_give(&line, &(struct redlock_push){.seal = 1}));
+}
+
 static void only_the_newest_tokens_are_remembered(void **state) {
     char token[32];
     (void)state;
@@ -254,6 +266,7 @@ int main(void) {
         line_test(acquires_of_one_moment_keep_their_order),
         line_test(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try),
         line_test(who_is_in_line_is_counted),
+        line_test(a_push_is_given_back_once),
         line_test(only_the_newest_tokens_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

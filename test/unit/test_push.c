@@ -14,6 +14,7 @@
 
 #define CHANNEL "redlock:0123"
 #define TOKEN   "00000000000000000123456789abcdef0123456789abcdef"
+#define ID      "000000000718446744073709551615"
 #define REST    " 1763791726 50413 " TOKEN " door"
 
 static char bytes[4096];
@@ -46,20 +47,21 @@ static bool reads(const char *payload, struct redlock_push *push) {
 static void a_push_has_all_its_words(void **state) {
     struct redlock_push push;
     (void)state;
-    assert_true(reads("7 12" REST, &push));
+    assert_true(reads(ID " 12" REST, &push));
     assert_int_equal(push.id, 7);
     assert_int_equal(push.round, 12);
-    assert_int_equal(push.server_us, INT64_C(1763791726050413));
+    assert_true(push.seal == UINT64_MAX);
     assert_int_equal(push.token_size, 48);
     assert_memory_equal(push.token, TOKEN, 48);
     assert_int_equal(push.key_size, 4);
     assert_memory_equal(push.key, "door", 4);
-    assert_true(reads("4294967295 4294967295 9000000000 999999 t k", &push));
-    assert_true(push.id == UINT32_MAX && push.round == UINT32_MAX && push.token_size == 1 && push.key_size == 1);
+    assert_true(reads("429496729500000000000000000000 4294967295 x y t k", &push));
+    assert_true(push.id == UINT32_MAX && push.seal == 0 && push.round == UINT32_MAX && push.token_size == 1 &&
+                push.key_size == 1);
 }
 
 static void a_key_may_hold_any_bytes(void **state) {
-    static const char payload[] = "7 12 1763791726 50413 " TOKEN " a b\0\r\n ";
+    static const char payload[] = ID " 12 1763791726 50413 " TOKEN " a b\0\r\n ";
     struct redlock_push push;
     (void)state;
     assert_true(read_payload(payload, sizeof payload - 1, &push));
@@ -72,24 +74,26 @@ static void other_payloads_are_no_push(void **state) {
         "",
         " ",
         "hello",
-        "7 12 1763791726 50413 " TOKEN,
-        "7 12 1763791726 50413 " TOKEN " ",
-        "7 12 1763791726 50413  door",
-        "7 12 1763791726 " TOKEN " door",
+        ID " 12 1763791726 50413 " TOKEN,
+        ID " 12 1763791726 50413 " TOKEN " ",
+        ID " 12 1763791726 50413  door",
+        ID " 12 1763791726 " TOKEN " door",
         " 12" REST,
-        "7 " REST,
-        "-7 12" REST,
-        "+7 12" REST,
-        "7 0x1" REST,
-        "7\t12" REST,
-        "4294967296 12" REST,
-        "7 4294967296" REST,
-        "7 18446744073709551617" REST,
-        "00000000007 12" REST,
-        "7 12 0 50413 " TOKEN " door",
-        "7 12 9000000001 0 " TOKEN " door",
-        "7 12 1763791726 1000000 " TOKEN " door",
-        "7 12 1763791726 5.4 " TOKEN " door",
+        ID " " REST,
+        "7 12" REST, /* of an older version */
+        "00000000071844674407370955161 12" REST,
+        "0000000007018446744073709551615 12" REST,
+        "000000000718446744073709551616 12" REST,
+        "000000000799999999999999999999 12" REST,
+        "00000000071844674407370955161x 12" REST,
+        "0000000007-1844674407370955161 12" REST,
+        "-00000000718446744073709551615 12" REST,
+        "429496729600000000000000000000 12" REST,
+        ID " -12" REST,
+        ID " 0x1" REST,
+        ID "\t12" REST,
+        ID " 4294967296" REST,
+        ID " 18446744073709551617" REST,
     };
     struct redlock_push push;
     (void)state;
@@ -108,18 +112,18 @@ static void token_and_key_are_bounded(void **state) {
         memset(key, 'k', sizeof key);
         memset(token, 't', sizeof token);
         key[REDLOCK_RESOURCE_SIZE_MAX + more] = token[REDLOCK_TOKEN_SIZE_MAX] = '\0';
-        (void)snprintf(payload, sizeof payload, "7 12 1763791726 50413 %s %s", token, key);
+        (void)snprintf(payload, sizeof payload, ID " 12 1763791726 50413 %s %s", token, key);
         assert_int_equal(reads(payload, &push), more == 0);
         token[REDLOCK_TOKEN_SIZE_MAX] = more == 0 ? '\0' : 't';
         token[REDLOCK_TOKEN_SIZE_MAX + 1] = '\0';
-        (void)snprintf(payload, sizeof payload, "7 12 1763791726 50413 %s k", token);
+        (void)snprintf(payload, sizeof payload, ID " 12 1763791726 50413 %s k", token);
         assert_int_equal(reads(payload, &push), more == 0);
     }
 }
 
 /* A message with the words of a push, but for one thing. */
 static void other_replies_are_no_push(void **state) {
-#define GOOD "$21\r\n7 12 1763791726 5 t k\r\n"
+#define GOOD "$50\r\n" ID " 12 1763791726 5 t k\r\n"
     static const struct {
         const char *bytes;
         bool is_push;
@@ -148,78 +152,48 @@ static void other_replies_are_no_push(void **state) {
     }
 }
 
-/* The announcement in "message", this channel and this payload. */
-static bool announces(const char *channel, const char *payload, size_t size,
-                      struct redlock_announcement *announcement) {
+/* The hint in these bytes of a reply. */
+static bool hints(const char *reply_bytes, struct redlock_hint *hint) {
     const struct redlock_reply *reply;
-    const int head =
-        snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(channel), channel, size);
-    assert_true(size + (size_t)head + 2 < sizeof bytes);
-    memcpy(bytes + head, payload, size);
-    memcpy(bytes + (size_t)head + size, "\r\n", 2);
     redlock_reader_delete(reader);
     reader = redlock_reader_new();
     assert_non_null(reader);
-    assert_true(redlock_reader_feed(reader, bytes, (size_t)head + size + 2));
+    assert_true(redlock_reader_feed(reader, reply_bytes, strlen(reply_bytes)));
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
-    return redlock_wire_announcement(reply, announcement);
+    return redlock_wire_hint(reply, hint);
 }
 
-#define DOOR "redlock:leader:door"
+#define DOOR "*3\r\n$7\r\nmessage\r\n$19\r\nredlock:leader:door\r\n"
 
-static void an_announcement_names_the_leader_or_nobody(void **state) {
-    struct redlock_announcement it;
+static void whatever_is_announced_is_a_hint(void **state) {
+    static const char *const said[] = {DOOR "$0\r\n\r\n", DOOR "$5\r\n5 tok\r\n", DOOR "$1\r\nx\r\n", DOOR "$-1\r\n"};
+    struct redlock_hint it;
     (void)state;
-    assert_true(announces(DOOR, "600000 " TOKEN, 7 + 48, &it));
-    assert_int_equal(it.ttl_ms, 600000);
-    assert_int_equal(it.token_size, 48);
-    assert_memory_equal(it.token, TOKEN, 48);
-    assert_int_equal(it.key_size, 4);
-    assert_memory_equal(it.key, "door", 4);
-    assert_true(announces("redlock:leader:a b", "0 a b", 5, &it));
-    assert_int_equal(it.ttl_ms, 0);
-    assert_int_equal(it.token_size, 3);
-    assert_memory_equal(it.token, "a b", 3);
-    assert_int_equal(it.key_size, 3);
-    assert_true(announces(DOOR, "", 0, &it));
-    assert_int_equal(it.token_size, 0);
-}
-
-static void anything_else_announces_nothing(void **state) {
-    static const char *const payloads[] = {"x", " ", "5", "5 ", " tok", "-1 tok", "5\t", "00000000005 tok"};
-    static const char *const others[] = {
-        "*3\r\n$9\r\nsubscribe\r\n$19\r\n" DOOR "\r\n$0\r\n\r\n",
-        "*3\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n:1\r\n",
-        "*3\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n$-1\r\n",
-        "*3\r\n$7\r\nmessage\r\n:1\r\n$0\r\n\r\n",
-        "*4\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n$0\r\n\r\n:1\r\n",
-        "*2\r\n$7\r\nmessage\r\n$19\r\n" DOOR "\r\n",
-        "$19\r\n" DOOR "\r\n",
-    };
-    struct redlock_announcement it;
-    (void)state;
-    for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++) {
-        if (announces(DOOR, payloads[i], strlen(payloads[i]), &it)) {
-            fail_msg("\"%s\" is an announcement", payloads[i]);
-        }
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        assert_true(hints(said[i], &it));
+        assert_int_equal(it.key_size, 4);
+        assert_memory_equal(it.key, "door", 4);
     }
-    char longest[2 + REDLOCK_TOKEN_SIZE_MAX + 1];
-    memset(longest, 't', sizeof longest);
-    memcpy(longest, "5 ", 2);
-    assert_true(announces(DOOR, longest, sizeof longest - 1, &it));
-    assert_int_equal(it.token_size, REDLOCK_TOKEN_SIZE_MAX);
-    assert_false(announces(DOOR, longest, sizeof longest, &it));
-    assert_false(announces("redlock:leader:", "", 0, &it)); /* no key is empty */
-    assert_false(announces("redlock:leadex:door", "", 0, &it));
-    assert_false(announces(CHANNEL, "", 0, &it));
+    assert_true(hints("*3\r\n$7\r\nmessage\r\n$18\r\nredlock:leader:a b\r\n$0\r\n\r\n", &it));
+    assert_int_equal(it.key_size, 3);
+    assert_memory_equal(it.key, "a b", 3);
+}
+
+static void nothing_else_is_a_hint(void **state) {
+    static const char *const others[] = {
+        "*3\r\n$9\r\nsubscribe\r\n$19\r\nredlock:leader:door\r\n$0\r\n\r\n",
+        "*3\r\n$7\r\nmessage\r\n$15\r\nredlock:leader:\r\n$0\r\n\r\n", /* no key is empty */
+        "*3\r\n$7\r\nmessage\r\n$19\r\nredlock:leadex:door\r\n$0\r\n\r\n",
+        "*3\r\n$7\r\nmessage\r\n$12\r\n" CHANNEL "\r\n$0\r\n\r\n",
+        "*3\r\n$7\r\nmessage\r\n:1\r\n$0\r\n\r\n",
+        "*4\r\n$7\r\nmessage\r\n$19\r\nredlock:leader:door\r\n$0\r\n\r\n:1\r\n",
+        "*2\r\n$7\r\nmessage\r\n$19\r\nredlock:leader:door\r\n",
+        "$19\r\nredlock:leader:door\r\n",
+    };
+    struct redlock_hint it;
+    (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        const struct redlock_reply *reply;
-        redlock_reader_delete(reader);
-        reader = redlock_reader_new();
-        assert_non_null(reader);
-        assert_true(redlock_reader_feed(reader, others[i], strlen(others[i])));
-        assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
-        assert_false(redlock_wire_announcement(reply, &it));
+        assert_false(hints(others[i], &it));
     }
 }
 
@@ -231,10 +205,10 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_push_has_all_its_words),        cmocka_unit_test(a_key_may_hold_any_bytes),
-        cmocka_unit_test(other_payloads_are_no_push),      cmocka_unit_test(token_and_key_are_bounded),
-        cmocka_unit_test(other_replies_are_no_push),       cmocka_unit_test(an_announcement_names_the_leader_or_nobody),
-        cmocka_unit_test(anything_else_announces_nothing),
+        cmocka_unit_test(a_push_has_all_its_words),   cmocka_unit_test(a_key_may_hold_any_bytes),
+        cmocka_unit_test(other_payloads_are_no_push), cmocka_unit_test(token_and_key_are_bounded),
+        cmocka_unit_test(other_replies_are_no_push),  cmocka_unit_test(whatever_is_announced_is_a_hint),
+        cmocka_unit_test(nothing_else_is_a_hint),
     };
     return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -68,13 +68,13 @@ static void a_push_is_told(void **state) {
     PEER_UNTIL(&second, peer.pushes == 2);
     assert_int_equal(peer.push.id, 9);
     assert_int_equal(peer.push.round, 3);
-    assert_true(peer.push.server_us == PEER_SERVER_US);
+    assert_true(peer.push.seal == 77);
     assert_string_equal(peer.push_token, "tok");
     assert_string_equal(peer.push_key, "key with 5\n\x01");
     /* In parts. */
     peer_say(&second, MESSAGE);
     peer_turn(&second);
-    peer_say(&second, "$20\r\n8 2 1763791726 50413");
+    peer_say(&second, "$49\r\n000000000800000000000000000042 2 1763791726 50413");
     peer_turn(&second);
     assert_int_equal(peer.pushes, 2);
     peer_say(&second, "\r\n" A_PUSH);
@@ -85,8 +85,10 @@ static void a_push_is_told(void **state) {
 static void what_is_no_push_is_ignored_and_warned_of_once(void **state) {
     (void)state;
     listen_on_it();
-    peer_say(&second, MESSAGE "$5\r\nhello\r\n" MESSAGE "$0\r\n\r\n" MESSAGE ":1\r\n"
-                              "*3\r\n$7\r\nmessage\r\n$2\r\nhc\r\n$24\r\n9 3 1763791726 50413 t k\r\n" A_PUSH);
+    peer_say(
+        &second, MESSAGE
+        "$5\r\nhello\r\n" MESSAGE "$0\r\n\r\n" MESSAGE ":1\r\n"
+        "*3\r\n$7\r\nmessage\r\n$2\r\nhc\r\n$53\r\n000000000900000000000000000077 3 1763791726 50413 t k\r\n" A_PUSH);
     PEER_UNTIL(&second, peer.pushes > 0);
     assert_int_equal(peer.pushes, 1);
     assert_int_equal(count_in_log("a message on the channel ch is not ours"), 1);

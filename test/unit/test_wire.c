@@ -117,6 +117,9 @@ static void a_release_may_keep_the_lock_from_the_queue(void **state) {
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$2\r\n50\r\n");
 }
 
+/* A seal is filled in for each node. */
+#define ID(number) "$30\r\n" number "00000000000000000000\r\n"
+
 static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
     static const char keys[] = "$1\r\n3\r\n$3\r\nres\r\n$5\r\nres:w\r\n$7\r\nres:wer\r\n";
     struct redlock_message message = message_of(REDLOCK_OP_WAIT);
@@ -131,10 +134,35 @@ static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
     message.place = &place;
     assert_script(message, REDLOCK_SCRIPT_WAIT, "15", keys,
                   A_TOKEN "$16\r\n1795167037123456\r\n$1\r\n7\r\n" A_TTL "$4\r\n7500\r\n$5\r\n15000\r\n"
-                          "$9\r\nredlock:c\r\n$10\r\n4294967295\r\n$1\r\n1\r\n");
+                          "$9\r\nredlock:c\r\n" ID("4294967295") "$1\r\n1\r\n");
     place = (struct redlock_place){.channel = "c"};
     assert_script(message, REDLOCK_SCRIPT_WAIT, "15", keys,
-                  A_TOKEN "$1\r\n0\r\n$1\r\n7\r\n" A_TTL "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n$1\r\n0\r\n$1\r\n0\r\n");
+                  A_TOKEN "$1\r\n0\r\n$1\r\n7\r\n" A_TTL
+                          "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n" ID("0000000000") "$1\r\n0\r\n");
+}
+
+/* The rest of the bytes is the same for all. */
+static void each_node_gets_its_own_seal(void **state) {
+    static const uint64_t seals[] = {7, UINT64_MAX};
+    static const char *const digits[] = {"00000000000000000007", "18446744073709551615"};
+    const struct redlock_place place = {.channel = "c", .id = 5, .seals = seals};
+    const struct redlock_target targets[] = {{.key = "res", .key_size = 3},
+                                             {.key = "res", .key_size = 3, .announced = true}};
+    char bytes[REDLOCK_WIRE_SIZE_MAX], wanted[64];
+    enum redlock_reply_kind kind;
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct redlock_message message = message_of(REDLOCK_OP_WAIT);
+        message.target = &targets[i / 2];
+        message.place = &place;
+        const size_t size = redlock_wire_format(&message, REDLOCK_NAMING_NOT, bytes, &kind);
+        redlock_wire_seal(&message, 1 - i % 2, bytes, size); /* another one was there */
+        redlock_wire_seal(&message, i % 2, bytes, size);
+        const int tail = snprintf(wanted, sizeof wanted, "$30\r\n0000000005%s\r\n$1\r\n0\r\n%s", digits[i % 2],
+                                  i / 2 == 1 ? "$1\r\n1\r\n" : "");
+        assert_true(size > (size_t)tail);
+        assert_memory_equal(bytes + size - (size_t)tail, wanted, (size_t)tail);
+    }
 }
 
 static void an_election_asks_to_tell_observers(void **state) {
@@ -150,7 +178,7 @@ static void an_election_asks_to_tell_observers(void **state) {
     message.place = &(struct redlock_place){.channel = "c"};
     assert_script(message, REDLOCK_SCRIPT_WAIT, "16", "$1\r\n3\r\n$3\r\nres\r\n$5\r\nres:w\r\n$7\r\nres:wer\r\n",
                   A_TOKEN "$1\r\n0\r\n$1\r\n0\r\n" A_TTL
-                          "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n$1\r\n0\r\n$1\r\n0\r\n$1\r\n1\r\n");
+                          "$1\r\n0\r\n$1\r\n0\r\n$1\r\nc\r\n" ID("0000000000") "$1\r\n0\r\n$1\r\n1\r\n");
     /* No other request knows of observers. */
     message = message_of(REDLOCK_OP_EXTEND);
     message.target = &res;
@@ -273,6 +301,7 @@ int main(void) {
         cmocka_unit_test(a_release_that_only_deletes_may_be_a_command),
         cmocka_unit_test(a_release_may_keep_the_lock_from_the_queue),
         cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
+        cmocka_unit_test(each_node_gets_its_own_seal),
         cmocka_unit_test(an_election_asks_to_tell_observers),
         cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
         cmocka_unit_test(an_acquire_may_ask_for_the_holder),
