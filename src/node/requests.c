@@ -148,6 +148,27 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
+void redlock_requests_end_kept(struct redlock_node *node, int64_t now_ns) {
+    struct redlock_connection *connection = &node->connection;
+    const struct redlock_inflight *inflight = &connection->inflight;
+    struct redlock_text *why =
+        redlock_text_new(redlock_text_cause(node->why), "nothing was sent: %s", redlock_text_string(node->why));
+    size_t first = inflight->count;
+    while (first > 0 && !redlock_connection_has_written(connection, redlock_inflight_at(inflight, first - 1))) {
+        first--;
+    }
+    const size_t kept = inflight->count - first;
+    for (size_t i = first; i < first + kept; i++) {
+        const struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, i);
+        node->rotation.withdrawn |= entry.owner == &node->rotation;
+        answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);
+    }
+    redlock_text_drop(why);
+    if (kept > 0) {
+        redlock_connection_withdraw(connection, first, kept);
+    }
+}
+
 /* Answers those that were written; with `all`, the others too. */
 static void end(struct redlock_node *node, bool all) {
     struct redlock_connection *connection = &node->connection;

@@ -163,6 +163,8 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
                                                 node->timeouts, (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
+        redlock_requests_end_kept(node, now_ns);
+        redlock_rotation_was_withdrawn(node);
         node->listener.ready_changed(node->listener.ctx, node->index, false);
         redlock_requests_queue_own(node, ping, sizeof ping - 1, now_ns);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
