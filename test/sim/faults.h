@@ -27,6 +27,7 @@ enum sim_fault {
     SIM_FAULT_STALL,   /* pushes of a node to a client are held up */
     SIM_FAULT_DEAFEN,  /* a node drops a client's subscription */
     SIM_FAULT_PEER,    /* a client of another library takes a lock */
+    SIM_FAULT_SILENT,  /* connections of a client pass nothing any more; new ones work */
     SIM_FAULTS
 };
 
