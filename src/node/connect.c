@@ -190,7 +190,9 @@ static void due(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
     const int64_t now_ns = redlock_node_now_ns(node);
     if (dial->phase == REDLOCK_DIAL_OFF) {
-        redlock_spare_look(node, now_ns);
+        if (redlock_spare_is_due(node, now_ns)) {
+            redlock_connect_begin(node);
+        }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);
         fail(node, too_late(node));

@@ -28,8 +28,11 @@
  * a node timeout: before that its node is not STALLED.
  */
 
-/* Begins a spare if it is needed and may begin; else sees to it that it is looked at again. */
+/* Some requests have timed out. Sets the dial's timer to when a spare may begin. */
 void redlock_spare_look(struct redlock_node *node, int64_t now_ns);
+
+/* Returns whether it begins now. */
+bool redlock_spare_is_due(const struct redlock_node *node, int64_t now_ns);
 
 /* A reply was read on the connection. */
 void redlock_spare_is_needless(struct redlock_node *node);
@@ -45,10 +48,12 @@ void redlock_spare_replaced(struct redlock_node *node);
 
 /* Returns whether new requests are kept for now. */
 static inline bool redlock_spare_keeps(const struct redlock_node *node) {
-    return node->dial.phase != REDLOCK_DIAL_OFF && node->phase == REDLOCK_PHASE_READY;
+    return node->phase == REDLOCK_PHASE_READY &&
+           (node->dial.phase != REDLOCK_DIAL_OFF ||
+            (node->connection.inflight.expired > 0 && redlock_spare_is_due(node, redlock_node_now_ns(node))));
 }
 
 /* Returns whether the spare is fresh. Sees to it that the node is looked at when it is not. */
-bool redlock_spare_is_fresh(struct redlock_node *node);
+bool redlock_spare_is_fresh(struct redlock_node *node, int64_t now_ns);
 
 #endif

@@ -155,7 +155,8 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
     redlock_requests_expire(node, now_ns);
     redlock_rotation_was_withdrawn(node);
     redlock_spare_look(node, now_ns);
-    if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL && !redlock_spare_is_fresh(node)) {
+    if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL &&
+        !redlock_spare_is_fresh(node, now_ns)) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         redlock_node_set_phase(node, REDLOCK_PHASE_STALLED,
                                redlock_text_new(REDLOCK_CAUSE_STALLED,

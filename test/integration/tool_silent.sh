@@ -9,8 +9,8 @@ start_nodes 3
 coproc proxy { exec "$REDLOCK_PROXY" "0=${ports[0]}" "0=${ports[1]}" "0=${ports[2]}"; }
 read -r _ first second third <&"${proxy[0]}"
 nodes=127.0.0.1:$first,127.0.0.1:$second,127.0.0.1:$third
-node_timeout=200
-connect_timeout=1s
+node_timeout=1000
+connect_timeout=2s
 
 tell() { # COMMAND… : sets answer
     echo "$*" >&"${proxy[1]}"
@@ -38,10 +38,10 @@ ended() {
     is 'the exit status' $? "$1"
 }
 
-# A lease of 2 s outlives its connections: the command goes on for twice as long.
-begin run -t 2s job -- bash -c "$work_until_told" "$work" 0
+# A lease outlives its connections: the command goes on for longer.
+begin run -t 5s job -- bash -c "$work_until_told" "$work" 0
 tell treat all freeze
-sleep 4
+sleep 7
 is 'the job is still running' "$(kill -0 "$runner" && echo yes)" yes
 never_says "$err" 'is lost'
 ended 0
