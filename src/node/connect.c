@@ -392,7 +392,8 @@ static void on_flush(struct redlock_watch *watch) {
                           ? redlock_connection_write(&dial->connection, &dial->connection.hello)
                           : 0; /* the last connection asked */
     if (error != 0) {
-        /* The node may have answered and closed before this write failed. Its answers still count. */
+        /* The node may have answered and closed before this write failed. Its answers still
+         * count. */
         read_replies(dial->node);
     }
     if (error != 0 && dial->phase == REDLOCK_DIAL_GREETING) {

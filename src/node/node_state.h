@@ -39,7 +39,7 @@ struct redlock_dial {
     struct redlock_node *node;
     enum redlock_dial_phase phase;
     int64_t begun_ns;
-    int64_t give_up_ns;            /* when this try ends, the second part of the handshake included */
+    int64_t give_up_ns;            /* when this try ends, with all of the handshake */
     int64_t endpoint_ns;           /* OPENING: when this endpoint's share of it ends */
     int64_t again_ns;              /* OFF: no spare before that time */
     unsigned failures;             /* spares in vain in a row, for the backoff (R16) */

@@ -136,7 +136,8 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             }
         } else {
             withdrawn++;
-            node->timeouts += redlock_node_has_spare(node) && !entry.own; /* it was kept for want of an answer */
+            /* It was kept for want of an answer. */
+            node->timeouts += redlock_node_has_spare(node) && !entry.own;
             why = why != NULL ? why : withdrawn_text(node);
             node->rotation.withdrawn |= entry.owner == &node->rotation;
             answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Connections that die without a sound, while new ones work: what `run` and `elect` do, and what they
-# say when a release was not confirmed.
+# Connections that die without a sound, while new ones work: what `run` and `elect` do, and what
+# they say when a release was not confirmed.
 # shellcheck disable=SC2317 # functions that are called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -18,7 +18,7 @@ tell() { # COMMAND… : sets answer
     [[ ${answer[0]} == ok ]]
 }
 
-# The command of the tests: it says that it has begun, and ends when it is told to, with this status.
+# The command of the tests: it says that it has begun, and ends with a status when it is told to.
 # shellcheck disable=SC2016 # the variables of the command
 work_until_told='touch "$0/began"; until [[ -e $0/end ]]; do sleep 0.02; done; exit "$1"'
 
