@@ -164,6 +164,30 @@ static void what_was_written_on_the_old_connection_is_unknown(void **state) {
     peer_expect(&peer, "r");
 }
 
+/* The new connection gets no half of a request (R4). */
+static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
+    const size_t size = (size_t)32 * 1024 * 1024;
+    char *big = malloc(size + 1);
+    (void)state;
+    assert_non_null(big);
+    memset(big, 'x', size);
+    big[size] = '\0';
+    connect_it();
+    old = peer_put_aside(&peer); /* nobody reads */
+    assert_true(peer_send(&peer, big, 1));
+    free(big);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    assert_true(peer_send(&peer, "b", 2));
+    assert_true(peer_send(&peer, "c", 3));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_expect(&peer, "bc");
+    peer_say(&peer, "$-1\r\n+OK\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
+}
+
 /* Votes of one server may not count for another (R18). */
 static void another_server_gets_nothing_that_was_kept(void **state) {
     (void)state;
@@ -356,6 +380,7 @@ int main(void) {
         spare_test(a_slow_connection_stays_and_gets_what_was_kept),
         spare_test(what_was_kept_goes_to_the_new_connection),
         spare_test(what_was_written_on_the_old_connection_is_unknown),
+        spare_test(what_was_written_in_part_is_unknown_and_dropped),
         spare_test(another_server_gets_nothing_that_was_kept),
         spare_test(a_server_without_a_name_gets_nothing_either),
         cmocka_unit_test_setup_teardown(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown),
