@@ -10,87 +10,113 @@
 #include "node/phase.h"
 #include "node/rotation.h"
 #include "node/secure.h"
+#include "node/spare.h"
 #include "node/subscription.h"
 
+/* The try has failed. A spare leaves the node as it is. Takes over the text. */
+static void fail(struct redlock_node *node, struct redlock_text *why) {
+    if (redlock_node_has_spare(node)) {
+        redlock_spare_in_vain(node, redlock_text_string(why));
+        redlock_text_drop(why);
+    } else {
+        redlock_node_ended(node, why);
+    }
+}
+
+static void no_memory(struct redlock_node *node) {
+    fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+}
+
 /* Writes the handshake's bytes before the loop polls. */
-static void flush_soon(struct redlock_node *node) {
-    node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+static void flush_soon(struct redlock_node *node, struct redlock_connection *connection) {
+    node->reactor.flush_soon(node->reactor.ctx, &connection->watch);
+}
+
+static void set_timer(struct redlock_node *node, int64_t due_ns) {
+    node->reactor.timer_at(node->reactor.ctx, &node->dial.connection.watch, due_ns);
 }
 
 /* Without a socket the connection does not use its watch, so the lookup can. */
 static void watch_lookup(struct redlock_node *node, int fd) {
-    node->reactor.watch(node->reactor.ctx, &node->connection.watch, fd, REDLOCK_READABLE);
+    node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
 }
 
 static void greet(struct redlock_node *node) {
-    redlock_rotation_greets(node);
-    node->handshake.address = &node->address;
-    node->handshake.client_name = node->options.client_name;
-    node->handshake.old_run_id = node->known_run_id;
-    node->handshake.old_client_id = node->known_client_id;
-    node->handshake.guarded = node->options.guarded;
-    if (!redlock_connection_start(&node->connection) ||
-        redlock_handshake_start(&node->handshake, &node->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+    struct redlock_dial *dial = &node->dial;
+    if (!redlock_node_has_spare(node)) {
+        redlock_rotation_greets(node);
+    }
+    dial->handshake.address = &node->address;
+    dial->handshake.client_name = node->options.client_name;
+    dial->handshake.old_run_id = node->known_run_id;
+    dial->handshake.old_client_id = node->known_client_id;
+    dial->handshake.guarded = node->options.guarded;
+    dial->phase = REDLOCK_DIAL_GREETING;
+    if (!redlock_connection_start(&dial->connection) ||
+        redlock_handshake_start(&dial->handshake, &dial->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
+        no_memory(node);
         return;
     }
-    node->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
-    redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
-    flush_soon(node);
-    if (node->connection.unread) {
-        redlock_node_rearm(node, redlock_node_now_ns(node));
+    dial->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
+    flush_soon(node, &dial->connection);
+    if (dial->connection.unread) {
+        set_timer(node, redlock_node_now_ns(node));
     }
 }
 
 static void secure(struct redlock_node *node, unsigned events) {
     struct redlock_text *why = NULL;
-    const enum redlock_securing securing = redlock_secure_io(&node->connection, events, &why);
+    const enum redlock_securing securing = redlock_secure_io(&node->dial.connection, events, &why);
     if (securing == REDLOCK_SECURING_DONE) {
         greet(node);
     } else if (securing == REDLOCK_SECURING_FAILED) {
-        redlock_node_ended(node, why);
+        fail(node, why);
     }
 }
 
 static void begin_tls(struct redlock_node *node) {
-    if (!redlock_secure_begin(node, &node->connection)) {
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+    if (!redlock_secure_begin(node, &node->dial.connection)) {
+        fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
         return;
     }
-    redlock_node_set_phase(node, REDLOCK_PHASE_SECURING, redlock_text_keep(node->why));
+    node->dial.phase = REDLOCK_DIAL_SECURING;
     secure(node, 0);
 }
 
 /* Tries the endpoints until one starts to connect. Each gets its share of the time left. */
 static void open_next(struct redlock_node *node, int error) {
+    struct redlock_dial *dial = &node->dial;
     int64_t now_ns = redlock_node_now_ns(node);
-    while (node->endpoints_tried < node->endpoints.count) {
-        node->endpoint = (node->endpoint_first + node->endpoints_tried) % node->endpoints.count;
-        int64_t share = (int64_t)(node->endpoints.count - node->endpoints_tried);
-        node->endpoint_ns = now_ns + (node->give_up_ns - now_ns) / share;
-        node->endpoints_tried++;
-        const struct redlock_endpoint *endpoint = &node->endpoints.list[node->endpoint];
-        error = redlock_connection_open(&node->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
+    while (dial->endpoints_tried < dial->endpoints.count) {
+        dial->endpoint = (dial->endpoint_first + dial->endpoints_tried) % dial->endpoints.count;
+        int64_t share = (int64_t)(dial->endpoints.count - dial->endpoints_tried);
+        dial->endpoint_ns = now_ns + (dial->give_up_ns - now_ns) / share;
+        dial->endpoints_tried++;
+        const struct redlock_endpoint *endpoint = &dial->endpoints.list[dial->endpoint];
+        error = redlock_connection_open(&dial->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
         if (error == 0) {
-            redlock_node_set_phase(node, REDLOCK_PHASE_OPENING, redlock_text_keep(node->why));
-            redlock_node_rearm(node, node->endpoint_ns);
+            dial->phase = REDLOCK_DIAL_OPENING;
+            set_timer(node, dial->endpoint_ns);
             return;
         }
     }
-    redlock_node_lost(node, redlock_node_errno_text("", error));
+    fail(node, redlock_node_errno_text("", error));
 }
 
 static void open_first(struct redlock_node *node) {
-    node->endpoints_tried = 0;
+    node->dial.endpoints_tried = 0;
     open_next(node, EADDRNOTAVAIL);
 }
 
 static void opened(struct redlock_node *node) {
-    int error = redlock_connection_opened(&node->connection);
+    int error = redlock_connection_opened(&node->dial.connection);
     if (error != 0) {
-        redlock_connection_close(&node->connection);
+        redlock_connection_close(&node->dial.connection);
         open_next(node, error);
-    } else if (node->address.tls) {
+        return;
+    }
+    set_timer(node, node->dial.give_up_ns);
+    if (node->address.tls) {
         begin_tls(node);
     } else {
         greet(node);
@@ -98,12 +124,13 @@ static void opened(struct redlock_node *node) {
 }
 
 static void resolved(struct redlock_node *node) {
-    const char *error = redlock_lookup_result(node->lookup, &node->endpoints);
+    struct redlock_dial *dial = &node->dial;
+    const char *error = redlock_lookup_result(dial->lookup, &dial->endpoints);
     watch_lookup(node, -1);
-    redlock_lookup_drop(node->lookup, false);
-    node->lookup = NULL;
+    redlock_lookup_drop(dial->lookup, false);
+    dial->lookup = NULL;
     if (error != NULL) {
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
+        fail(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
         open_first(node);
     }
@@ -111,76 +138,114 @@ static void resolved(struct redlock_node *node) {
 
 void redlock_connect_begin(struct redlock_node *node) {
     int error = 0;
-    int64_t now_ns = redlock_node_now_ns(node);
-    node->give_up_ns = redlock_after_ms(now_ns, node->options.connect_timeout_ms);
-    redlock_node_set_phase(node, REDLOCK_PHASE_RESOLVING, redlock_text_keep(node->why));
-    redlock_node_rearm(node, node->give_up_ns);
-    if (node->lookup == NULL && redlock_resolve_literal(&node->address, &node->endpoints)) {
+    struct redlock_dial *dial = &node->dial;
+    dial->begun_ns = redlock_node_now_ns(node);
+    dial->give_up_ns = redlock_after_ms(dial->begun_ns, node->options.connect_timeout_ms);
+    dial->phase = REDLOCK_DIAL_RESOLVING;
+    if (!redlock_node_is_up(node)) {
+        redlock_node_set_phase(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
+    }
+    set_timer(node, dial->give_up_ns);
+    if (dial->lookup == NULL && redlock_resolve_literal(&node->address, &dial->endpoints)) {
         open_first(node);
         return;
     }
-    if (node->lookup == NULL) {
-        node->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
+    if (dial->lookup == NULL) {
+        dial->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
     }
-    if (node->lookup == NULL) {
-        redlock_node_lost(node, redlock_node_errno_text("no thread to look the name up: ", error));
-    } else if (redlock_lookup_done(node->lookup)) {
+    if (dial->lookup == NULL) {
+        fail(node, redlock_node_errno_text("no thread to look the name up: ", error));
+    } else if (redlock_lookup_done(dial->lookup)) {
         resolved(node);
     } else {
-        watch_lookup(node, redlock_lookup_fd(node->lookup));
+        watch_lookup(node, redlock_lookup_fd(dial->lookup));
     }
 }
 
-void redlock_connect_io(struct redlock_node *node, unsigned events) {
-    if (node->phase == REDLOCK_PHASE_OPENING && (events & REDLOCK_WRITABLE) != 0) {
-        opened(node);
-    } else if (node->phase == REDLOCK_PHASE_SECURING) {
-        secure(node, events);
-    } else if (node->phase == REDLOCK_PHASE_RESOLVING && redlock_lookup_done(node->lookup)) {
-        resolved(node);
-    }
+static struct redlock_text *no_answer_text(const struct redlock_node *node) {
+    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
+                            (long long)node->options.connect_timeout_ms);
 }
 
 static struct redlock_text *too_late(const struct redlock_node *node) {
     long long timeout_ms = (long long)node->options.connect_timeout_ms;
-    switch (node->phase) {
-    case REDLOCK_PHASE_RESOLVING:
+    switch (node->dial.phase) {
+    case REDLOCK_DIAL_RESOLVING:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name was not resolved within %lld ms", timeout_ms);
-    case REDLOCK_PHASE_OPENING:
+    case REDLOCK_DIAL_OPENING:
         return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms", timeout_ms);
-    case REDLOCK_PHASE_SECURING:
-        return redlock_secure_late_text(node, &node->connection);
+    case REDLOCK_DIAL_SECURING:
+        return redlock_secure_late_text(node, &node->dial.connection);
     default:
-        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
-                                timeout_ms);
+        return no_answer_text(node);
+    }
+}
+
+/* Begin with the next endpoint: one that accepts and stays silent must not block the others. */
+static void prefer_next(struct redlock_dial *dial) {
+    dial->endpoint_first = dial->endpoint + 1;
+}
+
+static void due(struct redlock_node *node) {
+    struct redlock_dial *dial = &node->dial;
+    const int64_t now_ns = redlock_node_now_ns(node);
+    if (dial->phase == REDLOCK_DIAL_OFF) {
+        if (redlock_spare_is_due(node, now_ns)) {
+            redlock_connect_begin(node);
+        }
+    } else if (now_ns >= dial->give_up_ns) {
+        prefer_next(dial);
+        fail(node, too_late(node));
+    } else if (dial->phase == REDLOCK_DIAL_OPENING && now_ns >= dial->endpoint_ns) {
+        redlock_connection_close(&dial->connection);
+        open_next(node, ETIMEDOUT);
+    } else {
+        set_timer(node, dial->phase == REDLOCK_DIAL_OPENING ? dial->endpoint_ns : dial->give_up_ns);
     }
 }
 
 void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
     if (node->phase == REDLOCK_PHASE_NEW) {
         redlock_connect_begin(node);
-    } else if (now_ns >= node->give_up_ns) {
-        /* Begin with the next endpoint: one that accepts and stays silent must not block the
-         * others. */
-        node->endpoint_first = node->endpoint + 1;
-        redlock_node_lost(node, too_late(node));
-    } else if (node->phase == REDLOCK_PHASE_OPENING && now_ns >= node->endpoint_ns) {
-        redlock_connection_close(&node->connection);
-        open_next(node, ETIMEDOUT);
+    } else if (node->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= node->dial.give_up_ns) {
+        prefer_next(&node->dial);
+        redlock_node_lost(node, no_answer_text(node));
+    }
+}
+
+/* The server is known: the connection becomes the node's, and the handshake goes on there. */
+static void take_over(struct redlock_node *node) {
+    struct redlock_dial *dial = &node->dial;
+    const bool spare = redlock_node_has_spare(node);
+    if (spare && !redlock_spare_replaces(node)) {
+        return;
+    }
+    redlock_connection_take_over(&node->connection, &dial->connection);
+    node->endpoint = dial->endpoints.list[dial->endpoint];
+    node->handshake = dial->handshake;
+    redlock_dial_end(node);
+    redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
+    node->hello_ns = redlock_node_now_ns(node);
+    flush_soon(node, &node->connection);
+    redlock_node_rearm(node, node->connection.unread ? node->hello_ns : dial->give_up_ns);
+    if (spare) {
+        redlock_spare_replaced(node);
     }
 }
 
 static void tell_greeting(const struct redlock_node *node) {
     const struct redlock_greeting greeting = {
-        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->clock};
+        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->dial.clock};
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
+    node->heard_ns = node->up_ns;
     node->round_trip_ns = node->up_ns - node->hello_ns;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
+    node->resumes = false;
     node->connects++;
     node->first_try_done = true;
     node->deleting = redlock_info_deleting(&node->info);
@@ -198,7 +263,7 @@ static void ready(struct redlock_node *node) {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }
     if (redlock_outbox_size(&node->connection.outbox) > 0) {
-        flush_soon(node);
+        flush_soon(node, &node->connection);
     }
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
@@ -221,44 +286,164 @@ static void check_rivals(struct redlock_node *node) {
     }
 }
 
-void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
-    if (node->handshake.step >= node->handshake.step_count) {
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                 "the node answered what nobody had asked; is it a Redis server?"));
+/* The handshake is over, or has failed. */
+static void end_handshake(struct redlock_node *node, const struct redlock_handshake *handshake,
+                          enum redlock_handshake_state state) {
+    if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
+        no_memory(node);
         return;
     }
-    enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
-    if (node->clock.server_us == 0 && node->handshake.server_us != 0) {
-        node->clock.server_us = node->handshake.server_us;
-        node->clock.read_ns = redlock_node_now_ns(node);
+    if (redlock_node_has_spare(node)) {
+        redlock_spare_in_vain(node, handshake->reason);
+        return;
     }
-    if (state != REDLOCK_HANDSHAKE_WAITING && state != REDLOCK_HANDSHAKE_NO_MEMORY) {
-        node->info = node->handshake.info;
-        memcpy(node->warning, node->handshake.warning, sizeof node->warning);
-    }
-    switch (state) {
-    case REDLOCK_HANDSHAKE_WAITING:
-        if (redlock_outbox_size(&node->connection.hello) > 0) {
-            node->hello_ns = redlock_node_now_ns(node);
-            flush_soon(node);
-        }
-        break;
-    case REDLOCK_HANDSHAKE_DONE:
+    node->info = handshake->info;
+    memcpy(node->warning, handshake->warning, sizeof node->warning);
+    if (state == REDLOCK_HANDSHAKE_DONE) {
         check_rivals(node);
+    } else if (state == REDLOCK_HANDSHAKE_RETRY) {
+        redlock_node_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+    } else if (handshake->cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, handshake->reason)) {
+        redlock_node_lost(
+            node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)", handshake->reason));
+    } else {
+        redlock_node_unusable(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+    }
+}
+
+static struct redlock_text *unasked_text(void) {
+    return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered what nobody had asked; is it a Redis server?");
+}
+
+void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
+    if (node->handshake.step >= node->handshake.step_count) {
+        redlock_node_lost(node, unasked_text());
+        return;
+    }
+    const enum redlock_handshake_state state =
+        redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
+    if (state != REDLOCK_HANDSHAKE_WAITING) {
+        end_handshake(node, &node->handshake, state);
+    } else if (redlock_outbox_size(&node->connection.hello) > 0) {
+        node->hello_ns = redlock_node_now_ns(node);
+        flush_soon(node, &node->connection);
+    }
+}
+
+/* A reply to the first part. */
+static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_dial *dial = (struct redlock_dial *)connection;
+    struct redlock_handshake *handshake = &dial->handshake;
+    if (handshake->step >= handshake->step_count) {
+        fail(dial->node, unasked_text());
+        return;
+    }
+    const enum redlock_handshake_state state = redlock_handshake_reply(handshake, reply, &connection->hello);
+    if (dial->clock.server_us == 0 && handshake->server_us != 0) {
+        dial->clock.server_us = handshake->server_us;
+        dial->clock.read_ns = now_ns;
+    }
+    if (state != REDLOCK_HANDSHAKE_WAITING) {
+        end_handshake(dial->node, handshake, state);
+    } else if (handshake->step == 0) {
+        take_over(dial->node);
+    }
+}
+
+/* Returns whether the node may be waiting for TLS: it has not answered at all. */
+static bool may_want_tls(const struct redlock_node *node) {
+    return !node->address.tls && node->address.kind == REDLOCK_ADDRESS_TCP && node->dial.handshake.step == 0;
+}
+
+static struct redlock_text *end_text(const struct redlock_node *node, int error) {
+    struct redlock_text *why = redlock_node_read_text(&node->dial.connection, error);
+    if (error == ENOMEM || !may_want_tls(node)) {
+        return why;
+    }
+    struct redlock_text *asking = redlock_text_new(
+        REDLOCK_CAUSE_CONNECTION, "%s before any answer; does it want TLS (rediss://)?", redlock_text_string(why));
+    redlock_text_drop(why);
+    return asking;
+}
+
+static void read_replies(struct redlock_node *node) {
+    int error;
+    switch (redlock_connection_receive(&node->dial.connection, take, &error)) {
+    case REDLOCK_RECEIVED:
         break;
-    case REDLOCK_HANDSHAKE_RETRY:
-        redlock_node_lost(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
+    case REDLOCK_RECEIVED_UNREAD:
+        set_timer(node, redlock_node_now_ns(node));
         break;
-    case REDLOCK_HANDSHAKE_UNUSABLE:
-        if (node->handshake.cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, node->handshake.reason)) {
-            redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)",
-                                                     node->handshake.reason));
-        } else {
-            redlock_node_unusable(node, redlock_text_new(node->handshake.cause, "%s", node->handshake.reason));
-        }
+    case REDLOCK_RECEIVED_END:
+        fail(node, end_text(node, error));
         break;
-    case REDLOCK_HANDSHAKE_NO_MEMORY:
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+    case REDLOCK_RECEIVED_PROTOCOL:
+        fail(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                    "the node answered out of protocol (%s); is it a Redis server%s?",
+                                    redlock_reader_error(node->dial.connection.reader),
+                                    may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
     }
+}
+
+static void on_flush(struct redlock_watch *watch) {
+    struct redlock_dial *dial = (struct redlock_dial *)watch;
+    const int error = dial->phase == REDLOCK_DIAL_GREETING
+                          ? redlock_connection_write(&dial->connection, &dial->connection.hello)
+                          : 0; /* the last connection asked */
+    if (error != 0) {
+        /* The node may have answered and closed before this write failed. Its answers still
+         * count. */
+        read_replies(dial->node);
+    }
+    if (error != 0 && dial->phase == REDLOCK_DIAL_GREETING) {
+        fail(dial->node, redlock_node_read_text(&dial->connection, error));
+    }
+}
+
+static void on_io(struct redlock_watch *watch, unsigned events) {
+    struct redlock_dial *dial = (struct redlock_dial *)watch;
+    struct redlock_node *node = dial->node;
+    switch (dial->phase) {
+    case REDLOCK_DIAL_OFF:
+        break;
+    case REDLOCK_DIAL_RESOLVING:
+        if (redlock_lookup_done(dial->lookup)) {
+            resolved(node);
+        }
+        break;
+    case REDLOCK_DIAL_OPENING:
+        if ((events & REDLOCK_WRITABLE) != 0) {
+            opened(node);
+        }
+        break;
+    case REDLOCK_DIAL_SECURING:
+        secure(node, events);
+        break;
+    case REDLOCK_DIAL_GREETING:
+        if ((events & REDLOCK_READABLE) != 0) {
+            read_replies(node);
+        }
+        if ((events & REDLOCK_WRITABLE) != 0 && dial->connection.blocked && dial->connection.fd >= 0) {
+            redlock_connection_unblock(&dial->connection);
+            on_flush(watch);
+        }
+        break;
+    }
+}
+
+static void on_timer(struct redlock_watch *watch) {
+    struct redlock_dial *dial = (struct redlock_dial *)watch;
+    if (dial->phase == REDLOCK_DIAL_GREETING) {
+        /* The loop may run late: what has come, came in time (R7). */
+        read_replies(dial->node);
+    }
+    due(dial->node);
+}
+
+int redlock_connect_init(struct redlock_node *node) {
+    struct redlock_connection *connection = &node->dial.connection;
+    connection->watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    node->dial.node = node;
+    return redlock_connection_init(connection, &node->reactor);
 }

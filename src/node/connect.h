@@ -5,15 +5,16 @@
 
 #include "node/node_state.h"
 
+/* Sets up the dial. Returns 0 or REDLOCK_ERR_NO_MEMORY. */
+int redlock_connect_init(struct redlock_node *node);
+
+/* Begins a try: the node is NEW, WAITING or UNUSABLE, or READY or STALLED and needs a spare. */
 void redlock_connect_begin(struct redlock_node *node);
 
-/* RESOLVING, OPENING, SECURING */
-void redlock_connect_io(struct redlock_node *node, unsigned events);
-
-/* Any phase that is CONNECTING. */
+/* NEW, INTRODUCING */
 void redlock_connect_due(struct redlock_node *node, int64_t now_ns);
 
-/* GREETING */
+/* INTRODUCING */
 void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply);
 
 #endif

@@ -1,6 +1,7 @@
 /* One connection to a node. */
 #include "node/connection.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "core/planted.h"
@@ -71,6 +72,38 @@ void redlock_connection_reset(struct redlock_connection *connection) {
     redlock_tls_free(connection->tls);
     connection->tls = NULL;
     redlock_outbox_clear(&connection->hello);
+}
+
+void redlock_connection_take_over(struct redlock_connection *connection, struct redlock_connection *from) {
+    assert(connection->fd < 0 && connection->tls == NULL && redlock_outbox_size(&connection->hello) == 0);
+    redlock_reader_delete(connection->reader);
+    watch(from, -1, 0);
+    connection->fd = from->fd;
+    connection->blocked = from->blocked;
+    connection->unread = from->unread;
+    connection->reader = from->reader;
+    connection->tls = from->tls;
+    connection->hello = from->hello;
+    from->fd = -1;
+    from->blocked = from->unread = false;
+    from->reader = NULL;
+    from->tls = NULL;
+    from->hello = (struct redlock_outbox){0};
+    watch_open(connection);
+}
+
+void redlock_connection_drop_begun(struct redlock_connection *connection) {
+    struct redlock_outbox *outbox = &connection->outbox;
+    const struct redlock_inflight *inflight = &connection->inflight;
+    const uint64_t written = outbox->written;
+    uint64_t next = redlock_outbox_end(outbox);
+    for (size_t i = inflight->count; i-- > 0 && redlock_inflight_at(inflight, i)->position >= written;) {
+        next = redlock_inflight_at(inflight, i)->position;
+    }
+    for (size_t i = inflight->count; i-- > 0 && redlock_inflight_at(inflight, i)->position >= written;) {
+        redlock_inflight_at(inflight, i)->position -= next - written;
+    }
+    redlock_outbox_withdraw(outbox, written, (size_t)(next - written));
 }
 
 /* Writes to the socket. */

@@ -65,6 +65,13 @@ void redlock_connection_close(struct redlock_connection *connection);
  * their owner has answered them. Stops the watch even without a socket. */
 void redlock_connection_reset(struct redlock_connection *connection);
 
+/* Takes over the open socket of `from`, with what belongs to it. This one has no socket. The
+ * requests of both stay where they are. */
+void redlock_connection_take_over(struct redlock_connection *connection, struct redlock_connection *from);
+
+/* Drops the rest of a request that is written in part: its connection is gone. */
+void redlock_connection_drop_begun(struct redlock_connection *connection);
+
 /* Writes the bytes in `box`, one of the connection's own, as far as the layer below accepts them.
  * The rest waits until the socket is writable. Returns 0 or an errno. */
 int redlock_connection_write(struct redlock_connection *connection, struct redlock_outbox *box);

@@ -16,28 +16,41 @@
 #include "wire/wire.h"
 
 /*
- * state      event                                       → state
- * NEW        first turn of the loop                      → RESOLVING
+ * state        event                                       → state
+ * NEW          first turn of the loop                      → DIALING
+ * DIALING      the dial knows the server                   → INTRODUCING
+ *              the dial fails                              → WAITING; UNUSABLE, see below
+ * INTRODUCING  last reply                                  → READY
+ *              the same server twice, no Lua               → UNUSABLE
+ *              closed, give_up_ns                          → WAITING
+ * READY        3 timeouts without a reply, and the spare is
+ *              not fresh (spare.h)                         → STALLED
+ *              the spare knows the server                  → INTRODUCING
+ *              closed, out of protocol                     → WAITING
+ *              another node has the same server            → UNUSABLE
+ * STALLED      the PONG, after all that was in flight      → READY
+ *              the spare knows the server                  → INTRODUCING
+ *              closed, out of protocol, stall_end_ns       → WAITING
+ * WAITING      retry_ns                                    → DIALING
+ * UNUSABLE     retry_ns                                    → DIALING
+ *
+ * The dial, of a node that is DIALING, or as the spare of one that is READY or STALLED. Where a
+ * spare would fail, the node stays as it is: see spare.h.
+ *
+ * OFF        the node is DIALING, or needs a spare       → RESOLVING
  * RESOLVING  a literal, a path, or the lookup is done    → OPENING
- *            the lookup failed, give_up_ns               → WAITING (the lookup goes on, and
+ *            the lookup failed, give_up_ns               → OFF, WAITING (the lookup goes on, and
  *                                                          the next try waits for it)
  * OPENING    writable                                    → GREETING; SECURING with TLS
  *            refused, endpoint_ns                        → OPENING of the next endpoint;
- *                                                          WAITING after the last
+ *                                                          OFF, WAITING after the last
  * SECURING   secured                                     → GREETING
- *            a certificate or a TLS version is refused   → UNUSABLE
- *            no TLS, closed, give_up_ns                  → WAITING
- * GREETING   last reply                                  → READY
- *            a replica, the same server twice, no access,
- *            our certificate is refused                  → UNUSABLE
- *            loading, closed, give_up_ns                 → WAITING
- * READY      3 timeouts without a reply                  → STALLED
- *            closed, out of protocol                     → WAITING
- *            another node has the same server            → UNUSABLE
- * STALLED    the PONG, after all that was in flight      → READY
- *            closed, out of protocol, stall_end_ns       → WAITING
- * WAITING    retry_ns                                    → RESOLVING
- * UNUSABLE   retry_ns                                    → RESOLVING
+ *            a certificate or a TLS version is refused   → OFF, UNUSABLE
+ *            no TLS, closed, give_up_ns                  → OFF, WAITING
+ * GREETING   the reply to CLIENT ID                      → OFF, INTRODUCING
+ *            a replica, no access,
+ *            our certificate is refused                  → OFF, UNUSABLE
+ *            loading, closed, give_up_ns                 → OFF, WAITING
  */
 
 #define BEHIND_AFTER_MS 1
@@ -59,18 +72,15 @@ static redlock_node_state public_state(const struct redlock_node *node) {
 
 static int64_t next_due_ns(const struct redlock_node *node) {
     switch (node->phase) {
-    case REDLOCK_PHASE_OPENING:
-        return node->endpoint_ns < node->give_up_ns ? node->endpoint_ns : node->give_up_ns;
-    case REDLOCK_PHASE_NEW:
-    case REDLOCK_PHASE_RESOLVING:
-    case REDLOCK_PHASE_SECURING:
-    case REDLOCK_PHASE_GREETING:
-        return node->give_up_ns;
+    case REDLOCK_PHASE_INTRODUCING:
+        return node->dial.give_up_ns;
     case REDLOCK_PHASE_STALLED:
         return node->stall_end_ns;
     case REDLOCK_PHASE_WAITING:
     case REDLOCK_PHASE_UNUSABLE:
         return node->retry_ns;
+    case REDLOCK_PHASE_NEW:
+    case REDLOCK_PHASE_DIALING: /* the dial has a timer of its own */
     case REDLOCK_PHASE_READY:
         break;
     }
@@ -104,12 +114,7 @@ static void on_timer(struct redlock_watch *watch) {
 }
 
 static void on_io(struct redlock_watch *watch, unsigned events) {
-    struct redlock_node *node = (struct redlock_node *)watch;
-    if (node->phase >= REDLOCK_PHASE_GREETING) {
-        redlock_traffic_io(node, events);
-    } else {
-        redlock_connect_io(node, events);
-    }
+    redlock_traffic_io((struct redlock_node *)watch, events);
 }
 
 static void on_flush(struct redlock_watch *watch) {
@@ -128,7 +133,12 @@ static bool attach(struct redlock_node *node) {
     if (redlock_connection_init(&node->connection, &node->reactor) != 0) {
         return false;
     }
+    if (redlock_connect_init(node) != 0) {
+        redlock_connection_free(&node->connection);
+        return false;
+    }
     if (redlock_subscription_init(&node->subscription, node) != 0) {
+        redlock_connection_free(&node->dial.connection);
         redlock_connection_free(&node->connection);
         return false;
     }
@@ -172,7 +182,8 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     }
     redlock_subscription_free(&node->subscription);
     redlock_connection_free(&node->connection);
-    redlock_lookup_drop(node->lookup, forked);
+    redlock_connection_free(&node->dial.connection);
+    redlock_lookup_drop(node->dial.lookup, forked);
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
     redlock_text_drop(node->yields);
@@ -189,12 +200,12 @@ static bool is_grant(enum redlock_operation operation) {
     return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_HEAL;
 }
 
-/* Returns whether the request may wait for the end of the first handshake. A WAIT needs the node's
- * clock, which the handshake reads. */
+/* Returns whether the request may wait for the end of the handshake: of the first one, or of one in
+ * place of a silent connection. A WAIT needs the node's clock, which the first one reads. */
 static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
     const enum redlock_operation operation = redlock_wire_operation((enum redlock_reply_kind)reply_kind);
-    return redlock_node_is_connecting(node) && !node->first_try_done && operation != REDLOCK_OP_WAIT &&
-           !(node->options.guarded && is_grant(operation));
+    return node->resumes || (redlock_node_is_connecting(node) && !node->first_try_done &&
+                             operation != REDLOCK_OP_WAIT && !(node->options.guarded && is_grant(operation)));
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,

@@ -12,17 +12,42 @@
 #include "wire/naming.h"
 #include "wire/wire.h"
 
-/* The states of architecture.md. The first five are CONNECTING. */
+/* The states of architecture.md. The first three are CONNECTING. */
 enum redlock_node_phase {
-    REDLOCK_PHASE_NEW,       /* until the first turn of the loop */
-    REDLOCK_PHASE_RESOLVING, /* a lookup is running */
-    REDLOCK_PHASE_OPENING,   /* connecting to endpoints[endpoint] */
-    REDLOCK_PHASE_SECURING,  /* the handshake of TLS */
-    REDLOCK_PHASE_GREETING,  /* the handshake of redlock */
+    REDLOCK_PHASE_NEW,         /* until the first turn of the loop */
+    REDLOCK_PHASE_DIALING,     /* see dial.phase */
+    REDLOCK_PHASE_INTRODUCING, /* the second part of the handshake: the server is known */
     REDLOCK_PHASE_READY,
     REDLOCK_PHASE_STALLED,
     REDLOCK_PHASE_WAITING, /* until retry_ns */
     REDLOCK_PHASE_UNUSABLE /* until retry_ns */
+};
+
+enum redlock_dial_phase {
+    REDLOCK_DIAL_OFF,
+    REDLOCK_DIAL_RESOLVING, /* a lookup is running */
+    REDLOCK_DIAL_OPENING,   /* connecting to endpoints[endpoint] */
+    REDLOCK_DIAL_SECURING,  /* the handshake of TLS */
+    REDLOCK_DIAL_GREETING   /* the first part of the handshake: who is it? */
+};
+
+/* A try for a connection, until the server has said who it is. Then the node takes the connection
+ * over. While the node is READY or STALLED, this is a spare: its connection is silent. */
+struct redlock_dial {
+    /* Its watch is the first member, so a watch pointer is a dial pointer. */
+    struct redlock_connection connection;
+    struct redlock_node *node;
+    enum redlock_dial_phase phase;
+    int64_t begun_ns;
+    int64_t give_up_ns;            /* when this try ends, with all of the handshake */
+    int64_t endpoint_ns;           /* OPENING: when this endpoint's share of it ends */
+    int64_t again_ns;              /* OFF: no spare before that time */
+    unsigned failures;             /* spares in vain in a row, for the backoff (R16) */
+    struct redlock_lookup *lookup; /* one at a time; outlives the try that started it */
+    struct redlock_endpoints endpoints;
+    size_t endpoint, endpoints_tried, endpoint_first;
+    struct redlock_handshake handshake;
+    struct redlock_clock_sample clock; /* from the handshake */
 };
 
 struct redlock_node {
@@ -39,28 +64,25 @@ struct redlock_node {
 
     enum redlock_node_phase phase;
     bool first_try_done; /* ready_changed was called at least once */
+    bool resumes;        /* INTRODUCING, in place of a silent connection to the same server */
 
     int64_t timer_ns;     /* when the reactor's timer fires; it may be too early (R7) */
-    int64_t give_up_ns;   /* CONNECTING: when this try ends */
-    int64_t endpoint_ns;  /* OPENING: when this endpoint's share of it ends */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
     int64_t stall_end_ns; /* STALLED: when to give the connection up */
     int64_t hello_ns;     /* when the last part of the handshake was queued */
     int64_t up_ns;        /* READY since then */
+    int64_t heard_ns;     /* READY, STALLED: when the last reply was read; before that, up_ns */
     int64_t scripts_ns;   /* when scripts were last sent */
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */
     unsigned timeouts;    /* timeouts in a row, without any reply (R17) */
     bool returned;        /* from STALLED: ready_changed() follows this batch of replies */
 
-    struct redlock_lookup *lookup; /* one at a time; outlives the try that started it */
-    struct redlock_endpoints endpoints;
-    size_t endpoint, endpoints_tried, endpoint_first;
-
+    struct redlock_dial dial;
+    struct redlock_endpoint endpoint; /* of the connection */
     struct redlock_handshake handshake;
     /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
-    struct redlock_clock_sample clock; /* from the handshake */
     struct redlock_subscription subscription;
 
     struct redlock_text *why;                   /* why it is not READY; NULL if it is */
@@ -87,7 +109,12 @@ static inline bool redlock_node_is_up(const struct redlock_node *node) {
 }
 
 static inline bool redlock_node_is_connecting(const struct redlock_node *node) {
-    return node->phase <= REDLOCK_PHASE_GREETING;
+    return node->phase <= REDLOCK_PHASE_INTRODUCING;
+}
+
+/* Returns whether a second connection is tried beside the one that is silent. */
+static inline bool redlock_node_has_spare(const struct redlock_node *node) {
+    return redlock_node_is_up(node) && node->dial.phase != REDLOCK_DIAL_OFF;
 }
 
 static inline int64_t redlock_node_now_ns(const struct redlock_node *node) {

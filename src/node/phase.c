@@ -22,13 +22,21 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->phase = phase;
 }
 
+void redlock_dial_end(struct redlock_node *node) {
+    redlock_connection_reset(&node->dial.connection);
+    node->dial.phase = REDLOCK_DIAL_OFF;
+    node->reactor.timer_at(node->reactor.ctx, &node->dial.connection.watch, REDLOCK_NEVER_NS);
+}
+
 /* Enters WAITING or UNUSABLE. Logs the same reason only once at `level`, then as DEBUG. */
 static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
                     redlock_log_level level, int64_t delay_ns) {
     int64_t now_ns = redlock_node_now_ns(node);
     bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
     redlock_connection_reset(&node->connection);
+    redlock_dial_end(node);
     redlock_rotation_ends(node);
+    node->resumes = false;
     node->retry_ns = now_ns + delay_ns;
     redlock_node_set_phase(node, phase, why);
     node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",

@@ -103,10 +103,12 @@ int64_t redlock_requests_next_ns(const struct redlock_node *node) {
 
 /* Nothing was written, because the connection is not there yet, or does not take it. */
 static struct redlock_text *withdrawn_text(const struct redlock_node *node) {
-    const char *why = node->phase == REDLOCK_PHASE_SECURING   ? "the TLS handshake is not over yet"
-                      : node->phase == REDLOCK_PHASE_GREETING ? "the node has not answered the handshake yet"
-                                                              : "not connected yet";
-    return redlock_node_is_connecting(node)
+    const bool greets = node->phase == REDLOCK_PHASE_INTRODUCING || node->dial.phase == REDLOCK_DIAL_GREETING;
+    const char *why = redlock_node_has_spare(node)                ? "the node owes older answers"
+                      : node->dial.phase == REDLOCK_DIAL_SECURING ? "the TLS handshake is not over yet"
+                      : greets                                    ? "the node has not answered the handshake yet"
+                                                                  : "not connected yet";
+    return redlock_node_is_connecting(node) || redlock_node_has_spare(node)
                ? redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s: %s", redlock_text_string(node->withdrawn), why)
                : redlock_text_keep(node->withdrawn);
 }
@@ -134,6 +136,8 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             }
         } else {
             withdrawn++;
+            /* It was kept for want of an answer. */
+            node->timeouts += redlock_node_has_spare(node) && !entry.own;
             why = why != NULL ? why : withdrawn_text(node);
             node->rotation.withdrawn |= entry.owner == &node->rotation;
             answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);
@@ -145,14 +149,36 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     }
 }
 
-void redlock_requests_end(struct redlock_node *node) {
+void redlock_requests_end_kept(struct redlock_node *node, int64_t now_ns) {
+    struct redlock_connection *connection = &node->connection;
+    const struct redlock_inflight *inflight = &connection->inflight;
+    struct redlock_text *why =
+        redlock_text_new(redlock_text_cause(node->why), "nothing was sent: %s", redlock_text_string(node->why));
+    size_t first = inflight->count;
+    while (first > 0 && !redlock_connection_has_written(connection, redlock_inflight_at(inflight, first - 1))) {
+        first--;
+    }
+    const size_t kept = inflight->count - first;
+    for (size_t i = first; i < first + kept; i++) {
+        const struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, i);
+        node->rotation.withdrawn |= entry.owner == &node->rotation;
+        answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);
+    }
+    redlock_text_drop(why);
+    if (kept > 0) {
+        redlock_connection_withdraw(connection, first, kept);
+    }
+}
+
+/* Answers those that were written; with `all`, the others too. */
+static void end(struct redlock_node *node, bool all) {
     struct redlock_connection *connection = &node->connection;
     struct redlock_inflight_entry entry;
     const char *why = redlock_text_string(node->why);
     const enum redlock_cause cause = redlock_text_cause(node->why);
     int64_t now_ns = redlock_node_now_ns(node);
     struct redlock_text *after = NULL, *before = NULL;
-    while (connection->inflight.count > 0) {
+    while (connection->inflight.count > 0 && (all || redlock_connection_owes_reply(connection))) {
         if (!redlock_inflight_pop(&connection->inflight, &entry) && !has_no_timeout(&entry)) {
             continue;
         }
@@ -166,5 +192,14 @@ void redlock_requests_end(struct redlock_node *node) {
     }
     redlock_text_drop(after);
     redlock_text_drop(before);
-    redlock_connection_forget(connection);
+}
+
+void redlock_requests_end(struct redlock_node *node) {
+    end(node, true);
+    redlock_connection_forget(&node->connection);
+}
+
+void redlock_requests_end_written(struct redlock_node *node) {
+    redlock_connection_drop_begun(&node->connection);
+    end(node, false);
 }

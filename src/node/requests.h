@@ -26,4 +26,10 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns);
 /* Answers all requests, because the connection is gone. */
 void redlock_requests_end(struct redlock_node *node);
 
+/* Answers those that were not written: the node is STALLED. */
+void redlock_requests_end_kept(struct redlock_node *node, int64_t now_ns);
+
+/* Answers only those that were written. The others wait for the next connection. */
+void redlock_requests_end_written(struct redlock_node *node);
+
 #endif

@@ -117,7 +117,7 @@ static void out_of_protocol(struct redlock_subscription *subscription) {
 
 static void open_it(struct redlock_subscription *subscription) {
     const struct redlock_node *node = subscription->node;
-    const struct redlock_endpoint *endpoint = &node->endpoints.list[node->endpoint];
+    const struct redlock_endpoint *endpoint = &node->endpoint;
     int error =
         redlock_connection_open(&subscription->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
     if (error != 0) {

@@ -10,6 +10,7 @@
 #include "node/phase.h"
 #include "node/requests.h"
 #include "node/rotation.h"
+#include "node/spare.h"
 
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000
@@ -26,11 +27,11 @@ __attribute__((noinline, cold)) static void end_write(struct redlock_node *node,
 
 void redlock_traffic_flush(struct redlock_node *node) {
     struct redlock_connection *connection = &node->connection;
-    if (node->phase < REDLOCK_PHASE_GREETING) {
-        return; /* the last connection asked */
+    if (node->phase < REDLOCK_PHASE_INTRODUCING || redlock_spare_keeps(node)) {
+        return; /* the last connection asked, or the next one may have to write it */
     }
-    const int error = redlock_connection_write(connection, node->phase == REDLOCK_PHASE_GREETING ? &connection->hello
-                                                                                                 : &connection->outbox);
+    const int error = redlock_connection_write(
+        connection, node->phase == REDLOCK_PHASE_INTRODUCING ? &connection->hello : &connection->outbox);
     if (error != 0) {
         end_write(node, error);
     }
@@ -69,7 +70,10 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         return;
     }
     bool in_time = redlock_inflight_pop(&node->connection.inflight, &entry);
-    node->timeouts = 0;
+    node->heard_ns = now_ns;
+    if ((node->timeouts | (unsigned)node->dial.phase) != 0) {
+        redlock_spare_is_needless(node);
+    }
     node->round_trip_ns = now_ns - entry.queued_ns;
     if (node->phase == REDLOCK_PHASE_STALLED) {
         drain(node, now_ns);
@@ -84,28 +88,11 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
 
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_node *node = (struct redlock_node *)connection;
-    if (node->phase == REDLOCK_PHASE_GREETING) {
+    if (node->phase == REDLOCK_PHASE_INTRODUCING) {
         redlock_connect_reply(node, reply);
     } else {
         take_reply(node, reply, now_ns);
     }
-}
-
-/* Returns whether the node may be waiting for TLS: it has not answered at all. */
-static bool may_want_tls(const struct redlock_node *node) {
-    return node->phase == REDLOCK_PHASE_GREETING && !node->address.tls && node->address.kind == REDLOCK_ADDRESS_TCP &&
-           node->handshake.step == 0 && node->handshake.info.version[0] == '\0';
-}
-
-static struct redlock_text *end_text(const struct redlock_node *node, int error) {
-    struct redlock_text *why = redlock_node_read_text(&node->connection, error);
-    if (error == ENOMEM || !may_want_tls(node)) {
-        return why;
-    }
-    struct redlock_text *asking = redlock_text_new(
-        REDLOCK_CAUSE_CONNECTION, "%s before any answer; does it want TLS (rediss://)?", redlock_text_string(why));
-    redlock_text_drop(why);
-    return asking;
 }
 
 __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, enum redlock_received received,
@@ -117,14 +104,13 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         redlock_node_rearm(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_node_ended(node, end_text(node, error));
+        redlock_node_ended(node, redlock_node_read_text(&node->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_naming_protocol(node);
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                 "the node answered out of protocol (%s); is it a Redis server%s?",
-                                                 redlock_reader_error(node->connection.reader),
-                                                 may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
+                                                 "the node answered out of protocol (%s); is it a Redis server?",
+                                                 redlock_reader_error(node->connection.reader)));
         break;
     }
 }
@@ -168,7 +154,9 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
     read_before_expiring(node, now_ns);
     redlock_requests_expire(node, now_ns);
     redlock_rotation_was_withdrawn(node);
-    if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL) {
+    redlock_spare_look(node, now_ns);
+    if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL &&
+        !redlock_spare_is_fresh(node, now_ns)) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         redlock_node_set_phase(node, REDLOCK_PHASE_STALLED,
                                redlock_text_new(REDLOCK_CAUSE_STALLED,
@@ -176,6 +164,8 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
                                                 node->timeouts, (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
+        redlock_requests_end_kept(node, now_ns);
+        redlock_rotation_was_withdrawn(node);
         node->listener.ready_changed(node->listener.ctx, node->index, false);
         redlock_requests_queue_own(node, ping, sizeof ping - 1, now_ns);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {

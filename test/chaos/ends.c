@@ -170,6 +170,13 @@ void ends_cut(struct ends *ends, size_t client, size_t node) {
     }
 }
 
+void ends_silence(struct ends *ends, size_t client, size_t node, bool silent) {
+    struct chaos_error error = {""};
+    if (!chaos_links_silence(&ends->links, client, node, silent, &error)) {
+        fail_msg("%s", error.text);
+    }
+}
+
 size_t ends_files(pid_t pid) {
     char path[64];
     size_t count = 0;

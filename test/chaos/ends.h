@@ -47,6 +47,7 @@ void ends_stop(struct ends *ends);
 void ends_join(struct ends *ends, size_t client, size_t node, int *near, int *far);
 void ends_set(struct ends *ends, size_t client, size_t node, struct chaos_link_rule rule);
 void ends_cut(struct ends *ends, size_t client, size_t node);
+void ends_silence(struct ends *ends, size_t client, size_t node, bool silent);
 
 /* The number of open descriptors of a process. */
 size_t ends_files(pid_t pid);

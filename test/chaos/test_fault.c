@@ -207,6 +207,7 @@ static void phrases_are_for_people(void **state) {
     phrase_is("fault=partition for=1s clients=1,4-9", "clients 1 and 4 to 9 cut off from all nodes");
     phrase_is("fault=lose-requests for=1s nodes=2", "requests of all clients to node 2 held back");
     phrase_is("fault=lose-replies for=1s nodes=2 clients=7", "replies of node 2 to client 7 held back");
+    phrase_is("fault=silent for=1s nodes=2 clients=7", "connections of client 7 to node 2 silent");
     phrase_is("fault=clock-jump nodes=3 amount=5s", "node 3's clock steps by 5 s");
     phrase_is("fault=clock-jump nodes=2,3 amount=-1500ms", "the clocks of nodes 2 and 3 step back by 1.5 s");
     phrase_is("fault=clock-skew for=1s nodes=3 amount=-700ppm", "node 3's clock runs 700 ppm slow");

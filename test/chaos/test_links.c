@@ -423,6 +423,30 @@ static void a_node_hears_that_its_client_is_gone(void **state) {
     fail_msg("the node never heard of it");
 }
 
+/* New ones work, also while the old ones are silent. */
+static void silence_is_of_the_connections_that_stand(void **state) {
+    struct ends *ends = *state;
+    int near, far, later_near, later_far;
+    ends_join(ends, 0, 0, &near, &far);
+    ends_silence(ends, 0, 0, true);
+    ends_say(near, "request");
+    ends_say(far, "reply");
+    ends_join(ends, 0, 0, &later_near, &later_far);
+    ends_say(later_near, "new");
+    ends_hear(later_far, "new");
+    ends_say(later_far, "answer");
+    ends_hear(later_near, "answer");
+    ends_hear_nothing(far, NOTHING_MS);
+    ends_hear_nothing(near, NOTHING_MS);
+    ends_silence(ends, 0, 0, false);
+    ends_hear(far, "request");
+    ends_hear(near, "reply");
+    ends_close(near);
+    ends_close(far);
+    ends_close(later_near);
+    ends_close(later_far);
+}
+
 static void a_cut_resets_both_sides_and_forgets(void **state) {
     struct ends *ends = *state;
     size_t files = ends_files(ends->links.proxy.pid);
@@ -476,6 +500,7 @@ int main(void) {
         TEST(a_reset_throws_nothing_away),
         TEST(one_way_may_end_before_the_other),
         TEST(a_node_hears_that_its_client_is_gone),
+        TEST(silence_is_of_the_connections_that_stand),
         TEST(a_cut_resets_both_sides_and_forgets),
     };
     return cmocka_run_group_tests_name("links", tests, NULL, NULL);

@@ -104,6 +104,36 @@ static void nodes_restart_and_hang(void **state) {
     assert_true(servers_wait_without_key(&secured, "restart", DRIVE_TIMEOUT_MS));
 }
 
+/* The new connection has TLS of its own, and is one with its server before the old one goes. */
+static void a_silent_connection_is_replaced(void **state) {
+    enum { NODES = 3 };
+    const redlock_tls_options tls = as_client();
+    char room[NODES][64];
+    const char *uris[NODES];
+    struct proxy *proxies[NODES];
+    struct outcome *outcome = world_outcome();
+    (void)state;
+    for (size_t i = 0; i < NODES; i++) {
+        proxies[i] = world_proxy(secured.at[i].port);
+        (void)snprintf(room[i], sizeof room[i], "rediss://%s", proxy_name(proxies[i]));
+        uris[i] = room[i];
+    }
+    redlock_manager_options options = kit_options(uris, NODES, &tls);
+    options.node_timeout_ms = BRISK_MS;
+    redlock_manager *manager = world_manager_with(&options);
+    redlock_lease *lease = world_acquire(manager, "silent", 60000);
+    for (size_t i = 0; i < NODES; i++) {
+        proxy_freeze_now(proxies[i]);
+    }
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
+    for (size_t i = 0; i < NODES; i++) {
+        assert_true(drive_reconnected(world_loop, manager, i, 2));
+    }
+    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_true(servers_wait_without_key(&secured, "silent", DRIVE_TIMEOUT_MS));
+}
+
 static redlock_client *open_client(void) {
     const redlock_tls_options tls = as_client();
     redlock_manager_options options = kit_options(secured.uris, secured.count, &tls);
@@ -345,6 +375,7 @@ int main(void) {
         kit_test(a_lock_over_tls),
         kit_test(a_lock_is_handed_over),
         kit_test(nodes_restart_and_hang),
+        kit_test(a_silent_connection_is_replaced),
         kit_test(a_forked_child_opens_its_own_client),
         kit_test(a_child_that_abandons_its_manager_is_silent),
         kit_test(changed_files_are_read_before_the_next_connection),

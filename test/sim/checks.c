@@ -269,6 +269,11 @@ void sim_check_lost(const struct sim_lease *lease) {
         sim_violation(world, "calm", "client %u lost '%s' (%.8s), though nothing failed", lease->client,
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }
+    if (world->control == SIM_CONTROL_SILENT && lease->auto_extend && !lease->capped && !lease->shared &&
+        lease->ttl_ms >= 2000) {
+        sim_violation(world, "kept", "client %u lost '%s' (%.8s), though new connections worked", lease->client,
+                      sim_resource_name(lease->resource), sim_name(lease->token));
+    }
 }
 
 /* If its holder dies, a lock is free after the longest ttl that anybody asks for, and its delay. */

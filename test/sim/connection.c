@@ -102,7 +102,8 @@ static void end_entries(struct sim_client *client, unsigned node) {
     }
 }
 
-static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node) {
+/* The next one comes after a delay; with `spare` it is there. */
+static void end_connection(struct sim_world *world, struct sim_client *client, unsigned node, bool spare) {
     struct sim_link *link = &client->links[node];
     /* If the old connection cannot be killed, its bytes may be delayed anywhere (TCP allows that),
      * and come after those of the next connection. */
@@ -117,6 +118,7 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
     link->gen++;
     link->up_ns = link->down_ns = 0;
     link->blocked_ns = 0;
+    link->spare = false;
     sim_client_enter(client);
     end_entries(client, node);
     sim_subscription_end(client, node);
@@ -124,7 +126,42 @@ static void end_connection(struct sim_world *world, struct sim_client *client, u
         redlock_group_ready_changed(client->group, node, false);
     }
     sim_client_leave(client);
-    reconnect_later(world, client->index, node);
+    if (spare) {
+        sim_push(world, world->now_ns,
+                 (struct sim_event){.kind = SIM_HANDSHAKE,
+                                    .client = (uint8_t)client->index,
+                                    .node = (uint8_t)node,
+                                    .gen = link->gen,
+                                    .data = new_greeting(world, client->index)});
+    } else {
+        reconnect_later(world, client->index, node);
+    }
+}
+
+static bool is_reachable(const struct sim_world *world, const struct sim_event *event, int64_t within_ns) {
+    const struct sim_node *node = &world->nodes[event->node];
+    const struct sim_link *link = &world->clients[event->client].links[event->node];
+    const bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
+    return !node->down && !cut && node->hung_until_ns <= world->now_ns + within_ns;
+}
+
+/* The node has said on a second connection who it is, unless it cannot be reached there either. */
+void sim_link_spare(struct sim_world *world, const struct sim_event *event) {
+    struct sim_client *client = &world->clients[event->client];
+    struct sim_link *link = &client->links[event->node];
+    if (client->group == NULL || event->gen != link->gen || !link->spare) {
+        return;
+    }
+    const enum fake_mode mode = world->nodes[event->node].fake.mode;
+    if (event->entry != link->heard) {
+        link->spare = false; /* the old connection answers */
+    } else if (!is_reachable(world, event, 0) || mode == FAKE_READONLY || mode == FAKE_LOADING) {
+        sim_put_off(world, *event,
+                    world->now_ns + sim_random_between(&world->random, 1, 4 * world->profile.node_timeout_ms) * SIM_MS);
+    } else {
+        SIM_TRACE(world, "client %u: a new connection to node %u replaces a silent one", event->client, event->node);
+        end_connection(world, client, event->node, true);
+    }
 }
 
 void sim_link_broken(struct sim_world *world, const struct sim_event *event) {
@@ -136,21 +173,19 @@ void sim_link_broken(struct sim_world *world, const struct sim_event *event) {
     }
     SIM_TRACE(world, "client %u: connection to node %u is lost%s", event->client, event->node,
               stall_limit ? " (stalled too long)" : "");
-    end_connection(world, client, event->node);
+    end_connection(world, client, event->node, false);
 }
 
 void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    const struct sim_node *node = &world->nodes[event->node];
     if (client->group == NULL || event->gen != link->gen) {
         return;
     }
     if (link->first_try_done) {
         link->gen++; /* requests that wait for the first connection keep their number */
     }
-    bool cut = link->up_cut_ns > world->now_ns || link->down_cut_ns > world->now_ns;
-    if (!node->down && !cut && node->hung_until_ns <= world->now_ns + CONNECT_TIMEOUT_NS) {
+    if (is_reachable(world, event, CONNECT_TIMEOUT_NS)) {
         sim_push(world, world->now_ns + 2 * sim_delay_ns(world),
                  (struct sim_event){.kind = SIM_HANDSHAKE,
                                     .client = event->client,
@@ -162,7 +197,7 @@ void sim_link_reconnect(struct sim_world *world, const struct sim_event *event) 
     if (link->first_try_done) {
         reconnect_later(world, event->client, event->node);
     } else {
-        end_connection(world, client, event->node);
+        end_connection(world, client, event->node, false);
     }
 }
 

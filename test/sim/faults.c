@@ -392,6 +392,18 @@ static void die_in_line(struct sim_world *world) {
               (double)world->dead_ns / 1e6);
 }
 
+/* What is on the way on them never arrives. */
+static void silence(struct sim_world *world, unsigned client, unsigned node) {
+    const bool all = world->control == SIM_CONTROL_SILENT || sim_random_percent(&world->random, 50);
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        struct sim_link *link = &world->clients[client].links[i];
+        if ((all || i == node) && (link->state == SIM_LINK_READY || link->state == SIM_LINK_STALLED)) {
+            link->silent_gen = link->gen;
+            SIM_TRACE(world, "client %u: the connection to node %u passes nothing any more", client, i);
+        }
+    }
+}
+
 static void happen(struct sim_world *world, enum sim_fault fault) {
     unsigned node = sim_random_below(&world->random, world->profile.nodes);
     unsigned client = sim_random_below(&world->random, world->profile.clients);
@@ -471,6 +483,9 @@ static void happen(struct sim_world *world, enum sim_fault fault) {
     case SIM_FAULT_DEAD:
         die_in_line(world);
         break;
+    case SIM_FAULT_SILENT:
+        silence(world, client, node);
+        break;
     case SIM_FAULTS:
         break;
     }
@@ -502,6 +517,9 @@ int64_t sim_faults_heal(struct sim_world *world) {
             const struct sim_link *link = &world->clients[k].links[i];
             healed = later(healed, later(later(link->up_cut_ns, link->down_cut_ns), later(link->up_ns, link->down_ns)));
             healed = later(healed, later(link->blocked_ns, node->late_ns[k]));
+            if (link->silent_gen == link->gen) {
+                sim_link_break(world, k, i); /* the keepalive has found it */
+            }
             healed = later(healed, later(later(link->subscription.down_ns, link->deaf_ns), link->mute_ns));
         }
     }

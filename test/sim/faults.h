@@ -30,7 +30,8 @@ enum sim_fault {
     SIM_FAULT_ACL,     /* nodes permit no queue for a while */
     /* A client's subscriptions end, and it can open no others for a while. */
     SIM_FAULT_UNOPENED,
-    SIM_FAULT_DEAD,    /* hundreds who wait for a lock die, before others who wait for it */
+    SIM_FAULT_DEAD,   /* hundreds who wait for a lock die, before others who wait for it */
+    SIM_FAULT_SILENT, /* connections of a client pass nothing any more; new ones work */
     SIM_FAULTS
 };
 

@@ -215,7 +215,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
     struct sim_node *node = &world->nodes[event->node];
-    if (lost_on_the_way(world, event)) {
+    if (event->gen == link->silent_gen || lost_on_the_way(world, event)) {
         return;
     }
     const struct sim_bytes *bytes = event->data;
@@ -317,7 +317,7 @@ static void drop_withdrawn(struct sim_link *link) {
 void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     struct sim_client *client = &world->clients[event->client];
     struct sim_link *link = &client->links[event->node];
-    if (client->group == NULL || event->gen != link->gen) {
+    if (client->group == NULL || event->gen != link->gen || event->gen == link->silent_gen) {
         return;
     }
     if (link->down_cut_ns > world->now_ns) {
@@ -328,6 +328,7 @@ void sim_link_reply(struct sim_world *world, const struct sim_event *event) {
     assert(link->head == event->entry); /* replies come in the order of the requests */
     struct sim_entry entry = *entry_at(link, link->head++);
     link->timeouts = 0;
+    link->heard++;
     drop_withdrawn(link);
     /* The PONG is the last. */
     bool returns = link->state == SIM_LINK_STALLED && link->head == link->tail;
@@ -367,10 +368,29 @@ static void stall(struct sim_client *client, unsigned node) {
     memcpy(bytes->bytes, ping, sizeof ping);
     entry->bytes = bytes;
     sim_link_flush(client, node, world->now_ns);
+    /* In the node 5 s; here mostly less, so that it matters in a short schedule. */
+    const int64_t limit_ms = world->control == SIM_CONTROL_SILENT ? 5000 : 20 * world->profile.node_timeout_ms;
     sim_push(
-        world, world->now_ns + 20 * world->profile.node_timeout_ms * SIM_MS,
+        world, world->now_ns + limit_ms * SIM_MS,
         (struct sim_event){
             .kind = SIM_BROKEN, .client = (uint8_t)client->index, .node = (uint8_t)node, .gen = link->gen, .entry = 1});
+}
+
+/* It connects, and asks the node who it is. */
+static void try_spare(struct sim_client *client, unsigned node) {
+    struct sim_world *world = client->world;
+    struct sim_link *link = &client->links[node];
+    const bool is_up = link->state == SIM_LINK_READY || link->state == SIM_LINK_STALLED;
+    if (link->spare || !is_up || REDLOCK_PLANTED(SILENT_WAITS)) {
+        return;
+    }
+    link->spare = true;
+    sim_push(world, world->now_ns + 4 * sim_delay_ns(world),
+             (struct sim_event){.kind = SIM_SPARE,
+                                .client = (uint8_t)client->index,
+                                .node = (uint8_t)node,
+                                .gen = link->gen,
+                                .entry = link->heard});
 }
 
 void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
@@ -396,6 +416,7 @@ void sim_link_timeout(struct sim_world *world, const struct sim_event *event) {
         drop_withdrawn(link);
     } else {
         stalls = ++link->timeouts >= STALL_TIMEOUTS && link->state == SIM_LINK_READY;
+        try_spare(client, event->node);
     }
     SIM_TRACE(world, "client %u: node %u timed out (%s)", event->client, event->node, withdrawn ? "FAILED" : "UNKNOWN");
     if (stalls) {

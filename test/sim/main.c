@@ -89,6 +89,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
     [REDLOCK_BUG_OBSERVER_ANY_NODE] = "observer-any-node",
     [REDLOCK_BUG_OBSERVER_OLD_WORDS] = "observer-old-words",
+    [REDLOCK_BUG_SILENT_WAITS] = "silent-waits",
 };
 
 static const char *const control_names[] = {
@@ -104,6 +105,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_STEPPING] = "stepping",
     [SIM_CONTROL_RESTARTING] = "restarting",
     [SIM_CONTROL_DEAD] = "dead",
+    [SIM_CONTROL_SILENT] = "silent",
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
     [SIM_CONTROL_MISQUOTED] = "misquoted",

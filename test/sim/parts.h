@@ -49,6 +49,7 @@ void sim_link_break_at(struct sim_world *world, unsigned client, unsigned node, 
 void sim_link_broken(struct sim_world *world, const struct sim_event *event);
 void sim_link_reconnect(struct sim_world *world, const struct sim_event *event);
 void sim_link_handshake(struct sim_world *world, const struct sim_event *event);
+void sim_link_spare(struct sim_world *world, const struct sim_event *event);
 void sim_link_ready(struct sim_world *world, const struct sim_event *event);
 /* The first connection is tried at from_ns, or soon after. */
 void sim_link_open(struct sim_world *world, unsigned client, unsigned node, int64_t from_ns);

@@ -117,6 +117,17 @@ static void draw_dead(struct sim_profile *profile, struct sim_random *random) {
     profile->ttl_max_ms = 20000;
 }
 
+/* Connections die without a sound, and all else is well: who renews keeps the lock. */
+static void draw_silences(struct sim_profile *profile, struct sim_random *random) {
+    profile->calm = profile->crowd = false;
+    profile->auto_extend = true;
+    profile->nodes = sim_random_percent(random, 50) ? 3 : 5;
+    profile->clients = 2;
+    profile->ttl_min_ms = 2000;
+    profile->ttl_max_ms = 5000;
+    profile->node_timeout_ms = 50;
+}
+
 /* Leases live long enough for the quiet end, in which leaders renew them all the time. */
 static void draw_elections(struct sim_profile *profile, struct sim_random *random) {
     static const int64_t ranges[][2] = {{150, 600}, {300, 3000}, {2000, 8000}, {5000, 30000}};
@@ -161,6 +172,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_MEMORYLESS:
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_DEAD:
+    case SIM_CONTROL_SILENT:
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -265,7 +277,7 @@ static void limit_faults(struct sim_profile *profile) {
     }
     if (profile->prompt) {
         forbidden |= 1u << SIM_FAULT_HANG | 1u << SIM_FAULT_CUT | 1u << SIM_FAULT_ISOLATE | 1u << SIM_FAULT_PAUSE |
-                     1u << SIM_FAULT_BLOCK | 1u << SIM_FAULT_SLOW;
+                     1u << SIM_FAULT_BLOCK | 1u << SIM_FAULT_SLOW | 1u << SIM_FAULT_SILENT;
         profile->faults |= 1u << SIM_FAULT_STEP;
     }
     profile->faults &= ~forbidden;
@@ -314,6 +326,9 @@ static void draw_faults(struct sim_world *world) {
         profile->faults &= 1U << SIM_FAULT_FORGET | 1U << SIM_FAULT_REPLACE | 1U << SIM_FAULT_BREAK;
         profile->faults |= 1U << SIM_FAULT_CRASH;
         break;
+    case SIM_CONTROL_SILENT:
+        profile->faults = 1U << SIM_FAULT_SILENT;
+        break;
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_DEAD:
     case SIM_CONTROL_SKEW:
@@ -347,6 +362,8 @@ void sim_profile_draw(struct sim_world *world) {
         draw_long_holds(profile, random);
     } else if (world->control == SIM_CONTROL_DEAD) {
         draw_dead(profile, random);
+    } else if (world->control == SIM_CONTROL_SILENT) {
+        draw_silences(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -378,6 +395,11 @@ void sim_profile_draw(struct sim_world *world) {
         profile->fault_gap_ns = profile->active_ns / sim_random_between(random, 20, 100);
         profile->user_gap_ns = profile->active_ns * (int64_t)users / sim_random_between(random, 40, 100);
     }
+    if (world->control == SIM_CONTROL_SILENT) {
+        profile->active_ns = 6 * profile->ttl_max_ms * SIM_MS;
+        profile->user_gap_ns = profile->active_ns * (int64_t)users / 12;
+        profile->fault_gap_ns = profile->ttl_min_ms * SIM_MS;
+    }
     if (profile->trust == SIM_RECKLESS || world->control == SIM_CONTROL_MEMORYLESS) {
         profile->calm = false;
     }
@@ -401,6 +423,7 @@ void sim_profile_draw(struct sim_world *world) {
     profile->forgets_at_once = profile->forgets_at_once || profile->trust == SIM_RECKLESS;
     profile->prompt = profile->trust == SIM_GUARDED && profile->clock_guard && profile->early && !profile->stalls &&
                       (sim_random_percent(random, 50) || stepping);
+    profile->prompt |= world->control == SIM_CONTROL_SILENT;
     if (profile->prompt) {
         profile->leaps = false;
         profile->leap_permille = profile->spike_permille = 0;

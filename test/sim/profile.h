@@ -87,6 +87,7 @@ enum sim_control {
     SIM_CONTROL_STEPPING,
     SIM_CONTROL_RESTARTING,     /* Nor here: nodes restart often, while many wait. */
     SIM_CONTROL_DEAD,           /* Nor here: all is calm, but those at the head of queues die. */
+    SIM_CONTROL_SILENT,         /* Nor here: connections go silent, and no lease may end by that. */
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */
     SIM_CONTROL_STARVED,        /* at the end, nodes do not serve one of the clients */
     /* Nothing is broken: clients have different nodes and quorums, which may run beside each

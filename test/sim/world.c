@@ -118,6 +118,7 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
     case SIM_TIMEOUT:
     case SIM_BROKEN:
     case SIM_RECONNECT:
+    case SIM_SPARE:
     case SIM_READY:
     case SIM_UNBLOCK:
     case SIM_WAKE:
@@ -186,6 +187,9 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
         break;
     case SIM_HANDSHAKE:
         sim_link_handshake(world, event);
+        break;
+    case SIM_SPARE:
+        sim_link_spare(world, event);
         break;
     case SIM_READY:
         sim_link_ready(world, event);

@@ -42,6 +42,7 @@ enum sim_event_kind {
     SIM_BROKEN,    /* a client notices that its connection is gone */
     SIM_RECONNECT, /* a client tries to connect */
     SIM_HANDSHAKE, /* a node answers the handshake */
+    SIM_SPARE,     /* a second connection beside a silent one would be answered now */
     SIM_READY,     /* a client has its connection */
     SIM_UNBLOCK,   /* a socket takes bytes again */
     SIM_SUBSCRIBE, /* a node reads a client's SUBSCRIBE */
@@ -151,6 +152,9 @@ struct sim_link {
     uint32_t unwritten;  /* the first entry that is not written */
     uint8_t timeouts;    /* in a row */
     uint8_t failures;    /* of connecting, in a row */
+    uint32_t heard;      /* replies on this connection */
+    uint32_t silent_gen; /* nothing passes on this connection any more; 0: none is so */
+    bool spare;          /* a second connection is tried */
     bool first_try_done; /* the first try is over */
     bool flush_asked;    /* entries wait for the end of this turn */
     uint32_t run;        /* the process of the node that it is connected to */

@@ -207,9 +207,21 @@ void peer_turn(struct peer *peer) {
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
 }
 
+/* Not one that the node has ended already: a spare that was needless. */
 static bool accepted(struct peer *peer) {
     peer->connection = accept4(peer->listener, NULL, NULL, SOCK_CLOEXEC);
+    struct pollfd ended = {.fd = peer->connection};
+    if (peer->connection >= 0 && poll(&ended, 1, 0) > 0) {
+        peer_close(peer);
+    }
     return peer->connection >= 0;
+}
+
+int peer_put_aside(struct peer *peer) {
+    const int connection = peer->connection;
+    assert_true(connection >= 0);
+    peer->connection = -1;
+    return connection;
 }
 
 void peer_accept(struct peer *peer) {

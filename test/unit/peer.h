@@ -75,6 +75,8 @@ void peer_accept(struct peer *peer);
 void peer_expect(struct peer *peer, const char *bytes);
 void peer_expect_end(struct peer *peer, bool reset);
 void peer_say(struct peer *peer, const char *bytes);
+/* Leaves the connection open, for the test to close; the next peer_accept() takes another. */
+int peer_put_aside(struct peer *peer);
 /* The server ends the connection. */
 void peer_close(struct peer *peer);
 #define PEER_SERVER_US INT64_C(1763791726050413) /* what a node is told by the server */

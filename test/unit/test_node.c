@@ -82,8 +82,9 @@ static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
     assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "b", 2));
+    peer_say(&peer, "+OK\r\n");
     peer_expect(&peer, "b");
-    peer_say(&peer, "+OK\r\n$-1\r\n");
+    peer_say(&peer, "$-1\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     assert_false(peer.heard_end || peer.heard_reset);

@@ -53,12 +53,15 @@ static void a_stalled_node_listens_too(void **state) {
     (void)state;
     connect_it();
     stall();
+    peer_accept(&second);
+    const int spare = peer_put_aside(&second); /* it tries another connection, in vain */
     redlock_node_listen(peer.node, "ch");
     greet_second();
     peer_expect(&peer, PING);
     peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.told_listening, 1);
+    (void)close(spare);
 }
 
 static void a_push_is_told(void **state) {

@@ -113,12 +113,14 @@ static const char run_options[] =
 
 static const char run_more[] = ORDER_OPTION COUNTER_OPTIONS NO_HEAL_OPTION;
 
-static const char run_tail[] = "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
-                               "  76  the lease was lost: CMD may have overlapped with another holder's work\n"
-                               "126, 127  CMD could not be executed, CMD was not found\n"
-                               "else  CMD's own status, or 128 + n if signal n killed CMD\n"
-                               "\n"
-                               "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
+static const char run_tail[] =
+    "  70  CMD succeeded, but too few nodes confirmed the release: the lock ends with its ttl\n"
+    "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
+    "  76  the lease was lost: CMD may have overlapped with another holder's work\n"
+    "126, 127  CMD could not be executed, CMD was not found\n"
+    "else  CMD's own status, or 128 + n if signal n killed CMD\n"
+    "\n"
+    "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
 
 static const char elect_help[] =
     "usage: redlock elect [-t TTL] [--fence] [OPTION…] RESOURCE -- CMD …\n"
@@ -147,6 +149,7 @@ static const char elect_options[] =
 static const char elect_more[] = COUNTER_OPTIONS NO_HEAL_OPTION;
 
 static const char elect_tail[] =
+    "  70  CMD succeeded, but too few nodes confirmed the release: the lock ends with its ttl\n"
     "  76  CMD ended, but the lease was lost before: CMD may have overlapped with the next leader's work;\n"
     "      or a signal came while a loss stopped CMD\n"
     "126, 127  CMD could not be executed, CMD was not found\n"

@@ -14,21 +14,6 @@ bool tool_keep_is_due(const struct tool_session *session, const struct tool_work
     return session->options->at_least_ms != 0 && status == 0 && !work->lost && rest_ms(session) > 0;
 }
 
-static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
-    (void)loop, (void)timer, (void)events;
-}
-
-static void pause_for(struct tool_session *session, const struct tool_work *work, int64_t ms) {
-    ev_timer timer;
-    ev_now_update(session->loop);
-    ev_timer_init(&timer, time_is_up, (double)ms / 1000, 0.);
-    ev_timer_start(session->loop, &timer);
-    while (ev_is_active(&timer) && !work->lost) {
-        ev_run(session->loop, EVRUN_ONCE);
-    }
-    ev_timer_stop(session->loop, &timer);
-}
-
 /* Returns the code of the last extension. Its result is the session's. Once an extension has found
  * no quorum, the deadline of the lease changes nothing: the command had ended before. */
 static int extend(struct tool_session *session, struct tool_work *work, redlock_lease *lease) {
@@ -50,7 +35,7 @@ static int extend(struct tool_session *session, struct tool_work *work, redlock_
         if (tool_work_is_unwanted(work) || redlock_lease_validity_ms(lease) == 0) {
             return REDLOCK_ERR_NO_QUORUM;
         }
-        pause_for(session, work, code == REDLOCK_ERR_BUSY ? BUSY_RETRY_MS : NO_QUORUM_RETRY_MS);
+        tool_session_pause(session, code == REDLOCK_ERR_BUSY ? BUSY_RETRY_MS : NO_QUORUM_RETRY_MS, &work->lost);
     }
 }
 

@@ -16,10 +16,11 @@
 enum tool_exit {
     TOOL_EXIT_OK = 0,
     TOOL_EXIT_USAGE = 64,
-    TOOL_EXIT_NODE_AWAY = 68, /* status --all-ready: a quorum is there, but not every node */
-    TOOL_EXIT_NO_QUORUM = 69, /* also TOO_SLOW: too few nodes answered in time */
-    TOOL_EXIT_SYSTEM = 71,    /* memory, random bytes, a system call */
-    TOOL_EXIT_OUTPUT = 74,    /* standard output cannot be written */
+    TOOL_EXIT_NODE_AWAY = 68,   /* status --all-ready: a quorum is there, but not every node */
+    TOOL_EXIT_NO_QUORUM = 69,   /* also TOO_SLOW: too few nodes answered in time */
+    TOOL_EXIT_UNCONFIRMED = 70, /* run, elect: too few nodes confirmed the release */
+    TOOL_EXIT_SYSTEM = 71,      /* memory, random bytes, a system call */
+    TOOL_EXIT_OUTPUT = 74,      /* standard output cannot be written */
     TOOL_EXIT_CONTENDED = 75,
     TOOL_EXIT_LOST = 76,
     TOOL_EXIT_CANNOT_EXECUTE = 126,

@@ -388,6 +388,21 @@ void tool_session_ignore_stop(struct tool_session *session) {
     }
 }
 
+static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)timer, (void)events;
+}
+
+void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over) {
+    ev_timer timer;
+    ev_now_update(session->loop);
+    ev_timer_init(&timer, time_is_up, (double)ms / 1000, 0.);
+    ev_timer_start(session->loop, &timer);
+    while (ev_is_active(&timer) && (over == NULL || !*over)) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+    ev_timer_stop(session->loop, &timer);
+}
+
 static void closed(void *data) {
     struct tool_session *session = data;
     session->done = true;

@@ -95,6 +95,9 @@ void tool_session_watch_stop(struct tool_session *session);
 /* Stops watching signals. */
 void tool_session_ignore_stop(struct tool_session *session);
 
+/* Runs the loop for this time, or until *over; NULL: nothing ends it earlier. */
+void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over);
+
 /* Closes the manager, which sends pending releases, and frees everything. */
 void tool_session_close(struct tool_session *session);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "confirm.h"
 #include "duration.h"
 #include "nodes.h"
 #include "report.h"
@@ -168,8 +169,11 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     work->lease = lease;
     tool_child_init(&work->child, session->loop, session->signals, may_run, work);
     tool_session_ignore_stop(session);
+    snprintf(work->token, sizeof work->token, "%s", redlock_lease_token(lease));
     if (may_run(work)) {
-        return run_command(work);
+        const int status = run_command(work);
+        work->rest_ms = work->lost ? 0 : redlock_lease_validity_ms(lease);
+        return status;
     }
     char message[2048];
     snprintf(message, sizeof message, "the lease on '%s' ended before the command could be started: use a longer ttl",
@@ -179,7 +183,7 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     return TOOL_EXIT_LOST;
 }
 
-int tool_work_released(const struct tool_work *work, int code, int status) {
+int tool_work_released(struct tool_work *work, int code, int status) {
     struct tool_session *session = work->session;
     if (work->lost) {
         return TOOL_EXIT_LOST; /* reported when it happened */
@@ -187,12 +191,18 @@ int tool_work_released(const struct tool_work *work, int code, int status) {
     if (code == REDLOCK_ERR_LOST) {
         return tool_report_failure(session);
     }
-    if (code != REDLOCK_OK) {
-        tool_report_failure(session);
+    if (code == REDLOCK_OK ||
+        (code == REDLOCK_ERR_NO_QUORUM && tool_confirm_release(session, work->token, work->rest_ms))) {
+        return status;
+    }
+    tool_report_failure(session);
+    if (status != 0) {
         tool_report_say(session->options,
                         "the exit status is the command's; the keys that are left end with their ttl");
+        return status;
     }
-    return status;
+    tool_report_say(session->options, "the command succeeded; the keys that are left end with their ttl");
+    return TOOL_EXIT_UNCONFIRMED;
 }
 
 void tool_work_end(struct tool_work *work) {

@@ -52,7 +52,8 @@ static bool silences(const struct chaos_history *history, const struct chaos_fau
         [CHAOS_FAULT_KILL] = true,          [CHAOS_FAULT_RESTART_EMPTY] = true, [CHAOS_FAULT_PAUSE] = true,
         [CHAOS_FAULT_DROP] = true,          [CHAOS_FAULT_BUSY] = true,          [CHAOS_FAULT_DISCONNECT] = true,
         [CHAOS_FAULT_OOM] = true,           [CHAOS_FAULT_PASSWORD] = true,      [CHAOS_FAULT_PARTITION] = true,
-        [CHAOS_FAULT_LOSE_REQUESTS] = true, [CHAOS_FAULT_LOSE_REPLIES] = true,  [CHAOS_FAULT_CUT] = true};
+        [CHAOS_FAULT_LOSE_REQUESTS] = true, [CHAOS_FAULT_LOSE_REPLIES] = true,  [CHAOS_FAULT_CUT] = true,
+        [CHAOS_FAULT_SILENT] = true};
     return always[fault->kind] || (fault->kind == CHAOS_FAULT_SLOW && fault->amount >= history->node_timeout_ms) ||
            (fault->kind == CHAOS_FAULT_DELAY && 2 * fault->amount >= history->node_timeout_ms);
 }

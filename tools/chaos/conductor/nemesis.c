@@ -70,6 +70,7 @@ static struct chaos_link_rule rule_of(const struct chaos_run *run, size_t c, siz
         }
         rule.hold_requests |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REQUESTS;
         rule.hold_replies |= fault->kind == CHAOS_FAULT_PARTITION || fault->kind == CHAOS_FAULT_LOSE_REPLIES;
+        rule.silent |= fault->kind == CHAOS_FAULT_SILENT;
         rule.delay_us += fault->kind == CHAOS_FAULT_DELAY ? fault->amount * 1000 : 0;
         rule.jitter_us += fault->kind == CHAOS_FAULT_JITTER ? fault->amount * 1000 : 0;
         if (fault->kind == CHAOS_FAULT_BANDWIDTH && (rule.bytes_per_s == 0 || fault->amount < rule.bytes_per_s)) {
@@ -93,11 +94,13 @@ static bool on_link(struct chaos_run *run, const struct chaos_fault *fault, size
     bool same = rule.hold_requests == old->hold_requests && rule.hold_replies == old->hold_replies &&
                 rule.delay_us == old->delay_us && rule.jitter_us == old->jitter_us &&
                 rule.bytes_per_s == old->bytes_per_s;
-    if (same) {
+    const bool silence = rule.silent != old->silent;
+    if (same && !silence) {
         return true;
     }
     *old = rule;
-    bool worked = chaos_links_set(&run->links, c, n, &rule, &error);
+    bool worked = same || chaos_links_set(&run->links, c, n, &rule, &error);
+    worked = worked && (!silence || chaos_links_silence(&run->links, c, n, rule.silent, &error));
     count(outcome, worked, &error);
     return worked;
 }

@@ -83,6 +83,9 @@ extern const struct chaos_amount_about {
       "# each way between & and @", NULL)                                                                              \
     X(CUT, "cut", LINKS, NONE, false, false, false, "the connections are reset; what was under way is gone",           \
       "connections of & to @ reset", NULL)                                                                             \
+    X(SILENT, "silent", LINKS, NONE, true, false, false,                                                               \
+      "the connections of this moment pass nothing until the end; new ones work", "connections of & to @ silent",      \
+      NULL)                                                                                                            \
     X(CLIENT_PAUSE, "client-pause", CLIENTS, NONE, true, true, false, "SIGSTOP to the client", "& paused", NULL)       \
     X(CLIENT_KILL, "client-kill", CLIENTS, NONE, true, true, false, "SIGKILL to the client; a new one at the end",     \
       "& killed", NULL)                                                                                                \

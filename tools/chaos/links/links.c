@@ -47,6 +47,11 @@ bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, cons
     return ask(links, "change", client, node, "set", rest, error);
 }
 
+bool chaos_links_silence(struct chaos_links *links, size_t client, size_t node, bool silent,
+                         struct chaos_error *error) {
+    return ask(links, "silence", client, node, "treat", silent ? "freeze" : "thaw", error);
+}
+
 bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, struct chaos_error *error) {
     return ask(links, "cut", client, node, "cut", "rst rst", error);
 }

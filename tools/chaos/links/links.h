@@ -15,6 +15,8 @@ struct chaos_link_rule {
     int64_t delay_us;    /* each way */
     int64_t jitter_us;   /* each piece of bytes up to so much more, never out of order */
     int64_t bytes_per_s; /* each way; 0: no limit */
+    /* The connections that stood when this began pass nothing. See chaos_links_silence(). */
+    bool silent;
 };
 
 struct chaos_links {
@@ -32,6 +34,8 @@ bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, 
  */
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
                      struct chaos_error *error);
+/* Holds all bytes of the connections that stand, and not of later ones; or lets them pass again. */
+bool chaos_links_silence(struct chaos_links *links, size_t client, size_t node, bool silent, struct chaos_error *error);
 /* Resets the connections of a link on both sides; what was under way is lost. The rule stays. */
 bool chaos_links_cut(struct chaos_links *links, size_t client, size_t node, struct chaos_error *error);
 /* A second time it does nothing. */

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Connections that die without a sound, while new ones work: what `run` and `elect` do, and what
+# they say when a release was not confirmed.
+# shellcheck disable=SC2317 # functions that are called by name
+# shellcheck source-path=SCRIPTDIR source=tool_lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
+
+start_nodes 3
+coproc proxy { exec "$REDLOCK_PROXY" "0=${ports[0]}" "0=${ports[1]}" "0=${ports[2]}"; }
+read -r _ first second third <&"${proxy[0]}"
+nodes=127.0.0.1:$first,127.0.0.1:$second,127.0.0.1:$third
+node_timeout=1000
+connect_timeout=2s
+
+tell() { # COMMAND… : sets answer
+    echo "$*" >&"${proxy[1]}"
+    read -r -a answer <&"${proxy[0]}"
+    [[ ${answer[0]} == ok ]]
+}
+
+# The command of the tests: it says that it has begun, and ends with a status when it is told to.
+# shellcheck disable=SC2016 # the variables of the command
+work_until_told='touch "$0/began"; until [[ -e $0/end ]]; do sleep 0.02; done; exit "$1"'
+
+# begin COMMAND… : runs the tool in the background, until its command has begun.
+begin() {
+    rm -f "$work/began" "$work/end"
+    forget_words
+    tool "$@" >"$out" 2>"$err" &
+    runner=$!
+    eventually test -e "$work/began"
+}
+
+# ended STATUS : lets the command end, and checks the tool's exit status.
+ended() {
+    touch "$work/end"
+    wait "$runner"
+    is 'the exit status' $? "$1"
+}
+
+# A lease outlives its connections: the command goes on for longer.
+begin run -t 5s job -- bash -c "$work_until_told" "$work" 0
+tell treat all freeze
+sleep 7
+is 'the job is still running' "$(kill -0 "$runner" && echo yes)" yes
+never_says "$err" 'is lost'
+ended 0
+eventually no_keys_left job
+
+# A release goes through, on new connections. No key is left for its ttl.
+begin run -t 1h job -- bash -c "$work_until_told" "$work" 0
+tell treat all freeze
+ended 0
+says_nothing "$err"
+eventually no_keys_left job
+begin elect -t 1h leader -- bash -c "$work_until_told" "$work" 0
+tell treat all freeze
+ended 0
+eventually no_keys_left leader
+
+# No new connection works, either: the work is done, and the lock stays.
+begin run -t 1h job -- bash -c "$work_until_told" "$work" 0
+tell set all refuse 1
+tell treat all freeze
+ended 70
+says "$err" "^redlock: .*no quorum"
+says "$err" '^redlock: the command succeeded; the keys that are left end with their ttl$'
+tell set all refuse 0
+tell treat all thaw
+eventually no_keys_left job || redis 0 del job
+for i in 0 1 2; do redis $i del job >/dev/null; done
+begin elect -t 1h leader -- bash -c "$work_until_told" "$work" 0
+tell set all refuse 1
+tell treat all freeze
+ended 70
+for i in 0 1 2; do redis $i del leader >/dev/null; done
+# A failure says more than that.
+tell set all refuse 0
+begin run -t 1h job -- bash -c "$work_until_told" "$work" 7
+tell set all refuse 1
+tell treat all freeze
+ended 7
+says "$err" "the exit status is the command's"
+finish

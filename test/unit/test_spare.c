@@ -1,0 +1,396 @@
+/* A connection that dies without a sound, and the second one that is tried beside it (R9, R16,
+ * R17). */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "subscriber.h"
+
+#define MS_NS INT64_C(1000000)
+
+/* The server's end of the connection that goes silent; -1: none. */
+static int old = -1;
+
+static int setup(void **state) {
+    (void)state;
+    peer_start(&peer);
+    return 0;
+}
+
+static int setup_guarded(void **state) {
+    (void)state;
+    peer_start_guarded(&peer);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    if (old >= 0) {
+        (void)close(old);
+        old = -1;
+    }
+    peer_stop(&peer);
+    return 0;
+}
+
+/* READY, with a request that gets no answer; the next to connect is the spare. */
+static void go_silent(void) {
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+}
+
+static void say_on_old(const char *bytes) {
+    assert_int_equal(send(old, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
+}
+
+static bool old_is_reset(void) {
+    char bytes[4096];
+    ssize_t got;
+    while ((got = recv(old, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+    }
+    return got < 0 && errno == ECONNRESET;
+}
+
+static bool old_hears(const char *bytes) {
+    char heard[256];
+    const ssize_t got = recv(old, heard, sizeof heard, MSG_PEEK | MSG_DONTWAIT);
+    return got == (ssize_t)strlen(bytes) && memcmp(heard, bytes, (size_t)got) == 0;
+}
+
+static void turn_for(int64_t ms) {
+    const int64_t end_ns = redlock_loop_now_ns(NULL) + ms * MS_NS;
+    while (redlock_loop_now_ns(NULL) < end_ns) {
+        peer_turn(&peer);
+    }
+}
+
+/* R9: the old connection is reset, and killed by its id before any request. */
+static void a_new_connection_that_answers_replaces_a_silent_one(void **state) {
+    (void)state;
+    go_silent();
+    peer_greet(&peer, "r1", 8, 7);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    PEER_UNTIL(&peer, old_is_reset());
+    assert_int_equal(peer.became_unready, 0); /* nobody has to fail at once */
+    assert_int_equal(peer.became_ready, 2);   /* what is owed is asked again */
+    assert_int_equal(peer.greeted, 2);
+    assert_int_equal(peer.answer_count, 1);
+    assert_int_equal(peer_times_logged(&peer, "and a new one answers"), 1);
+    assert_true(peer_send(&peer, "b", 2));
+    peer_expect(&peer, "b");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+}
+
+/* They may be waiting at both ends when the loop looks. */
+static void what_the_old_one_has_answered_already_counts(void **state) {
+    (void)state;
+    go_silent();
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    peer_say(&peer, "$31\r\nredis_version:7.0.15\r\nrun_id:r1\r\n*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n:8\r\n");
+    say_on_old("+OK\r\n");
+    peer_expect_end(&peer, true);
+    assert_int_equal(peer_info(&peer).connects, 1);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_false(old_is_reset());
+}
+
+/* What is asked meanwhile goes to the first that answers. */
+static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
+    (void)state;
+    go_silent();
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    assert_true(peer_send(&peer, "b", 2));
+    turn_for(20);
+    assert_true(recv(old, (char[1]){0}, 1, MSG_DONTWAIT) < 0); /* not yet */
+    say_on_old("+OK\r\n");
+    peer_expect_end(&peer, true);
+    PEER_UNTIL(&peer, old_hears("b"));
+    say_on_old("$-1\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    assert_int_equal(peer_info(&peer).connects, 1);
+    assert_int_equal(peer.became_ready, 1);
+}
+
+static void what_was_kept_goes_to_the_new_connection(void **state) {
+    (void)state;
+    go_silent();
+    assert_true(peer_send(&peer, "b", 2));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_expect(&peer, "b");
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+}
+
+static bool send_without_timeout(uint32_t round) {
+    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_NO_TIMEOUT, &peer, round,
+                             redlock_loop_now_ns(NULL));
+}
+
+/* A release that waits for its answer, however late, is asked again by its owner (R8). */
+static void what_was_written_on_the_old_connection_is_unknown(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(send_without_timeout(1));
+    assert_true(peer_send(&peer, "a", 2));
+    peer_expect(&peer, "ra");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_UNKNOWN, "silent and is replaced after the request was written");
+    assert_true(send_without_timeout(3));
+    peer_expect(&peer, "r");
+}
+
+/* The new connection gets no half of a request (R4). */
+static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
+    const size_t size = (size_t)32 * 1024 * 1024;
+    char *big = malloc(size + 1);
+    (void)state;
+    assert_non_null(big);
+    memset(big, 'x', size);
+    big[size] = '\0';
+    connect_it();
+    old = peer_put_aside(&peer); /* nobody reads */
+    assert_true(peer_send(&peer, big, 1));
+    free(big);
+    peer_until_answers(&peer, 1);
+    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    assert_true(peer_send(&peer, "b", 2));
+    assert_true(peer_send(&peer, "c", 3));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_expect(&peer, "bc");
+    peer_say(&peer, "$-1\r\n+OK\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
+}
+
+/* Votes of one server may not count for another (R18). */
+static void another_server_gets_nothing_that_was_kept(void **state) {
+    (void)state;
+    go_silent();
+    assert_true(peer_send(&peer, "b", 2));
+    peer_greet(&peer, "r2", 8, 0);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    assert_int_equal(peer.answer_count, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
+    assert_int_equal(peer.became_unready, 1);
+    assert_int_equal(peer.became_ready, 2);
+    assert_string_equal(peer.greeted_run_id, "r2");
+    assert_int_equal(peer.heard_size, 0);
+}
+
+/* Without a run_id nobody knows which server it is; an id is not killed at a stranger. */
+static void a_server_without_a_name_gets_nothing_either(void **state) {
+    (void)state;
+    peer_greet(&peer, "", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    assert_true(peer_send(&peer, "b", 2));
+    peer_greet(&peer, "", 8, 0);
+    peer_until_answers(&peer, 2);
+    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
+/* The guard has seen this run before: it may go on. */
+static void a_guarded_node_resumes_with_the_same_run(void **state) {
+    (void)state;
+    go_silent();
+    assert_true(peer_send(&peer, "b", 2));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_expect(&peer, "b");
+    assert_int_equal(peer.greeted, 2);
+}
+
+/* R16: one at a time, and then a pause; R17: after the limit the node is given up. */
+static void a_node_that_hangs_gets_few_connections(void **state) {
+    struct pollfd came = {.fd = peer.listener, .events = POLLIN};
+    int connections = 0;
+    (void)state;
+    go_silent();
+    const int64_t begun_ns = redlock_loop_now_ns(NULL);
+    for (uint32_t i = 2; peer_info(&peer).state != REDLOCK_NODE_WAITING; i++) {
+        if (peer.answer_count > 0) {
+            peer.answer_count = 0;
+            (void)peer_send(&peer, "b", i);
+        }
+        peer_turn(&peer);
+        if (poll(&came, 1, 0) > 0) {
+            peer_close(&peer); /* it is accepted, and never answered */
+            peer.connection = accept(peer.listener, NULL, NULL);
+            connections++;
+        }
+        assert_true(redlock_loop_now_ns(NULL) < begun_ns + PEER_LIMIT_MS * MS_NS);
+    }
+    const int64_t lasted_ms = (redlock_loop_now_ns(NULL) - begun_ns) / MS_NS;
+    assert_true(lasted_ms >= 5000);
+    assert_non_null(strstr(peer_info(&peer).error, "no answer to anything for 5000 ms"));
+    assert_in_range(connections, 1, 1 + lasted_ms / 2000); /* the connect timeout */
+    PEER_UNTIL(&peer, old_is_reset());
+}
+
+/* It is no news about the node. */
+static void a_spare_that_is_refused_changes_nothing(void **state) {
+    (void)state;
+    go_silent();
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
+    peer_expect_end(&peer, true);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_non_null(strstr(peer_info(&peer).version, "7.0.15"));
+    peer_greet(&peer, "r1", 8, 7); /* the next one, after a pause */
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
+static void a_stalled_connection_is_replaced_too(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaa");
+    old = peer_put_aside(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_STALLED);
+    peer_greet(&peer, "r1", 8, 7);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_int_equal(peer_info(&peer).connects, 2);
+    assert_int_equal(peer.became_ready, 2);
+    PEER_UNTIL(&peer, old_is_reset());
+}
+
+/* Not a byte of it was written, and none will be: FAILED is the truth (R4). */
+static void what_was_kept_fails_when_the_node_stalls(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaa");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 3);
+    const int64_t later_ns = redlock_loop_now_ns(NULL) + 60000 * MS_NS; /* it does not time out */
+    assert_true(redlock_node_send(peer.node, "b", 1, REDLOCK_OP_ACQUIRE, &peer, 4, later_ns));
+    peer_until_answers(&peer, 4);
+    peer_assert_answer(&peer, 3, 4, REDLOCK_VOTE_FAILED, "nothing was sent: stalled: the last 3 requests");
+    assert_int_equal(peer.answers[3].cause, REDLOCK_CAUSE_STALLED);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_STALLED);
+    PEER_UNTIL(&peer, old_hears(PING));
+}
+
+/* Three that time out at once do not stall a node whose spare has just begun. */
+static void many_requests_wait_for_the_spare(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaa");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 3);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_true(peer_send(&peer, "b", 4));
+    peer_greet(&peer, "r1", 8, 7);
+    peer_expect(&peer, "b");
+    assert_int_equal(peer.became_unready, 0);
+}
+
+/* A reply that comes shows that the connection lives, also if older requests are overdue. Returns
+ * whether there was a longer pause between two of them, as on a busy machine. */
+static bool answer_late_but_steadily(void) {
+    const int64_t pause_ns = PEER_TIMEOUT_MS / 8 * MS_NS;
+    int64_t last_ns = redlock_loop_now_ns(NULL), longest_ns = 0;
+    for (uint32_t i = 1; i <= 12; i++) {
+        assert_true(peer_send(&peer, "a", i)); /* each is answered after one and a half timeouts */
+    }
+    for (uint32_t i = 1; i <= 20; i++) {
+        turn_for(PEER_TIMEOUT_MS / 8);
+        (void)peer_send(&peer, "a", i);
+        peer_say(&peer, "+OK\r\n");
+        peer_turn(&peer);
+        const int64_t now_ns = redlock_loop_now_ns(NULL);
+        longest_ns = now_ns - last_ns > longest_ns ? now_ns - last_ns : longest_ns;
+        last_ns = now_ns;
+    }
+    assert_true(peer.answer_count > 0); /* the last ones have timed out */
+    return longest_ns > 4 * pause_ns;
+}
+
+static void a_busy_connection_gets_no_spare(void **state) {
+    struct pollfd came = {.fd = peer.listener, .events = POLLIN};
+    (void)state;
+    connect_it();
+    for (int i = 0; i < 5 && answer_late_but_steadily(); i++) {
+        (void)teardown(NULL);
+        (void)setup(NULL);
+        came.fd = peer.listener;
+        connect_it();
+    }
+    assert_int_equal(poll(&came, 1, 0), 0);
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+}
+
+/* The subscription may be as dead as the connection that it goes with. */
+static void the_subscription_is_renewed(void **state) {
+    (void)state;
+    listen_on_it();
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    peer_greet(&peer, "r1", 8, 7);
+    assert_int_equal(peer.listening, REDLOCK_LISTENING_NOT);
+    assert_non_null(strstr(peer.why_not, "silent and is replaced"));
+    greet_second();
+}
+
+#define spare_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        spare_test(a_new_connection_that_answers_replaces_a_silent_one),
+        spare_test(what_the_old_one_has_answered_already_counts),
+        spare_test(a_slow_connection_stays_and_gets_what_was_kept),
+        spare_test(what_was_kept_goes_to_the_new_connection),
+        spare_test(what_was_written_on_the_old_connection_is_unknown),
+        spare_test(what_was_written_in_part_is_unknown_and_dropped),
+        spare_test(another_server_gets_nothing_that_was_kept),
+        spare_test(a_server_without_a_name_gets_nothing_either),
+        cmocka_unit_test_setup_teardown(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown),
+        spare_test(a_node_that_hangs_gets_few_connections),
+        spare_test(a_spare_that_is_refused_changes_nothing),
+        spare_test(a_stalled_connection_is_replaced_too),
+        spare_test(what_was_kept_fails_when_the_node_stalls),
+        spare_test(many_requests_wait_for_the_spare),
+        spare_test(a_busy_connection_gets_no_spare),
+        cmocka_unit_test_setup_teardown(the_subscription_is_renewed, subscriber_setup, subscriber_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
