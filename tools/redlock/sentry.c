@@ -73,7 +73,9 @@ static bool has_ended(pid_t group) {
 __attribute__((noreturn)) static void watch(int orders) {
     struct order order = {0};
     bool alone = false;
-    (void)setsid();
+    /* Not a session of its own: with autogroups, Linux let such a process wait for seconds on a busy
+     * machine. */
+    (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "redlock-sentry");
     if (!keep_only(orders) || chdir("/") != 0 ||
         timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) != TIMER_FD) {

@@ -9,8 +9,8 @@
 /*
  * The tool itself may be stopped, swapped out, busy or killed when its command must end. The sentry
  * does nothing but wait for that time. It holds no descriptor of the tool but the pipe on which its
- * orders come, and is in a session of its own, with every signal blocked: what stops or ends the
- * tool's group, or the command's, does not reach it.
+ * orders come, and is in a process group of its own, with every signal blocked: what stops or ends
+ * the tool's group, or the command's, does not reach it.
  *
  * | state    | event                             | what happens                | next     |
  * | -------- | --------------------------------- | --------------------------- | -------- |

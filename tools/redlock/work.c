@@ -23,11 +23,11 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 static int64_t margin_ms(const struct tool_options *options) {
-    return least(options->ttl_ms / 20, MARGIN_MS_MAX);
+    return least(options->ttl_ms / 10, MARGIN_MS_MAX);
 }
 
 static int64_t grace_ms(const struct tool_options *options) {
-    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->ttl_ms / 4);
+    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->ttl_ms / 5);
 }
 
 /* How long before the deadline the command is stopped. */
@@ -43,7 +43,7 @@ void tool_work_check_grace(const struct tool_session *session) {
     }
     tool_report_warn(options, "GRACE",
                      "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
-                     "a quarter of the ttl",
+                     "a fifth of the ttl",
                      tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
                      tool_duration_exact(options->ttl_ms, texts[1], sizeof texts[1]),
                      tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));

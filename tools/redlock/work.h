@@ -10,8 +10,8 @@
  * moves. SIGKILL comes a margin before the deadline, for what the kernel and a loaded machine need;
  * SIGTERM comes the grace before SIGKILL:
  *
- *     margin   a twentieth of the ttl, at most 500 ms
- *     grace    --grace, at most a quarter of the ttl
+ *     margin   a tenth of the ttl, at most 500 ms
+ *     grace    --grace, at most a fifth of the ttl
  *
  * Renewals begin at a third of the ttl, and a failed one is tried again after a quarter of the time
  * left. So the last SIGTERM time, 0.69 of a ttl, leaves them three tries.
