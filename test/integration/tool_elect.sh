@@ -90,7 +90,7 @@ ended "$third" 143
 says "$seen.3.err" '^redlock: stopped by signal 15 \(Terminated\) before it finished'
 eventually in_line 0 turn
 says_nothing "$seen.3"
-# If SIGKILL ends the tool, the kernel signals the command.
+# If SIGKILL ends the tool, the kernel signals the command. (If that ignores it: tool_takeover.sh.)
 kill -KILL "$second"
 wait "$second" 2>/dev/null
 eventually grep -q told "$seen.2"
@@ -114,7 +114,7 @@ eventually no_keys_left lost
 # Another candidate leads meanwhile. The command that was stopped has ended before it begins again,
 # though it takes its time.
 slow='trap "sleep 1; echo told >>$0; exit 3" TERM; echo ready >>"$0"; while :; do sleep 0.05; done'
-elects "$seen.1" -t 3s both -- bash -c "$slow" "$seen.1"
+elects "$seen.1" -t 9s both -- bash -c "$slow" "$seen.1"
 first=$runner
 eventually grep -q ready "$seen.1"
 elects "$seen.2" -t 3s both -- bash -c "$worker" "$seen.2"
@@ -141,7 +141,7 @@ kill -KILL "$(tail -n 1 "$seen.pid")"
 ended $runner 137
 eventually no_keys_left deaf
 # A signal while a loss stops the command: it does not begin again.
-elects "$seen.2" -t 3s --grace 30s unwanted -- bash -c \
+elects "$seen.2" -t 15s --grace 3s unwanted -- bash -c \
     'trap "echo told >>$0" TERM; echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done' "$seen.2"
 second=$runner
 eventually grep -q ready "$seen.2"

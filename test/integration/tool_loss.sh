@@ -124,21 +124,35 @@ eventually grep -q told "$work/taken"
 ended taken 76
 is "the thief's key" "$(redis 1 get taken)" thief
 
-# redlock itself was stopped for longer than its lease. It warns the command as soon as it
-# continues. Another client may hold the lock by then.
-started paused -t 1s paused -- bash -c "$told"
+# redlock itself is stopped for longer than its lease. Its command is killed in time all the same.
+started paused -t 1s paused -- bash -c "echo \$\$ >\$0.pid; $told"
 kill -STOP "${runners[paused]}"
+eventually gone "$(cat "$work/paused.pid")"
+never_says "$work/paused" told
 eventually no_keys_left paused
 expect 0 tool acquire -t 1m paused
 rival=$(cat "$out")
 kill -CONT "${runners[paused]}"
-eventually grep -q told "$work/paused"
 ended paused 76
+says "$err" "^redlock: the lease on 'paused' .*; its command was sent SIGKILL"
 is "the rival's key" "$(redis 2 get paused)" "$rival"
+
+# A grace that does not fit into the ttl is cut, with a warning; one that fits is not.
+expect 0 tool run -t 2s --grace 500ms short -- true
+says "$err" '^redlock: warning: --grace 500ms does not fit into the ttl of 2s: SIGKILL comes 400ms after SIGTERM, a fifth'
+expect 0 tool --json elect -t 2s --grace 500ms short -- true
+json '.warning == "GRACE"' "$err"
+expect 0 tool run -t 2s --grace 400ms short -- true
+says_nothing "$err"
+expect 0 tool run -t 2s short -- true
+says_nothing "$err"
 
 # --max-time limits the renewals.
 expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000
-says "$err" 'lost'
+says "$err" "^redlock: the lease on 'capped' was not renewed and ends in "
+# The command ends in the grace, and the lock is free at once.
+expect 76 tool run -t 20s --max-time 1ms freed -- sh -c 'exec sleep 1000'
+is 'the key' "$(redis 0 exists freed)" 0
 
 # The command succeeds, but the lock is gone at the release. The command may have overlapped with
 # another holder.
