@@ -65,6 +65,13 @@ def until(condition, what):
         time.sleep(0.005)
 
 
+def signal_group(holder, number):
+    try:
+        os.killpg(holder["beat"].pid, number)
+    except ProcessLookupError:
+        pass  # on a busy machine it may have lost its lease before
+
+
 def is_gone(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -105,14 +112,11 @@ class Lane:
         else:
             old["link"].hold(1)
             if old["way"] == "stopped command":
-                os.killpg(old["beat"].pid, signal.SIGSTOP)
+                signal_group(old, signal.SIGSTOP)
 
     def clear(self, old):
         """The old tool and its command end."""
-        try:
-            os.killpg(old["beat"].pid, signal.SIGCONT)  # if it still lived, it would beat
-        except ProcessLookupError:
-            pass
+        signal_group(old, signal.SIGCONT)  # if it still lived, it would beat
         time.sleep(0.02)
         old["tool"].send_signal(signal.SIGCONT)
         until(lambda: is_gone(old["beat"].pid), f"the command of {old['way']} ends")
@@ -147,7 +151,7 @@ class Lane:
                     self.test.fail(f"lane {self.number}: {old['way']}: the tool ended with {status}")
             old = new
         old["tool"].terminate()
-        os.killpg(old["beat"].pid, signal.SIGKILL)
+        signal_group(old, signal.SIGKILL)
         old["tool"].wait(PATIENCE_S)
 
     def end(self):
@@ -205,7 +209,7 @@ class Test:
             until(lambda: old["beat"].last_ns > new["beat"].first_ns, "the old one is alive beside it")
         finally:
             for which in (old, new):
-                os.killpg(which["beat"].pid, signal.SIGKILL)
+                signal_group(which, signal.SIGKILL)
             lane.end()
 
     def say(self):
