@@ -97,12 +97,18 @@ eventually grep -q told "$seen.2"
 delete_key turn
 
 # A loss stops the command; it begins again when we lead again, in another process group.
-elects "$seen" -t 3s lost -- bash -c "echo \$REDLOCK_TOKEN >>\$0.tokens; $worker" "$seen"
+(
+    export LISTEN_PID=$BASHPID
+    exec "$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 elect -t 3s lost -- bash -c \
+        "echo \$REDLOCK_TOKEN >>\$0.tokens; echo \$\$ \$LISTEN_PID >>\$0.pids; $worker" "$seen" 2>"$seen.err"
+) &
+runner=$!
 eventually grep -q ready "$seen"
 delete_key lost
 eventually gives 2 lines "$seen" ready
 is 'how often it was told' "$(lines "$seen" told)" 1
 is 'the number of tokens' "$(sort -u "$seen.tokens" | wc -l)" 2
+is 'the commands that LISTEN_PID names' "$(grep -cE '^([0-9]+) \1$' "$seen.pids")" 2
 says "$seen.err" "^redlock: the lease on 'lost' is lost: .*SIGTERM, and SIGKILL follows in [56][0-9]{2}ms"
 is 'the number of messages' "$(grep -c '^redlock:' "$seen.err")" 1
 kill -HUP $runner

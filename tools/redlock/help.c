@@ -84,8 +84,8 @@ static const char statuses[] =
     "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"                 \
     "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
 #define GRACE_OPTION                                                                                                   \
-    "      --grace TIME          time between SIGTERM and SIGKILL; default 5s, a fifth of the ttl at most.\n"          \
-    "                            SIGKILL comes a tenth of the ttl, 500ms at most, before the lease ends\n"
+    "      --grace TIME          from SIGTERM to SIGKILL: default 5s, a fifth of the ttl at most. SIGKILL\n"           \
+    "                            comes a tenth of the ttl, 500ms at most, before the lease ends\n"
 #define NO_HEAL_OPTION "      --no-heal             do not set the key again on nodes that lost it\n"
 #define HOLDER_OPTION(whom, whose)                                                                                     \
     "      --holder TEXT         what people see of the " whom ": up to 64 printable characters, no space;\n"          \
@@ -107,8 +107,7 @@ static const char run_options[] =
     "                            or for the ttl if that is longer: a job that several machines start\n"
     "                            then runs once in that time\n"
     "      --max-time TIME       stop renewing after this long: CMD is stopped before the ttl ends;\n"
-    "                            default: no limit\n"
-    GRACE_OPTION
+    "                            default: no limit\n" GRACE_OPTION
     "      --fence               ask for a fencing token, a number that rises with every lease, and set\n"
     "                            it as REDLOCK_FENCE for CMD\n"
     "      --lock-delay TIME     if the lease is lost or its holder dies, keep others out for this long\n"
@@ -116,13 +115,14 @@ static const char run_options[] =
 
 static const char run_more[] = ORDER_OPTION COUNTER_OPTIONS NO_HEAL_OPTION;
 
-static const char run_tail[] = "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
-                               "  76  the lease was lost, or was not renewed in time: CMD was stopped. It may have overlapped\n"
-                               "      with another holder's work only if the lock was taken away before\n"
-                               "126, 127  CMD could not be executed, CMD was not found\n"
-                               "else  CMD's own status, or 128 + n if signal n killed CMD\n"
-                               "\n"
-                               "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
+static const char run_tail[] =
+    "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
+    "  76  the lease was lost, or not renewed in time, and CMD was stopped; if the lock was taken\n"
+    "      away, CMD may have overlapped with another holder's work\n"
+    "126, 127  CMD could not be executed, CMD was not found\n"
+    "else  CMD's own status, or 128 + n if signal n killed CMD\n"
+    "\n"
+    "example: redlock run -w 1m nightly-backup -- tar -czf /backup/home.tar.gz /home\n";
 
 static const char elect_help[] =
     "usage: redlock elect [-t TTL] [--fence] [OPTION…] RESOURCE -- CMD …\n"
@@ -141,8 +141,7 @@ static const char elect_help[] =
 static const char elect_options[] =
     "  -t, --ttl TTL             how long the others wait for a leader that died; renewed at a third of\n"
     "                            it; default 30s\n"
-    "      --observe             only print who leads\n"
-    GRACE_OPTION
+    "      --observe             only print who leads\n" GRACE_OPTION
     "      --fence               ask for a fencing token, a number that rises with every leader, and set\n"
     "                            it as REDLOCK_FENCE for CMD\n"
     "      --lock-delay TIME     if the lease is lost or the leader dies, keep others out for this long\n"

@@ -73,7 +73,7 @@ static bool has_ended(pid_t group) {
 __attribute__((noreturn)) static void watch(int orders) {
     struct order order = {0};
     bool alone = false;
-    /* Not a session of its own: with autogroups, Linux let such a process wait for seconds on a busy
+    /* Not a session of its own: Linux with autogroups let such a process wait for seconds on a busy
      * machine. */
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "redlock-sentry");

@@ -130,7 +130,7 @@ static bool await_time(struct hold *hold) {
         case LOOK_LOST:
             return false;
         case LOOK_CLAIMED:
-            continue; /* What a claim costs must not lie between the look that counts and the write. */
+            continue; /* what that costs must not lie between the look that counts and the write */
         case LOOK_VALID:
             break;
         }
