@@ -219,6 +219,31 @@ class Test:
                 signal_group(which, signal.SIGKILL)
             lane.end()
 
+    def too_late(self):
+        """A renewal that succeeds after SIGTERM keeps the lock, but the command ends all the same."""
+        lane = Lane(self, 9998)
+        try:
+            old = lane.hold("run", 20000, "cut", lane.links[0])
+            until(lambda: old["beat"].last_ns > 0, "it holds the lock")
+            old["link"].hold(1)
+            until(lambda: old["beat"].told_ns > 0, "it is told to end")
+            old["link"].hold(0)
+            until(lambda: self.left_ms(9998) > 12000 or is_gone(old["beat"].pid), "the lock is renewed")
+            if is_gone(old["beat"].pid):
+                self.fail("the lock was not renewed after SIGTERM")
+            status = old["tool"].wait(PATIENCE_S)
+            lived_ms = (old["beat"].last_ns - old["beat"].told_ns) / 1e6
+            if status != 76 or lived_ms > 4500 or self.left_ms(9998) != -2:
+                self.fail(f"after SIGTERM and a renewal: lived for {lived_ms:.0f} ms, status {status}, "
+                          f"key {self.left_ms(9998)}")
+        finally:
+            lane.end()
+
+    def left_ms(self, number):
+        answer = subprocess.run(["redis-cli", "-p", self.ports[0], "pttl", f"lane-{number}"],
+                                capture_output=True, text=True, check=True)
+        return int(answer.stdout)
+
     def say(self):
         total = 0
         print(f"{'way':16} {'ttl ms':>7} {'count':>6} {'from the last sign to the first one, ms':>48} "
@@ -238,6 +263,7 @@ def main():
     takeovers, lanes, load = (int(word) for word in sys.argv[6:9])
     test = Test(tool, proxy, beat, ports, folder)
     test.control()
+    test.too_late()
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(load)]
     each = -(-takeovers // lanes)
     threads = [threading.Thread(target=test.work, args=(number, each)) for number in range(lanes)]

@@ -24,7 +24,7 @@ enum { ORDERS_FD = 0, TIMER_FD = 1 };
 
 struct order {
     int64_t kill_ns;
-    pid_t group;
+    int64_t group; /* without padding, which would be sent */
 };
 
 int64_t tool_sentry_now_ns(void) {
@@ -85,11 +85,11 @@ __attribute__((noreturn)) static void watch(int orders) {
         struct pollfd fds[] = {{.fd = TIMER_FD, .events = POLLIN}, {.fd = ORDERS_FD, .events = POLLIN}};
         (void)poll(fds, alone ? 1 : 2, alone ? ALONE_POLL_MS : -1);
         alone = alone || read_orders(&order);
-        if (order.group == 0 ? alone : alone && has_ended(order.group)) {
+        if (order.group == 0 ? alone : alone && has_ended((pid_t)order.group)) {
             _exit(0);
         }
         if (order.group != 0 && tool_sentry_now_ns() >= order.kill_ns) {
-            (void)kill(-order.group, SIGKILL);
+            (void)kill((pid_t)-order.group, SIGKILL);
             _exit(0);
         }
         set_timer(order.group != 0 ? order.kill_ns : 0); /* 0 disarms it */
