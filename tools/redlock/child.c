@@ -242,8 +242,7 @@ void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struc
 __attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report,
                                              int64_t kill_ns) {
     (void)setpgid(0, 0);
-    /* Here, because the tool may be stopped or killed before it could send this. */
-    tool_sentry_order(&child->sentry, getpid(), kill_ns);
+    tool_sentry_begin(&child->sentry, kill_ns);
     tool_activation_take(&child->activation);
     if (child->terminal.handed) {
         tool_terminal_give(getpid());

@@ -22,9 +22,11 @@
 
 enum { ORDERS_FD = 0, TIMER_FD = 1 };
 
+/* Without padding, which would be sent. */
 struct order {
     int64_t kill_ns;
-    int64_t group; /* without padding, which would be sent */
+    int64_t group;
+    int64_t is_first;
 };
 
 int64_t tool_sentry_now_ns(void) {
@@ -55,7 +57,10 @@ static bool read_orders(struct order *order) {
     struct order next;
     ssize_t size;
     while ((size = read(ORDERS_FD, &next, sizeof next)) == (ssize_t)sizeof next) {
-        *order = next;
+        /* The tool may have been faster than the child. */
+        if (!next.is_first || order->group == 0) {
+            *order = next;
+        }
     }
     return size == 0;
 }
@@ -116,11 +121,18 @@ int tool_sentry_start(struct tool_sentry *sentry) {
 }
 
 /* An order that finds no room is dropped: the sentry then keeps an earlier time. */
-void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns) {
-    const struct order order = {.kill_ns = kill_ns, .group = group};
+static void send_order(const struct tool_sentry *sentry, struct order order) {
     if (sentry->orders >= 0) {
         (void)!write(sentry->orders, &order, sizeof order);
     }
+}
+
+void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns) {
+    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = getpid(), .is_first = 1});
+}
+
+void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns) {
+    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = group});
 }
 
 void tool_sentry_end(struct tool_sentry *sentry) {

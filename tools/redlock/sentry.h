@@ -36,8 +36,11 @@ int64_t tool_sentry_now_ns(void);
 /* Starts it. Call this with every signal blocked. Returns 0 or an errno. */
 int tool_sentry_start(struct tool_sentry *sentry);
 
-/* SIGKILL to this process group at this time; group 0: to none. Never blocks, and is
- * async-signal-safe. */
+/* Our own group, from the child that leads it: the tool may be stopped or killed before it could
+ * send this. Async-signal-safe. */
+void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns);
+
+/* SIGKILL to this process group at this time; group 0: to none. Never blocks. */
 void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns);
 
 /* Ends it, if there is one. */
