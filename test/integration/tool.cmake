@@ -10,6 +10,12 @@ target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DI
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
+add_executable(tool_sentry tool_sentry.c ${TOOL_SOURCE_DIR}/sentry.c)
+target_link_libraries(tool_sentry PRIVATE redlock_flags PkgConfig::CMOCKA)
+target_include_directories(tool_sentry PRIVATE ${TOOL_SOURCE_DIR})
+add_test(NAME tool_sentry COMMAND tool_sentry)
+set_tests_properties(tool_sentry PROPERTIES TIMEOUT 300 LABELS "unit;tool")
+
 # A terminal for a program that wants one.
 add_executable(tool_terminal tool_terminal.c)
 target_link_libraries(tool_terminal PRIVATE redlock_flags)
