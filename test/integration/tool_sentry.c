@@ -141,7 +141,7 @@ static void it_keeps_nothing_open(void **state) {
     struct pollfd end = {.fd = fds[0], .events = POLLIN};
     assert_int_equal(poll(&end, 1, PATIENCE_S * 1000), 1);
     assert_true((end.revents & POLLHUP) != 0);
-    tool_sentry_order(&sentry, 0, 0); /* SIGPIPE, if it had ended */
+    tool_sentry_order(&sentry, 0, 0); /* SIGPIPE if it had ended */
     (void)close(fds[0]);
     tool_sentry_end(&sentry);
 }
@@ -156,7 +156,7 @@ static void it_does_not_stay(void **state) {
     assert_int_equal(kill(pid, SIGTERM), 0);
     assert_int_equal(end_of(pid), SIGTERM);
     for (const int64_t until_ns = tool_sentry_now_ns() + PATIENCE_S * 1000 * MS; tool_sentry_now_ns() < until_ns;) {
-        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) { /* nor do those of the other tests */
+        if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) { /* nor do the other sentries */
             return;
         }
         pause_ms(1);
