@@ -261,6 +261,16 @@ static struct chaos_increment *next_done(struct kit *kit, const struct chaos_inc
     return next;
 }
 
+/* One µs after the end of its claim. */
+static unsigned work_on(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
+    struct chaos_increment *one = find_done(kit, random);
+    if (one == NULL || chaos_case_with_pauses(c, one->client, one->intent_us, one->until_us) != one->until_us) {
+        return 0;
+    }
+    one->done_us = one->until_us + 1;
+    return BIT(PAST);
+}
+
 static unsigned write_stale(struct kit *kit, const struct chaos_case *c, uint64_t *random) {
     (void)c;
     struct chaos_increment *one = find_done(kit, random);
@@ -328,6 +338,7 @@ const struct corruption corruptions[] = {{"begin_early", begin_early},
                                          {"steal_keys", steal_keys},
                                          {"shorten_keys", shorten_keys},
                                          {"lose_early", lose_early},
+                                         {"work_on", work_on},
                                          {"read_twice", read_twice},
                                          {"lower_counter", lower_counter},
                                          {"raise_counter", raise_counter},

@@ -60,7 +60,7 @@ target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/i
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
   redlock_tls PkgConfig::HIREDIS Threads::Threads)
 
-target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place)
+target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place,--wrap=chaos_resource_write)
 
 function(chaos_planted name bug)
   chaos_experiment(${name} $<TARGET_FILE:redlock_chaos_planted> ${ARGN})
@@ -87,6 +87,10 @@ chaos_planted(planted_quarantine quarantine-short violations --kinds overlap -- 
 set(fenced minority-down --fencing --seconds 8 --seed 1)
 chaos_planted(planted_none_fenced none clean -- ${fenced})
 chaos_planted(planted_fence fence-incr violations --kinds "fencing token" -- ${fenced})
+# Clients that work on after their lease has ended.
+set(working --schedule ${CMAKE_CURRENT_SOURCE_DIR}/calm.txt --ttl 1s --seconds 10 --seed 1)
+chaos_planted(planted_none_working none clean -- ${working})
+chaos_planted(planted_works_on works-on violations --kinds "past its lease" -- ${working})
 # Queues that serve who came last. Without faults, nearly all of the order can be judged.
 set(line --schedule ${CMAKE_CURRENT_SOURCE_DIR}/calm.txt --resources 1 --hold 10ms --seconds 10 --seed 1)
 chaos_planted(planted_none_line none clean -- ${line})

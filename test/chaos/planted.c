@@ -1,15 +1,21 @@
 /* Chooses the planted bug by REDLOCK_PLANT. Linked with the library that has the planted bugs. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "client/resource.h"
 #include "core/planted.h"
 #include "group/waiting.h"
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 /* Of this program alone: the places in a queue are sorted from the last to the first. */
 static bool last_comes_first;
+/* Likewise: between their look at the lease and their write, clients work for longer than the ttl
+ * of the experiment. */
+static bool works_on;
 
 struct redlock_place __real_redlock_waiting_place(const struct redlock_lease *lease);
 struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *lease);
@@ -18,6 +24,19 @@ struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *le
     struct redlock_place place = __real_redlock_waiting_place(lease);
     place.ticket = last_comes_first ? REDLOCK_TICKET_MAX - place.ticket : place.ticket;
     return place;
+}
+
+enum chaos_access __real_chaos_resource_write(const struct chaos_resource *resource, int64_t count,
+                                              struct chaos_receipt *receipt);
+enum chaos_access __wrap_chaos_resource_write(const struct chaos_resource *resource, int64_t count,
+                                              struct chaos_receipt *receipt);
+
+enum chaos_access __wrap_chaos_resource_write(const struct chaos_resource *resource, int64_t count,
+                                              struct chaos_receipt *receipt) {
+    struct timespec work = {.tv_sec = works_on ? 1 : 0, .tv_nsec = 100000000};
+    while (works_on && nanosleep(&work, &work) != 0 && errno == EINTR) {
+    }
+    return __real_chaos_resource_write(resource, count, receipt);
 }
 
 __attribute__((constructor)) static void plant(void) {
@@ -39,7 +58,8 @@ __attribute__((constructor)) static void plant(void) {
     };
     const char *wanted = getenv("REDLOCK_PLANT");
     last_comes_first = wanted != NULL && strcmp(wanted, "last-comes-first") == 0;
-    wanted = last_comes_first ? "none" : wanted;
+    works_on = wanted != NULL && strcmp(wanted, "works-on") == 0;
+    wanted = last_comes_first || works_on ? "none" : wanted;
     for (size_t i = 0; wanted != NULL && i < sizeof bugs / sizeof bugs[0]; i++) {
         if (strcmp(wanted, bugs[i].name) == 0) {
             redlock_planted_bug = bugs[i].bug;

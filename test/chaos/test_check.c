@@ -279,6 +279,34 @@ static void same_read_twice(void **state) {
     assert_null(strstr(verdict.violations[1].text, "deadline"));
 }
 
+/* PAST */
+
+static void work_ends_with_the_lease(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_increment(kit, lease, 0, 1 * S + 10, 2 * S);
+    kit_increment(kit, lease, 1, 1 * S + 10, CHAOS_NEVER_US);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_late_work, CHAOS_VIOLATION_PAST, 0);
+    kit->history.increments[0].done_us++;
+    expect(kit, chaos_check_late_work, CHAOS_VIOLATION_PAST, 1);
+    assert_int_equal(verdict.violations[0].clients[0], 0);
+    assert_string_equal(verdict.violations[0].text,
+                        "r1: client 1 (token a) had it until 2.000 s, and wrote by 2.000 s: 0.001 ms later");
+}
+
+/* Who is stopped between its look and its write ends later by as much, and by no more. */
+static void a_stop_is_allowed_for(void **state) {
+    struct kit *kit = *state;
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    size_t one = kit_increment(kit, lease, 0, 1 * S + 10, 3 * S);
+    kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 1, 1900 * MS, 2900 * MS);
+    kit_finish(kit, 9 * S);
+    expect(kit, chaos_check_late_work, CHAOS_VIOLATION_PAST, 0);
+    kit->history.increments[one].done_us = KIT_START_US + 3100 * MS + 1; /* 100 ms to catch up */
+    expect(kit, chaos_check_late_work, CHAOS_VIOLATION_PAST, 1);
+}
+
 /* An old count overwrites newer ones: 6 increments, and a counter of 3. */
 static void counter_falls_back(void **state) {
     struct kit *kit = *state;
@@ -398,6 +426,8 @@ int main(void) {
         TEST(slow_clocks),
         TEST(contiguous_is_one),
         TEST(lost_before_the_promise),
+        TEST(work_ends_with_the_lease),
+        TEST(a_stop_is_allowed_for),
         TEST(increments_in_a_row),
         TEST(same_read_twice),
         TEST(counter_falls_back),

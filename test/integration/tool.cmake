@@ -10,6 +10,12 @@ target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DI
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
+add_executable(tool_sentry tool_sentry.c ${TOOL_SOURCE_DIR}/sentry.c)
+target_link_libraries(tool_sentry PRIVATE redlock_flags PkgConfig::CMOCKA)
+target_include_directories(tool_sentry PRIVATE ${TOOL_SOURCE_DIR})
+add_test(NAME tool_sentry COMMAND tool_sentry)
+set_tests_properties(tool_sentry PROPERTIES TIMEOUT 300 LABELS "unit;tool")
+
 # A terminal for a program that wants one.
 add_executable(tool_terminal tool_terminal.c)
 target_link_libraries(tool_terminal PRIVATE redlock_flags)
@@ -18,10 +24,14 @@ target_link_libraries(tool_terminal PRIVATE redlock_flags)
 add_library(slow_exec MODULE slow_exec.c)
 target_link_libraries(slow_exec PRIVATE redlock_flags ${CMAKE_DL_LIBS})
 
+# A command that ignores SIGTERM, and says how long it lived.
+add_executable(beat beat.c)
+target_link_libraries(beat PRIVATE redlock_flags)
+
 set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>
-  SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program>)
+  SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program> BEAT=$<TARGET_FILE:beat>)
 foreach(name usage locks holder change list list_many metrics clear keep nodes_file reload completion systemd
-    kubernetes run elect loss silent blocked faults fence guard fencing terminal tls)
+    kubernetes run elect loss takeover silent blocked faults fence guard fencing terminal tls)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")

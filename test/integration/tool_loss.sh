@@ -48,7 +48,7 @@ until_end='echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 4
 started hung -t 4s hung -- bash -c "$told"
 # JSON goes to standard error, because standard output belongs to the command.
 started json --json -t 4s json -- bash -c "$told"
-# A command that ignores SIGTERM is killed at the end of the grace, with its whole process group.
+# A command that ignores SIGTERM is killed before the lease ends, with its whole process group.
 started deaf -t 4s --grace 300ms deaf -- bash -c \
     'exec 2>/dev/null; trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"
     while :; do sleep 0.05; done'
@@ -70,7 +70,7 @@ eventually grep -q ready "$work/unread"
 hang_all
 eventually grep -q told "$work/hung"
 ended hung 76
-says "$err" "^redlock: the lease on 'hung' is lost: .*SIGTERM, and SIGKILL follows in 5.0s"
+says "$err" "^redlock: the lease on 'hung' was not renewed and ends in .*SIGTERM, and SIGKILL follows in [67][0-9]{2}ms"
 # Before that, one warning said that a renewal had failed.
 says "$err" \
     "^redlock: warning: a renewal of 'hung' failed; the lease is valid for [0-9.]+m?s more: [0-5] of 5 nodes are? ready"
@@ -124,21 +124,35 @@ eventually grep -q told "$work/taken"
 ended taken 76
 is "the thief's key" "$(redis 1 get taken)" thief
 
-# redlock itself was stopped for longer than its lease. It warns the command as soon as it
-# continues. Another client may hold the lock by then.
-started paused -t 1s paused -- bash -c "$told"
+# redlock itself is stopped for longer than its lease. Its command is killed in time all the same.
+started paused -t 1s paused -- bash -c "echo \$\$ >\$0.pid; $told"
 kill -STOP "${runners[paused]}"
+eventually gone "$(cat "$work/paused.pid")"
+never_says "$work/paused" told
 eventually no_keys_left paused
 expect 0 tool acquire -t 1m paused
 rival=$(cat "$out")
 kill -CONT "${runners[paused]}"
-eventually grep -q told "$work/paused"
 ended paused 76
+says "$err" "^redlock: the lease on 'paused' .*; its command was sent SIGKILL"
 is "the rival's key" "$(redis 2 get paused)" "$rival"
+
+# A grace that does not fit into the ttl is cut, with a warning; one that fits is not.
+expect 0 tool run -t 2s --grace 500ms short -- true
+says "$err" '^redlock: warning: --grace 500ms does not fit into the ttl of 2s: SIGKILL comes 400ms after SIGTERM'
+expect 0 tool --json elect -t 2s --grace 500ms short -- true
+json '.warning == "GRACE"' "$err"
+expect 0 tool run -t 2s --grace 400ms short -- true
+says_nothing "$err"
+expect 0 tool run -t 2s short -- true
+says_nothing "$err"
 
 # --max-time limits the renewals.
 expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000
-says "$err" 'lost'
+says "$err" "^redlock: the lease on 'capped' was not renewed and ends in "
+# The command ends in the grace, and the lock is free at once.
+expect 76 tool run -t 20s --max-time 1ms freed -- sh -c 'exec sleep 1000'
+is 'the key' "$(redis 0 exists freed)" 0
 
 # The command succeeds, but the lock is gone at the release. The command may have overlapped with
 # another holder.

@@ -129,7 +129,17 @@ kill -TERM $runner
 wait $runner
 is 'the exit status after stop and continue' $? 143
 
-# If SIGKILL ends the tool, the kernel signals the command.
+# systemd's variables that name the tool name its command; others stay as they are.
+pids_of='echo "$$ $LISTEN_PID $WATCHDOG_PID $LISTEN_FDS ${LISTEN_PIDFDID-none}"'
+export LISTEN_FDS=2
+expect 0 bash -c 'LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_PIDFDID=9 exec "$0" "$@"' \
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run named -- sh -c "$pids_of"
+says "$out" '^([0-9]+) \1 \1 2 none$'
+LISTEN_PID=1 WATCHDOG_PID=12x LISTEN_PIDFDID=9 expect 0 tool run named -- sh -c "$pids_of"
+says "$out" '^[0-9]+ 1 12x 2 9$'
+unset LISTEN_FDS
+
+# If SIGKILL ends the tool, the kernel signals the command. (If that ignores it: tool_takeover.sh.)
 started orphan -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
 kill -KILL $runner
 wait $runner 2>/dev/null

@@ -41,7 +41,7 @@ goes_on() {
     is 'the exit status' $? 76
     eventually gone "$command"
     is "the command's steps" "$(wc -l <"$seen")" "$before"
-    says "$err" "lease on 'job' is lost"
+    says "$err" "lease on 'job' (is lost|was not renewed)"
 }
 
 # The terminal's Ctrl-Z stops both.

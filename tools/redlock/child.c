@@ -1,5 +1,5 @@
-/* The command of `run`: starts it in its own process group, sends our signals on to it, and stops
- * it when the lease is lost. */
+/* The command of `run`: starts it in its own process group, sends our signals on to it, and ends it
+ * before its lease does. */
 #include "child.h"
 
 #include <assert.h>
@@ -44,8 +44,8 @@ static void give_terminal(struct tool_child *child) {
     child->terminal.handed = true;
 }
 
-/* A command that was stopped while its lease ended must not run any further. on_lost, in this turn
- * of the loop, sends it SIGTERM and then continues it. */
+/* A command that was stopped while its lease ended must not run any further. In this turn of the
+ * loop it gets SIGTERM and is then continued, or it gets SIGKILL. */
 static void continue_child(struct tool_child *child) {
     if (!is_up(child) || !child->may_run(child->data)) {
         return;
@@ -118,6 +118,7 @@ static bool group_lives(const struct tool_child *child) {
 
 static void over(struct tool_child *child) {
     child->state = TOOL_CHILD_OVER;
+    tool_sentry_order(&child->sentry, 0, 0);
     ev_timer_stop(child->loop, &child->kill_timer);
     ev_timer_stop(child->loop, &child->group_timer);
 }
@@ -192,11 +193,8 @@ static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
     }
 }
 
-static void grace_ended(struct ev_loop *loop, ev_timer *watcher, int events) {
-    (void)loop;
-    (void)events;
-    struct tool_child *child = watcher->data;
-    assert(child->state == TOOL_CHILD_STOPPING);
+/* A stopped process ends by SIGKILL, too. */
+static void kill_group(struct tool_child *child) {
     send_to_group(child, SIGKILL);
     child->state = TOOL_CHILD_KILLED;
     if (child->reaped) {
@@ -204,11 +202,20 @@ static void grace_ended(struct ev_loop *loop, ev_timer *watcher, int events) {
     }
 }
 
+static void grace_ended(struct ev_loop *loop, ev_timer *watcher, int events) {
+    (void)loop;
+    (void)events;
+    struct tool_child *child = watcher->data;
+    assert(child->state == TOOL_CHILD_STOPPING);
+    kill_group(child);
+}
+
 void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struct tool_signals *signals,
                      bool (*may_run)(void *data), void *data) {
     static const int numbers[TOOL_FORWARDED_SIGNALS] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
                                                         SIGUSR1, SIGUSR2, SIGALRM, SIGWINCH};
-    *child = (struct tool_child){.loop = loop, .signals = signals, .may_run = may_run, .data = data, .report = -1};
+    *child = (struct tool_child){
+        .loop = loop, .signals = signals, .may_run = may_run, .data = data, .report = -1, .sentry = {.orders = -1}};
     for (int i = 0; i < TOOL_FORWARDED_SIGNALS; i++) {
         ev_signal_init(&child->forwarders[i], forward, numbers[i]);
         child->forwarders[i].data = child;
@@ -225,18 +232,23 @@ void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struc
     child->resume.data = child;
     ev_signal_start(loop, &child->resume);
     ev_timer_init(&child->kill_timer, grace_ended, 0., 0.);
+    ev_set_priority(&child->kill_timer, EV_MAXPRI);
     child->kill_timer.data = child;
     ev_timer_init(&child->group_timer, look_at_group, 0., GROUP_POLL_S);
     child->group_timer.data = child;
 }
 
 /* Runs between fork and exec: only async-signal-safe calls, every signal blocked. Never returns. */
-__attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report) {
+__attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report,
+                                             int64_t kill_ns) {
     (void)setpgid(0, 0);
+    tool_sentry_begin(&child->sentry, kill_ns);
+    tool_activation_take(&child->activation);
     if (child->terminal.handed) {
         tool_terminal_give(getpid());
     }
-    /* If the tool is killed, nobody renews the lock: the kernel then ends the command. */
+    /* If the tool is killed, nobody renews the lock: the command should end before the sentry must
+     * kill it. */
     if (prctl(PR_SET_PDEATHSIG, SIGTERM) != 0 || getppid() != parent) {
         _exit(TOOL_EXIT_SYSTEM);
     }
@@ -247,60 +259,86 @@ __attribute__((noreturn)) static void become(const struct tool_child *child, cha
     _exit(written == sizeof error ? TOOL_EXIT_NOT_FOUND : TOOL_EXIT_SYSTEM);
 }
 
-int tool_child_start(struct tool_child *child, char **argv) {
+static void watch_start(struct tool_child *child, pid_t pid, int report) {
+    child->pid = pid;
+    /* The child does the same. Whoever is first, the group exists before anybody uses it. */
+    (void)setpgid(pid, pid);
+    child->state = TOOL_CHILD_STARTING;
+    child->report = report;
+    ev_io_init(&child->report_watcher, exec_reported, report, EV_READ);
+    child->report_watcher.data = child;
+    ev_io_start(child->loop, &child->report_watcher);
+    ev_child_init(&child->watcher, changed, pid, 1);
+    child->watcher.data = child;
+    ev_child_start(child->loop, &child->watcher);
+}
+
+/* With every signal blocked. Returns 0 or an errno. */
+static int start(struct tool_child *child, char **argv, int64_t kill_ns) {
     int report[2];
+    int error = tool_sentry_start(&child->sentry); /* first: it must not get a copy of the pipe */
+    if (error != 0) {
+        return error;
+    }
     if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
         return errno;
     }
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &before);
     child->terminal.handed = tool_terminal_wanted();
     pid_t parent = getpid();
     pid_t pid = fork();
-    int error = pid < 0 ? errno : 0;
     if (pid == 0) {
-        become(child, argv, parent, report[1]);
+        become(child, argv, parent, report[1], kill_ns);
     }
-    if (pid > 0) {
-        child->pid = pid;
-        /* The child does the same. Whoever is first, the group exists before anybody uses it. */
-        (void)setpgid(pid, pid);
-        child->state = TOOL_CHILD_STARTING;
-        child->report = report[0];
-        ev_io_init(&child->report_watcher, exec_reported, report[0], EV_READ);
-        child->report_watcher.data = child;
-        ev_io_start(child->loop, &child->report_watcher);
-        ev_child_init(&child->watcher, changed, pid, 1);
-        child->watcher.data = child;
-        ev_child_start(child->loop, &child->watcher);
-    }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    close(report[1]);
     if (pid < 0) {
+        error = errno;
         close(report[0]);
         child->terminal.handed = false;
+    } else {
+        watch_start(child, pid, report[0]);
     }
+    close(report[1]);
     return error;
 }
 
-void tool_child_stop(struct tool_child *child, int64_t grace_ms) {
-    listen_to_exec(child);
-    if (child->state == TOOL_CHILD_STARTING) {
-        /* Not SIGTERM: if it is blocked, the command would begin now. */
-        send_to_group(child, SIGKILL);
-        stop_listening(child);
-        child->state = TOOL_CHILD_KILLED;
+int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns) {
+    sigset_t all;
+    sigset_t before;
+    int error = tool_activation_prepare(&child->activation);
+    if (error != 0) {
+        return error;
     }
-    if (child->state != TOOL_CHILD_RUNNING) {
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    error = start(child, argv, kill_ns);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+void tool_child_renew(struct tool_child *child, int64_t kill_ns) {
+    if (is_up(child)) {
+        tool_sentry_order(&child->sentry, child->pid, kill_ns);
+    }
+}
+
+void tool_child_stop(struct tool_child *child, int64_t kill_ns) {
+    listen_to_exec(child);
+    if (!is_up(child)) {
+        return;
+    }
+    const int64_t left_ns = kill_ns - tool_sentry_now_ns();
+    /* Not SIGTERM while it starts: if that is blocked, the command would begin now. */
+    if (child->state == TOOL_CHILD_STARTING || left_ns <= 0) {
+        stop_listening(child);
+        kill_group(child);
         return;
     }
     child->state = TOOL_CHILD_STOPPING;
+    tool_sentry_order(&child->sentry, child->pid, kill_ns);
     send_to_group(child, SIGTERM);
     /* A stopped process acts on SIGTERM when it is continued, before it runs anything else. */
     send_to_group(child, SIGCONT);
-    ev_timer_set(&child->kill_timer, (double)grace_ms / 1000., 0.);
+    ev_now_update(child->loop);
+    ev_timer_set(&child->kill_timer, (double)left_ns / 1e9, 0.);
     ev_timer_start(child->loop, &child->kill_timer);
 }
 
@@ -316,6 +354,7 @@ void tool_child_end(struct tool_child *child) {
     }
     ev_signal_stop(child->loop, &child->suspend);
     ev_signal_stop(child->loop, &child->resume);
+    tool_sentry_end(&child->sentry);
     stop_listening(child);
     ev_child_stop(child->loop, &child->watcher);
     ev_timer_stop(child->loop, &child->kill_timer);

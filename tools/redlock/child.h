@@ -1,5 +1,5 @@
-/* The command of `run`: starts it in its own process group, sends our signals on to it, and stops
- * it when the lease is lost. */
+/* The command of `run`: starts it in its own process group, sends our signals on to it, and ends it
+ * before its lease does. */
 #ifndef TOOL_CHILD_H
 #define TOOL_CHILD_H
 
@@ -9,6 +9,8 @@
 
 #include <ev.h>
 
+#include "activation.h"
+#include "sentry.h"
 #include "signals.h"
 #include "terminal.h"
 
@@ -16,23 +18,27 @@ enum { TOOL_FORWARDED_SIGNALS = 8 };
 
 /*
  * Nothing here blocks, not even on the exec, which may take long on a slow disk. Signals go to the
- * whole process group of the command.
+ * whole process group of the command. The kill time is a moment of CLOCK_BOOTTIME that each renewal
+ * moves. At that time the sentry sends SIGKILL, too, whatever this process does.
  *
- * | state             | event                    | what happens                       | next     |
- * | ----------------- | ------------------------ | ---------------------------------- | -------- |
- * | ABSENT            | a signal                 | dropped                            | ABSENT   |
- * | ABSENT            | started                  |                                    | STARTING |
- * | STARTING          | the exec succeeded       |                                    | RUNNING  |
- * | STARTING          | the exec failed          | the terminal comes back            | OVER     |
- * | STARTING          | the lease is lost        | SIGKILL                            | KILLED   |
- * | STARTING, RUNNING | a signal                 | sent on                            | the same |
- * | STARTING, RUNNING | it ends                  | the terminal comes back            | OVER     |
- * | RUNNING           | the lease is lost        | SIGTERM, SIGCONT; the grace begins | STOPPING |
- * | STOPPING          | a signal                 | sent on                            | STOPPING |
- * | STOPPING          | it ends, and its group   |                                    | OVER     |
- * | STOPPING          | it ends, its group lives | check again soon                   | STOPPING |
- * | STOPPING          | the grace ends           | SIGKILL                            | KILLED   |
- * | KILLED            | it ends                  |                                    | OVER     |
+ * | state              | event                      | what happens                  | next     |
+ * | ------------------ | -------------------------- | ----------------------------- | -------- |
+ * | ABSENT             | a signal                   | dropped                       | ABSENT   |
+ * | ABSENT             | started                    | the sentry gets the kill time | STARTING |
+ * | STARTING           | the exec succeeded         |                               | RUNNING  |
+ * | STARTING           | the exec failed            | the terminal comes back       | OVER     |
+ * | STARTING           | it must end                | SIGKILL                       | KILLED   |
+ * | STARTING, RUNNING  | a signal                   | sent on                       | the same |
+ * | STARTING, RUNNING  | the lease is renewed       | the sentry gets the new one   | the same |
+ * | STARTING, RUNNING  | it ends                    | the terminal comes back       | OVER     |
+ * | RUNNING            | it must end, at once       | SIGKILL                       | KILLED   |
+ * | RUNNING            | it must end by a kill time | SIGTERM, SIGCONT              | STOPPING |
+ * | STOPPING           | the lease is renewed       | nothing: it must end          | STOPPING |
+ * | STOPPING           | a signal                   | sent on                       | STOPPING |
+ * | STOPPING           | it ends, and its group     |                               | OVER     |
+ * | STOPPING           | it ends, its group lives   | check again soon              | STOPPING |
+ * | STOPPING           | the kill time              | SIGKILL                       | KILLED   |
+ * | KILLED             | it ends                    |                               | OVER     |
  */
 enum tool_child_state {
     TOOL_CHILD_ABSENT = 0,
@@ -56,6 +62,8 @@ struct tool_child {
     bool reaped;       /* wait_status is set */
     int wait_status;   /* from waitpid() */
     bool had_terminal; /* it had the terminal when it ended */
+    struct tool_sentry sentry;
+    struct tool_activation activation;
     struct tool_terminal terminal;
     ev_io report_watcher;
     ev_child watcher;
@@ -70,11 +78,14 @@ struct tool_child {
 void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struct tool_signals *signals,
                      bool (*may_run)(void *data), void *data);
 
-/* Returns 0, or an errno. The result of the exec comes later. */
-int tool_child_start(struct tool_child *child, char **argv);
+/* The sentry kills it at kill_ns. Returns 0, or an errno. The result of the exec comes later. */
+int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns);
 
-/* For a lost lease: stops the command, if there is one. */
-void tool_child_stop(struct tool_child *child, int64_t grace_ms);
+/* The lease lasts longer: so may the command, unless it is being stopped. */
+void tool_child_renew(struct tool_child *child, int64_t kill_ns);
+
+/* Stops the command, if there is one: SIGTERM, and SIGKILL at kill_ns, which may be now. */
+void tool_child_stop(struct tool_child *child, int64_t kill_ns);
 
 /* 0 to 255: its own status, or 128 + n after signal n. Not after an exec that failed. */
 int tool_child_exit_status(const struct tool_child *child);

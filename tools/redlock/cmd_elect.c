@@ -109,6 +109,7 @@ static int elect_and_run(struct tool_session *session) {
     struct elect elect = {.session = session};
     redlock_election_options election;
     int status = 0;
+    tool_work_check_grace(session);
     redlock_election_options_default(&election);
     election.ttl_ms = options->ttl_ms;
     election.fencing = options->fence;

@@ -83,6 +83,9 @@ static const char statuses[] =
     "                            REDLOCK_FENCE_SUFFIX, else :fence\n"                                                  \
     "      --fence-expiry TIME   drop a fencing counter that is not used for this long, 3h or more;\n"                 \
     "                            default: REDLOCK_FENCE_EXPIRY, else never\n"
+#define GRACE_OPTION                                                                                                   \
+    "      --grace TIME          from SIGTERM to SIGKILL: default 5s, a fifth of the ttl at most. SIGKILL\n"           \
+    "                            comes a tenth of the ttl, 500ms at most, before the lease ends\n"
 #define NO_HEAL_OPTION "      --no-heal             do not set the key again on nodes that lost it\n"
 #define HOLDER_OPTION(whom, whose)                                                                                     \
     "      --holder TEXT         what people see of the " whom ": up to 64 printable characters, no space;\n"          \
@@ -93,8 +96,8 @@ static const char run_help[] =
     "\n"
     "Takes the lock, runs CMD, renews the lock while CMD runs, and releases it when CMD ends. CMD finds\n"
     "REDLOCK_RESOURCE, REDLOCK_TOKEN, REDLOCK_VALIDITY_MS and, with --fence, REDLOCK_FENCE in its\n"
-    "environment. If the lease is lost, CMD's process group gets SIGTERM at once and SIGKILL after the\n"
-    "grace time. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT on to CMD.\n";
+    "environment. If the lease cannot be renewed, CMD's process group gets SIGTERM, and SIGKILL before\n"
+    "the lease ends. redlock passes HUP, INT, QUIT, TERM, USR1, USR2, ALRM, WINCH, TSTP and CONT on.\n";
 
 static const char run_options[] =
     "  -t, --ttl TTL             time to live on the nodes, renewed at a third of it; default 30s\n"
@@ -103,9 +106,8 @@ static const char run_options[] =
     "      --at-least TIME       if CMD exits with 0, keep the lock until this long after it was taken,\n"
     "                            or for the ttl if that is longer: a job that several machines start\n"
     "                            then runs once in that time\n"
-    "      --max-time TIME       stop renewing after this long: the lease is lost when its ttl ends;\n"
-    "                            default: no limit\n"
-    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
+    "      --max-time TIME       stop renewing after this long: CMD is stopped before the ttl ends;\n"
+    "                            default: no limit\n" GRACE_OPTION
     "      --fence               ask for a fencing token, a number that rises with every lease, and set\n"
     "                            it as REDLOCK_FENCE for CMD\n"
     "      --lock-delay TIME     if the lease is lost or its holder dies, keep others out for this long\n"
@@ -116,7 +118,8 @@ static const char run_more[] = ORDER_OPTION COUNTER_OPTIONS NO_HEAL_OPTION;
 static const char run_tail[] =
     "  70  CMD succeeded, but too few nodes confirmed the release: the lock ends with its ttl\n"
     "  75  others held the lock until the end of the wait (-E changes it); CMD did not run\n"
-    "  76  the lease was lost: CMD may have overlapped with another holder's work\n"
+    "  76  the lease was lost, or not renewed in time, and CMD was stopped; if the lock was taken\n"
+    "      away, CMD may have overlapped with another holder's work\n"
     "126, 127  CMD could not be executed, CMD was not found\n"
     "else  CMD's own status, or 128 + n if signal n killed CMD\n"
     "\n"
@@ -139,8 +142,7 @@ static const char elect_help[] =
 static const char elect_options[] =
     "  -t, --ttl TTL             how long the others wait for a leader that died; renewed at a third of\n"
     "                            it; default 30s\n"
-    "      --observe             only print who leads\n"
-    "      --grace TIME          time between SIGTERM and SIGKILL after a loss; default 5s\n"
+    "      --observe             only print who leads\n" GRACE_OPTION
     "      --fence               ask for a fencing token, a number that rises with every leader, and set\n"
     "                            it as REDLOCK_FENCE for CMD\n"
     "      --lock-delay TIME     if the lease is lost or the leader dies, keep others out for this long\n"
@@ -151,7 +153,7 @@ static const char elect_more[] = COUNTER_OPTIONS NO_HEAL_OPTION;
 static const char elect_tail[] =
     "  70  CMD succeeded, but too few nodes confirmed the release: the lock ends with its ttl\n"
     "  76  CMD ended, but the lease was lost before: CMD may have overlapped with the next leader's work;\n"
-    "      or a signal came while a loss stopped CMD\n"
+    "      or a signal came while CMD was being stopped\n"
     "126, 127  CMD could not be executed, CMD was not found\n"
     " 128 + n  signal n ended the campaign, or --observe\n"
     "else  CMD's own status, or 128 + n if signal n killed CMD\n"

@@ -342,7 +342,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
                                      .node_timeout_ms = TOOL_NOT_GIVEN,
                                      .connect_timeout_ms = 1000,
                                      .ttl_ms = TOOL_NOT_GIVEN,
-                                     .grace_ms = 5000,
+                                     .grace_ms = TOOL_NOT_GIVEN,
                                      .ttl_max_ms = TOOL_NOT_GIVEN,
                                      .fence_expiry_ms = TOOL_NOT_GIVEN,
                                      .quorum = TOOL_NOT_GIVEN,

@@ -82,7 +82,7 @@ struct tool_options {
     int64_t wait_ms;                        /* or REDLOCK_WAIT_FOREVER */
     const char *order_name;                 /* as given; NULL: from the environment, else fair */
     redlock_order order;
-    int64_t grace_ms;
+    int64_t grace_ms;    /* TOOL_NOT_GIVEN: the default */
     int64_t max_time_ms; /* 0: no limit */
     bool fence;          /* ask for a fencing token */
     bool no_heal;

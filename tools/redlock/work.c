@@ -13,50 +13,162 @@
 #include "nodes.h"
 #include "report.h"
 
+#define GRACE_MS      INT64_C(5000) /* unless --grace says */
+#define MARGIN_MS_MAX INT64_C(500)
+#define NS_PER_MS     INT64_C(1000000)
+/* The validity is rounded down to ms, so the deadline that it gives differs by less than this. */
+#define SAME_NS (2 * NS_PER_MS)
+
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t margin_ms(const struct tool_options *options) {
+    return least(options->ttl_ms / 10, MARGIN_MS_MAX);
+}
+
+static int64_t grace_ms(const struct tool_options *options) {
+    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->ttl_ms / 5);
+}
+
+/* How long before the deadline the command is stopped. */
+static int64_t stop_ms(const struct tool_options *options) {
+    return margin_ms(options) + grace_ms(options);
+}
+
+void tool_work_check_grace(const struct tool_session *session) {
+    const struct tool_options *options = session->options;
+    char texts[3][32];
+    if (options->grace_ms <= grace_ms(options)) {
+        return;
+    }
+    tool_report_warn(options, "GRACE",
+                     "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
+                     "a fifth of the ttl",
+                     tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
+                     tool_duration_exact(options->ttl_ms, texts[1], sizeof texts[1]),
+                     tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));
+}
+
+/* Our clock is read first: the deadline is never later than the one that the library keeps. Moves
+ * the command's end with it. Returns the time left. */
+static int64_t look_at_lease(struct tool_work *work) {
+    const int64_t now_ns = tool_sentry_now_ns();
+    const int64_t left_ms = redlock_lease_validity_ms(work->lease);
+    const int64_t deadline_ns = now_ns + left_ms * NS_PER_MS;
+    if (left_ms > 0 && deadline_ns > work->deadline_ns + SAME_NS) {
+        work->deadline_ns = deadline_ns;
+    }
+    return left_ms;
+}
+
+static int64_t kill_ns(const struct tool_work *work) {
+    return work->deadline_ns - margin_ms(work->session->options) * NS_PER_MS;
+}
+
+/* The sentry may have been first, while this process was stopped. */
+static bool is_killed_in_time(const struct tool_work *work) {
+    const struct tool_child *child = &work->child;
+    return child->reaped && WIFSIGNALED(child->wait_status) && WTERMSIG(child->wait_status) == SIGKILL &&
+           tool_sentry_now_ns() >= kill_ns(work);
+}
+
+/* The command must end. `why`: what became of the lease. Only once. */
+static void end_command(struct tool_work *work, const char *why) {
+    const struct tool_options *options = work->session->options;
+    const enum tool_child_state before = work->child.state;
+    const int64_t now_ns = tool_sentry_now_ns();
+    const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
+    char left[32];
+    char what[128] = "its command has ended";
+    char message[2048];
+    work->lost = true;
+    work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
+    tool_child_stop(&work->child, end_ns);
+    switch (work->child.state) {
+    case TOOL_CHILD_ABSENT:
+        return; /* tool_work_do() reports it */
+    case TOOL_CHILD_STOPPING:
+        snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
+                 (long)work->child.pid, tool_duration_format((end_ns - now_ns) / NS_PER_MS, left, sizeof left));
+        break;
+    case TOOL_CHILD_KILLED:
+        snprintf(what, sizeof what, "its command %swas sent SIGKILL",
+                 before == TOOL_CHILD_STARTING ? "had not begun yet and " : "");
+        break;
+    case TOOL_CHILD_STARTING:
+    case TOOL_CHILD_RUNNING:
+        break;
+    case TOOL_CHILD_OVER:
+        if (work->cut_short) {
+            snprintf(what, sizeof what, "its command was sent SIGKILL");
+        }
+        break;
+    }
+    snprintf(message, sizeof message, "the lease on '%s' %s; %s", options->resource, why, what);
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+}
+
+void tool_work_lose(struct tool_work *work, const char *reason) {
+    char why[1024];
+    if (work->lost || work->is_over) {
+        work->lost = true;
+        return;
+    }
+    snprintf(why, sizeof why, "is lost: %s", reason);
+    end_command(work, why);
+}
+
+static bool may_run(void *data) {
+    const struct tool_work *work = data;
+    return !work->lost && redlock_lease_validity_ms(work->lease) > stop_ms(work->session->options);
+}
+
+/* Stops the command if its lease has not been renewed in time; else looks again in time. */
+static void guard(struct tool_work *work) {
+    struct ev_loop *loop = work->session->loop;
+    const int64_t stop = stop_ms(work->session->options);
+    const int64_t known_ns = work->deadline_ns;
+    const bool killed = is_killed_in_time(work);
+    char why[128] = "was not renewed in time", left[32];
+    if (work->lost || (work->child.state == TOOL_CHILD_OVER && !killed)) {
+        ev_timer_stop(loop, &work->stop_timer);
+        return;
+    }
+    const int64_t left_ms = look_at_lease(work);
+    if (left_ms <= stop || killed) {
+        if (left_ms > 0 && !killed) {
+            snprintf(why, sizeof why, "was not renewed and ends in %s",
+                     tool_duration_format(left_ms, left, sizeof left));
+        }
+        end_command(work, why);
+        return;
+    }
+    if (work->deadline_ns != known_ns) {
+        tool_child_renew(&work->child, kill_ns(work));
+    }
+    if (work->deadline_ns != known_ns || !ev_is_active(&work->stop_timer)) {
+        ev_now_update(loop);
+        ev_timer_stop(loop, &work->stop_timer);
+        ev_timer_set(&work->stop_timer, (double)(left_ms - stop) / 1000., 0.);
+        ev_timer_start(loop, &work->stop_timer);
+    }
+}
+
+static void stop_time(struct ev_loop *loop, ev_timer *timer, int events) {
+    (void)loop, (void)events;
+    guard(timer->data);
+}
+
 void tool_work_init(struct tool_work *work, struct tool_session *session) {
     redlock_statistics statistics = {.size = sizeof statistics};
     *work = (struct tool_work){.session = session};
     if (redlock_manager_statistics(session->manager, &statistics) == REDLOCK_OK) {
         work->failed_before = statistics.extends_failed;
     }
-}
-
-void tool_work_lose(struct tool_work *work, const char *reason) {
-    const struct tool_options *options = work->session->options;
-    char grace[32];
-    char what[128] = "its command has ended";
-    char message[2048];
-    if (work->lost) {
-        return;
-    }
-    work->lost = true;
-    if (work->is_over) {
-        return;
-    }
-    work->cut_short = work->child.state != TOOL_CHILD_OVER;
-    tool_child_stop(&work->child, options->grace_ms);
-    switch (work->child.state) {
-    case TOOL_CHILD_ABSENT:
-        return; /* tool_work_do() reports it */
-    case TOOL_CHILD_STOPPING:
-        snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
-                 (long)work->child.pid, tool_duration_format(options->grace_ms, grace, sizeof grace));
-        break;
-    case TOOL_CHILD_KILLED:
-        snprintf(what, sizeof what, "its command had not begun yet and was sent SIGKILL");
-        break;
-    case TOOL_CHILD_STARTING:
-    case TOOL_CHILD_RUNNING:
-    case TOOL_CHILD_OVER:
-        break;
-    }
-    snprintf(message, sizeof message, "the lease on '%s' is lost: %s; %s", options->resource, reason, what);
-    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
-}
-
-static bool may_run(void *data) {
-    const struct tool_work *work = data;
-    return !work->lost && redlock_lease_validity_ms(work->lease) > 0;
+    ev_timer_init(&work->stop_timer, stop_time, 0., 0.);
+    ev_set_priority(&work->stop_timer, EV_MAXPRI);
+    work->stop_timer.data = work;
 }
 
 /* Without a fencing token, removes the variable of a redlock that runs this one. */
@@ -121,31 +233,23 @@ static void warn(struct tool_work *work) {
     }
 }
 
-/* The exec, or a stop of this process meanwhile, may have taken longer than the lease lasts. */
-static void look_after_exec(struct tool_work *work) {
-    if (!work->begun && work->child.state == TOOL_CHILD_RUNNING) {
-        work->begun = true;
-        if (!may_run(work) && !work->lost) {
-            tool_work_lose(work, "it ended before the command began");
-        }
-    }
-}
-
 /* Runs the command; returns the exit status. */
 static int run_command(struct tool_work *work) {
     struct tool_session *session = work->session;
     int error = set_environment(work);
     if (error == 0) {
-        error = tool_child_start(&work->child, session->options->operands);
+        error = tool_child_start(&work->child, session->options->operands, kill_ns(work));
     }
     if (error != 0) {
         return report_no_command(work, false, error);
     }
+    guard(work);
     while (work->child.state != TOOL_CHILD_OVER) {
         warn(work);
         ev_run(session->loop, EVRUN_ONCE);
-        look_after_exec(work);
+        guard(work);
     }
+    ev_timer_stop(session->loop, &work->stop_timer);
     if (work->child.exec_error != 0) {
         return report_no_command(work, true, work->child.exec_error);
     }
@@ -164,13 +268,26 @@ static void pass_on_interrupt(struct tool_work *work) {
     }
 }
 
+/* A lease from a queue, or after a slow round, may have little time left. It is renewed at once. */
+static void wait_for_time(struct tool_work *work) {
+    struct tool_session *session = work->session;
+    while (!work->lost && !may_run(work) && session->stop_signal == 0 && redlock_lease_validity_ms(work->lease) > 0) {
+        ev_run(session->loop, EVRUN_ONCE);
+    }
+}
+
 int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     struct tool_session *session = work->session;
     work->lease = lease;
+    snprintf(work->token, sizeof work->token, "%s", redlock_lease_token(lease));
+    wait_for_time(work);
     tool_child_init(&work->child, session->loop, session->signals, may_run, work);
     tool_session_ignore_stop(session);
-    snprintf(work->token, sizeof work->token, "%s", redlock_lease_token(lease));
+    if (session->stop_signal != 0) {
+        return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
+    }
     if (may_run(work)) {
+        (void)look_at_lease(work);
         const int status = run_command(work);
         work->rest_ms = work->lost ? 0 : redlock_lease_validity_ms(lease);
         return status;

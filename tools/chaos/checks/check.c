@@ -110,6 +110,7 @@ void chaos_check(const struct chaos_history *history, int64_t slack_us, struct c
     chaos_case_open(&c, history, slack_us, verdict);
     chaos_check_overlap(&c);
     chaos_check_keys(&c);
+    chaos_check_late_work(&c);
     chaos_check_updates(&c);
     chaos_check_operations(&c);
     chaos_check_fence(&c);

@@ -13,6 +13,7 @@
 #define CHAOS_VIOLATION_MAP(X)                                                                                         \
     X(OVERLAP, "overlap", "two clients relied on leases of one resource at the same time")                             \
     X(OUTLIVED, "outlived", "a client relied on a lease that a quorum of nodes no longer had, or not for so long")     \
+    X(PAST, "past its lease", "a client worked on beyond the end of its own lease")                                    \
     X(LOST_UPDATE, "lost update", "two clients wrote the successor of one count, or the sum is wrong")                 \
     X(STALE, "stale access", "the guarded resource granted an access with a lower fencing token than one before")      \
     X(FENCE, "fencing token", "two leases had the same fencing token, or a later lease a lower one")                   \
@@ -112,7 +113,8 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 /*
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
  * nothing: one machine. What each check looks for stands above it, and what of it is proven in
- * docs/checker.md: check_overlap.c, check_keys.c, check_updates.c, check_operations.c (LATE),
+ * docs/checker.md: check_overlap.c, check_keys.c, check_late_work.c (PAST), check_updates.c,
+ * check_operations.c (LATE),
  * check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE).
  * Each can be run alone (check_parts.h).
  */

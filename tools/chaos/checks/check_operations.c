@@ -8,17 +8,15 @@
  */
 #define AFTER_PAUSE_US INT64_C(100000) /* to catch up with answers and timers that wait */
 
-static int64_t allowed_until(const struct chaos_case *c, const struct chaos_operation *operation) {
+int64_t chaos_case_with_pauses(const struct chaos_case *c, int client, int64_t from_us, int64_t until_us) {
     const struct chaos_history *history = c->history;
-    int64_t until_us = chaos_plus(operation->deadline_us, c->slack_us);
     /* stops up to here have been counted: they may overlap */
-    int64_t counted_us = operation->invoked_us;
+    int64_t counted_us = from_us;
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
-        bool stops =
-            band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE && chaos_hits_client(&band->fault, (size_t)operation->client);
-        int64_t from_us = chaos_most(band->from_us, counted_us), to_us = chaos_over(band->to_us, c->end_us);
-        if (stops && band->from_us <= until_us && to_us > from_us) {
-            until_us = chaos_plus(chaos_plus(until_us, to_us - from_us), AFTER_PAUSE_US);
+        bool stops = band->fault.kind == CHAOS_FAULT_CLIENT_PAUSE && chaos_hits_client(&band->fault, (size_t)client);
+        int64_t begin_us = chaos_most(band->from_us, counted_us), to_us = chaos_over(band->to_us, c->end_us);
+        if (stops && band->from_us <= until_us && to_us > begin_us) {
+            until_us = chaos_plus(chaos_plus(until_us, to_us - begin_us), AFTER_PAUSE_US);
             counted_us = to_us;
         }
     }
@@ -49,7 +47,8 @@ void chaos_check_operations(struct chaos_case *c) {
         }
         /* Most are in time by their own deadline: pauses need not be looked for. */
         if (seen_us > chaos_plus(operation->deadline_us, c->slack_us)) {
-            int64_t until_us = allowed_until(c, operation);
+            int64_t until_us = chaos_case_with_pauses(c, operation->client, operation->invoked_us,
+                                                      chaos_plus(operation->deadline_us, c->slack_us));
             if (seen_us > until_us) {
                 add_late(c, operation, until_us);
             }

@@ -29,6 +29,9 @@ struct chaos_setup chaos_case_setup(const struct chaos_case *c, int client, int6
 /* About a time, a resource, and two clients; -1 for none of them. */
 #define CHAOS_WRONG(kind, from_us, to_us, resource, client, other)                                                     \
     ((struct chaos_violation){CHAOS_VIOLATION_##kind, from_us, to_us, resource, {client, other}, NULL})
+/* What was due by until_us and began at from_us, with the time for which the client was stopped
+ * meanwhile. */
+int64_t chaos_case_with_pauses(const struct chaos_case *c, int client, int64_t from_us, int64_t until_us);
 /* Adds a violation; its text is made from the format, after the name of its resource, if it has
  * one. */
 void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...)
@@ -37,6 +40,7 @@ void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, cons
 /* Each check, and the figures. */
 void chaos_check_overlap(struct chaos_case *c);
 void chaos_check_keys(struct chaos_case *c);
+void chaos_check_late_work(struct chaos_case *c);
 void chaos_check_updates(struct chaos_case *c);
 void chaos_check_operations(struct chaos_case *c);
 void chaos_check_fence(struct chaos_case *c);

@@ -114,6 +114,33 @@ static bool is_granted(const struct hold *hold, enum chaos_access access, int64_
     return access == CHAOS_ACCESS_GRANTED;
 }
 
+/*
+ * Work ends before the lease does, as it should in any program: a write begins only if there is
+ * more time left than a busy machine takes for it. The share is above the margin of `redlock run`:
+ * 40 clients have two processors.
+ */
+static bool has_time(const struct hold *hold) {
+    return hold->until_us - chaos_now_us() > hold->client->options->settings->ttl_ms * 1000 / 5;
+}
+
+/* Until it may write. False if the lease is lost meanwhile. */
+static bool await_time(struct hold *hold) {
+    for (;;) {
+        switch (look(hold)) {
+        case LOOK_LOST:
+            return false;
+        case LOOK_CLAIMED:
+            continue; /* what that costs must not lie between the look that counts and the write */
+        case LOOK_VALID:
+            break;
+        }
+        if (has_time(hold)) {
+            return true;
+        }
+        (void)chaos_stop_wait_us(&hold->client->stop, LOOK_US); /* for a renewal */
+    }
+}
+
 static enum increment increment(struct hold *hold, int64_t work_us) {
     int64_t read = 0;
     struct chaos_receipt receipt;
@@ -122,14 +149,7 @@ static enum increment increment(struct hold *hold, int64_t work_us) {
         return INCREMENT_REFUSED;
     }
     chaos_journal_intent(&hold->client->journal, hold->held, read, &receipt);
-    if (!stay(hold, work_us)) {
-        return INCREMENT_LOST;
-    }
-    enum look seen;
-    /* What a claim costs must not lie between the look that counts and the write. */
-    while ((seen = look(hold)) == LOOK_CLAIMED) {
-    }
-    if (seen == LOOK_LOST) {
+    if (!stay(hold, work_us) || !await_time(hold)) {
         return INCREMENT_LOST;
     }
     access = chaos_resource_write(&hold->resource, read + 1, &receipt);

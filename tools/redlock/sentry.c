@@ -1,0 +1,143 @@
+/* A process of its own that ends the command of `run` and `elect` in time, whatever becomes of the
+ * tool. */
+#include "sentry.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
+/* How often to look for the group once the tool is dead. */
+#define ALONE_POLL_MS 50
+/* Where the kernel cannot close a range: descriptors above this are not looked at. */
+#define DESCRIPTORS_MAX 65536
+
+enum { ORDERS_FD = 0, TIMER_FD = 1 };
+
+/* Without padding, which would be sent. */
+struct order {
+    int64_t kill_ns;
+    int64_t group;
+    int64_t is_first;
+};
+
+int64_t tool_sentry_now_ns(void) {
+    struct timespec now;
+    int failed = clock_gettime(CLOCK_BOOTTIME, &now);
+    assert(failed == 0);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* The tool's sockets and standard descriptors must not stay open because of us. */
+static bool keep_only(int orders) {
+    if (orders != ORDERS_FD && dup2(orders, ORDERS_FD) != ORDERS_FD) {
+        return false;
+    }
+#ifdef SYS_close_range
+    if (syscall(SYS_close_range, ORDERS_FD + 1U, ~0U, 0U) == 0) {
+        return true;
+    }
+#endif
+    for (int fd = ORDERS_FD + 1; fd < DESCRIPTORS_MAX; fd++) {
+        (void)close(fd);
+    }
+    return true;
+}
+
+/* Returns whether the pipe has ended. */
+static bool read_orders(struct order *order) {
+    struct order next;
+    ssize_t size;
+    while ((size = read(ORDERS_FD, &next, sizeof next)) == (ssize_t)sizeof next) {
+        /* The tool may have been faster than the child. */
+        if (!next.is_first || order->group == 0) {
+            *order = next;
+        }
+    }
+    return size == 0;
+}
+
+static void set_timer(int64_t at_ns) {
+    const struct itimerspec at = {.it_value = {.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S}};
+    (void)timerfd_settime(TIMER_FD, TFD_TIMER_ABSTIME, &at, NULL);
+}
+
+static bool has_ended(pid_t group) {
+    return kill(-group, 0) != 0 && errno == ESRCH;
+}
+
+/* Only async-signal-safe calls: other threads of the tool may have held locks. */
+__attribute__((noreturn)) static void watch(int orders) {
+    struct order order = {0};
+    bool alone = false;
+    /* Not a session of its own: Linux with autogroups let such a process wait for seconds on a busy
+     * machine. */
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_NAME, "redlock-sentry");
+    if (!keep_only(orders) || chdir("/") != 0 ||
+        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) != TIMER_FD) {
+        _exit(1);
+    }
+    for (;;) {
+        struct pollfd fds[] = {{.fd = TIMER_FD, .events = POLLIN}, {.fd = ORDERS_FD, .events = POLLIN}};
+        (void)poll(fds, alone ? 1 : 2, alone ? ALONE_POLL_MS : -1);
+        alone = alone || read_orders(&order);
+        if (order.group == 0 ? alone : alone && has_ended((pid_t)order.group)) {
+            _exit(0);
+        }
+        if (order.group != 0 && tool_sentry_now_ns() >= order.kill_ns) {
+            (void)kill((pid_t)-order.group, SIGKILL);
+            _exit(0);
+        }
+        set_timer(order.group != 0 ? order.kill_ns : 0); /* 0 disarms it */
+    }
+}
+
+int tool_sentry_start(struct tool_sentry *sentry) {
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
+        return errno;
+    }
+    const pid_t pid = fork();
+    const int error = pid < 0 ? errno : 0;
+    if (pid == 0) {
+        (void)close(fds[1]);
+        watch(fds[0]);
+    }
+    (void)close(fds[0]);
+    sentry->orders = fds[1];
+    if (pid < 0) {
+        tool_sentry_end(sentry);
+    }
+    return error;
+}
+
+/* An order that finds no room is dropped: the sentry then keeps an earlier time. */
+static void send_order(const struct tool_sentry *sentry, struct order order) {
+    if (sentry->orders >= 0) {
+        (void)!write(sentry->orders, &order, sizeof order);
+    }
+}
+
+void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns) {
+    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = getpid(), .is_first = 1});
+}
+
+void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns) {
+    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = group});
+}
+
+void tool_sentry_end(struct tool_sentry *sentry) {
+    if (sentry->orders >= 0) {
+        (void)close(sentry->orders);
+        sentry->orders = -1;
+    }
+}
