@@ -21,6 +21,7 @@ struct redlock_manager {
     char run_ids[REDLOCK_NODES_MAX][REDLOCK_INFO_WORD_SIZE];
     redlock_nodes naming[REDLOCK_NAMING_COUNT]; /* the nodes of which acquires ask so */
     char *client_name;
+    char *marker;                    /* the key by which servers without a run_id are told apart; NULL with one node */
     struct redlock_tls_context *tls; /* NULL for none */
     bool uses_tls;                   /* a node has it */
     bool closing;

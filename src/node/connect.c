@@ -2,6 +2,8 @@
 #include "node/connect.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/validity.h"
@@ -22,6 +24,15 @@ static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->connection.watch, fd, REDLOCK_READABLE);
 }
 
+/* Without random bytes it has no mark, and nobody finds it. */
+static void draw_mark(struct redlock_node *node) {
+    uint64_t halves[2];
+    node->mark[0] = '\0';
+    if (node->reactor.random(node->reactor.ctx, halves, sizeof halves) == 0) {
+        (void)snprintf(node->mark, sizeof node->mark, "s%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
+    }
+}
+
 static void greet(struct redlock_node *node) {
     redlock_rotation_greets(node);
     node->handshake.address = &node->address;
@@ -29,6 +40,12 @@ static void greet(struct redlock_node *node) {
     node->handshake.old_run_id = node->known_run_id;
     node->handshake.old_client_id = node->known_client_id;
     node->handshake.guarded = node->options.guarded;
+    node->handshake.marker = node->options.marker;
+    node->handshake.mark = node->mark;
+    node->handshake.mark_count =
+        node->options.marker == NULL
+            ? 0
+            : node->listener.other_marks(node->listener.ctx, node->index, node->handshake.marks);
     if (!redlock_connection_start(&node->connection) ||
         redlock_handshake_start(&node->handshake, &node->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
@@ -113,6 +130,7 @@ void redlock_connect_begin(struct redlock_node *node) {
     int error = 0;
     int64_t now_ns = redlock_node_now_ns(node);
     node->give_up_ns = redlock_after_ms(now_ns, node->options.connect_timeout_ms);
+    draw_mark(node);
     redlock_node_set_phase(node, REDLOCK_PHASE_RESOLVING, redlock_text_keep(node->why));
     redlock_node_rearm(node, node->give_up_ns);
     if (node->lookup == NULL && redlock_resolve_literal(&node->address, &node->endpoints)) {
@@ -176,6 +194,13 @@ static void tell_greeting(const struct redlock_node *node) {
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 
+/* What only waiters need is no news to a program that never waits: its state shows it, no warning. */
+static void add_wanted(struct redlock_node *node) {
+    const size_t used = strlen(node->warning);
+    (void)snprintf(node->warning + used, sizeof node->warning - used, "%slocks work here; waiting in order needs %s",
+                   used == 0 ? "" : "; ", node->handshake.wanted);
+}
+
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
     node->round_trip_ns = node->up_ns - node->hello_ns;
@@ -197,6 +222,9 @@ static void ready(struct redlock_node *node) {
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }
+    if (node->handshake.wanted[0] != '\0') {
+        add_wanted(node);
+    }
     if (redlock_outbox_size(&node->connection.outbox) > 0) {
         flush_soon(node);
     }
@@ -208,9 +236,9 @@ static void ready(struct redlock_node *node) {
 /* One server under two names would have two votes (R18). Of such nodes, the lower index stays. */
 static void check_rivals(struct redlock_node *node) {
     bool rival_yields = false;
-    const char *rival = node->info.run_id[0] == '\0' ? NULL
-                                                     : node->listener.same_server(node->listener.ctx, node->index,
-                                                                                  node->info.run_id, &rival_yields);
+    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : node->handshake.twin;
+    const char *rival =
+        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &rival_yields);
     if (rival == NULL) {
         ready(node);
     } else if (rival_yields) {

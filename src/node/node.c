@@ -266,6 +266,10 @@ const char *redlock_node_name(const struct redlock_node *node) {
     return node->address.name;
 }
 
+const char *redlock_node_mark(const struct redlock_node *node) {
+    return node->mark;
+}
+
 const char *redlock_node_run_id(const struct redlock_node *node) {
     return redlock_node_is_up(node) ? node->info.run_id : "";
 }

@@ -60,6 +60,7 @@ struct redlock_node {
     /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
+    char mark[REDLOCK_NODE_MARK_SIZE]; /* of the last try: it tells where that led */
     struct redlock_clock_sample clock; /* from the handshake */
     struct redlock_subscription subscription;
 
