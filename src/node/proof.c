@@ -34,6 +34,9 @@ bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbo
 
 static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, const struct redlock_rights *rights) {
     static const char why[] = "so no lease could be renewed and released here";
+    if (rights->denied[0] != '\0' || rights->absent[0] != '\0') {
+        handshake->warning[0] = '\0'; /* what else is amiss does not count */
+    }
     if (rights->denied[0] != '\0') {
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOPERM,
                                         "this user may not run %s, %s: allow it by ACL SETUSER (%s)", rights->denied,
