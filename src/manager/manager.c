@@ -31,6 +31,7 @@ static void delete_manager(redlock_manager *manager, bool forked) {
     redlock_tls_context_free(manager->tls);
     redlock_loop_delete(manager->loop);
     free(manager->client_name);
+    free(manager->probed);
     free(manager->marker);
     free(manager);
 }
@@ -72,6 +73,7 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
                                                 .client_name = manager->client_name,
+                                                .probed = manager->probed,
                                                 .marker = manager->marker,
                                                 .guarded = redlock_manager_is_guarded(options)};
     const struct redlock_node_listener listener = redlock_bridge_listener(manager);
@@ -100,27 +102,31 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     return REDLOCK_OK;
 }
 
-static int add_marker(redlock_manager *manager, const redlock_manager_options *options,
-                      struct redlock_failure *failure) {
+/* The keys of the handshake begin like those of the locks, so that an ACL may allow both at once. */
+static bool make_keys(redlock_manager *manager, const redlock_manager_options *options) {
     const char *prefix = options->key_prefix == NULL ? "" : options->key_prefix;
     const size_t size = strlen(prefix) + sizeof MARKER + 16;
     uint64_t number;
-    if (redlock_loop_random(manager->loop, &number, sizeof number) != 0) {
-        return REDLOCK_OK; /* then such servers are not told apart, and a warning says so */
+    manager->probed = malloc(size);
+    if (manager->probed != NULL) {
+        (void)snprintf(manager->probed, size, "%s" REDLOCK_PROBED_KEY, prefix);
     }
-    manager->marker = malloc(size);
-    if (manager->marker == NULL) {
-        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    /* Without random bytes such servers are not told apart. */
+    if (options->node_count > 1 && redlock_loop_random(manager->loop, &number, sizeof number) == 0) {
+        manager->marker = malloc(size);
+        if (manager->marker == NULL) {
+            return false;
+        }
+        (void)snprintf(manager->marker, size, "%s" MARKER "%016" PRIx64, prefix, number);
     }
-    (void)snprintf(manager->marker, size, "%s" MARKER "%016" PRIx64, prefix, number);
-    return REDLOCK_OK;
+    return manager->probed != NULL;
 }
 
 static int add_nodes(redlock_manager *manager, const redlock_manager_options *options,
                      struct redlock_failure *failure) {
     int code = options->tls == NULL ? REDLOCK_OK : add_tls(manager, options->tls, failure);
-    if (code == REDLOCK_OK && options->node_count > 1) {
-        code = add_marker(manager, options, failure);
+    if (code == REDLOCK_OK && !make_keys(manager, options)) {
+        code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
     while (code == REDLOCK_OK && manager->count < options->node_count) {
         code = add_node(manager, options, failure);

@@ -40,6 +40,7 @@ static void greet(struct redlock_node *node) {
     node->handshake.old_run_id = node->known_run_id;
     node->handshake.old_client_id = node->known_client_id;
     node->handshake.guarded = node->options.guarded;
+    node->handshake.probed = node->options.probed;
     node->handshake.marker = node->options.marker;
     node->handshake.mark = node->mark;
     node->handshake.mark_count =

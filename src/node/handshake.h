@@ -36,6 +36,7 @@ struct redlock_handshake {
     const char *old_run_id; /* of the lost connection; "" for none */
     int64_t old_client_id;  /* its id, to kill it on that same server; 0 for none */
     bool guarded;           /* warn if the server does not say its time */
+    const char *probed;     /* the key for the probe */
     /* A server without a run_id is known by a key of the manager, which holds the mark of the first
      * node that came to it. NULL: the manager has one node. */
     const char *marker;

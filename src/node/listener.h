@@ -9,13 +9,15 @@
 
 #define REDLOCK_NODE_NO_TIMEOUT 0x80u /* beside the kind of a reply */
 
-#define REDLOCK_NODE_MARK_SIZE  34 /* 's', which no token begins with, 32 random digits, and the end */
+#define REDLOCK_PROBED_KEY      "redlock:probe" /* after the key prefix; nobody sets it */
+#define REDLOCK_NODE_MARK_SIZE  34              /* 's', which no token begins with, 32 random digits, and the end */
 #define REDLOCK_NODE_OTHERS_MAX 30
 
 struct redlock_node_options {
     int64_t node_timeout_ms;
     int64_t connect_timeout_ms;
     const char *client_name; /* must outlive the node */
+    const char *probed;      /* a key that nobody has, likewise */
     const char *marker;      /* the key that tells servers apart, likewise; NULL: there is one node */
     /* Gets no acquire before its handshake: docs/protocols.md, "Restart guard". */
     bool guarded;

@@ -9,17 +9,13 @@
 #include "wire/rights.h"
 #include "wire/script.h"
 
-/* Our own name; nobody sets it, and the probe neither. The same each time: a server's log of refused
- * keys counts it, and does not fill up. */
-#define PROBED_KEY "redlock:probe"
-
 bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source) {
     const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_PROBE];
     /* No KEYS: an ACL that limits the keys would refuse the script as a whole. */
     const char *words[6 + REDLOCK_HANDSHAKE_MARKS_MAX] = {by_source ? "EVAL" : "EVALSHA",
                                                           by_source ? script->source : script->sha1,
                                                           "0",
-                                                          PROBED_KEY,
+                                                          handshake->probed,
                                                           "",
                                                           handshake->mark};
     size_t count = 6;

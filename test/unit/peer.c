@@ -134,8 +134,11 @@ static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming nam
 }
 
 static void start(struct peer *peer, bool guarded, const char *credentials) {
-    struct redlock_node_options options = {
-        .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
+    struct redlock_node_options options = {.node_timeout_ms = PEER_TIMEOUT_MS,
+                                           .connect_timeout_ms = 2000,
+                                           .client_name = "me",
+                                           .probed = REDLOCK_PROBED_KEY,
+                                           .guarded = guarded};
     struct redlock_node_listener listener = {.ctx = peer,
                                              .answer = on_answer,
                                              .greeted = on_greeted,
