@@ -195,13 +195,6 @@ static void tell_greeting(const struct redlock_node *node) {
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 
-/* What only waiters need is no news to a program that never waits: its state shows it, no warning. */
-static void add_wanted(struct redlock_node *node) {
-    const size_t used = strlen(node->warning);
-    (void)snprintf(node->warning + used, sizeof node->warning - used, "%slocks work here; waiting in order needs %s",
-                   used == 0 ? "" : "; ", node->handshake.wanted);
-}
-
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
     node->round_trip_ns = node->up_ns - node->hello_ns;
@@ -210,6 +203,11 @@ static void ready(struct redlock_node *node) {
     node->connects++;
     node->first_try_done = true;
     node->deleting = redlock_info_deleting(&node->info);
+    /* No warning: a program that never waits does not need it. */
+    node->no_queue[0] = '\0';
+    if (node->handshake.wanted[0] != '\0') {
+        (void)snprintf(node->no_queue, sizeof node->no_queue, "waiting in order needs %s", node->handshake.wanted);
+    }
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
@@ -222,9 +220,6 @@ static void ready(struct redlock_node *node) {
                       node->address.tls ? redlock_tls_version_name(node->connection.tls) : "");
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
-    }
-    if (node->handshake.wanted[0] != '\0') {
-        add_wanted(node);
     }
     if (redlock_outbox_size(&node->connection.outbox) > 0) {
         flush_soon(node);

@@ -57,6 +57,9 @@ static void take(struct redlock_rights *rights, const char *name, enum redlock_r
     const bool denied = right == REDLOCK_RIGHT_DENIED;
     if (!is_needed(name)) {
         append(rights->wanted, " ", denied ? "+" : "", name, !denied);
+        if (denied && strcmp(name, "publish") == 0) { /* or the channel is */
+            append(rights->wanted, " ", "", "&redlock:*", false);
+        }
     } else if (denied) {
         append(rights->denied, ", ", "", name, true);
         append(rights->rules, " ", "+", name, false);

@@ -75,7 +75,8 @@ rights allkeys allchannels "${all[@]}" -zpopmin -publish
 expect 0 as_user run lock:a -- true
 says_nothing "$err"
 expect 0 as_user status
-says "$out" ' READY .*locks work here; waiting in order needs \+zpopmin \+publish$'
+says "$out" ' READY .* no queue: waiting in order needs \+zpopmin \+publish &redlock:\*$'
+says "$out" ': locks can be taken; too few nodes keep queues: who waits tries again after random delays$'
 
 # Commands that the server's configuration took away.
 redis 0 config resetstat >/dev/null
