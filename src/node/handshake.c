@@ -17,6 +17,7 @@
 
 /*
  * step     sent                    reply
+ * PING     without AUTH            ignored: a server that answers speaks Redis, and without TLS
  * AUTH     where configured        error → UNUSABLE
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY;
@@ -37,6 +38,7 @@
  * SOURCE   the probe by EVAL       as PROBE
  */
 enum step {
+    STEP_PING,
     STEP_AUTH,
     STEP_SELECT,
     STEP_INFO,
@@ -133,6 +135,8 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->info.uptime_s = -1;
     if (redlock_handshake_auth(&address->credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
+    } else {
+        said = say(handshake, outbox, STEP_PING, (const char *[4]){"PING"});
     }
     if (said && address->db != 0) {
         (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
@@ -234,6 +238,12 @@ static enum redlock_handshake_state judge(struct redlock_handshake *handshake) {
     return judge_role(handshake);
 }
 
+/* A server in protected mode says so at once, and closes. */
+static enum redlock_handshake_state refuses_us(struct redlock_handshake *handshake, enum redlock_cause cause,
+                                               const char *error) {
+    return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
+}
+
 static enum redlock_handshake_state on_info(struct redlock_handshake *handshake, const struct redlock_reply *reply,
                                             const char *error) {
     if (reply->value.type == REDLOCK_REPLY_STRING) {
@@ -246,7 +256,7 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
                                         error);
     }
     if (is_error(reply, "DENIED")) {
-        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
+        return refuses_us(handshake, cause, error);
     }
     if (is_error(reply, "ERR max number of clients")) {
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
@@ -294,6 +304,7 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
         return type == REDLOCK_REPLY_INTEGER;
     case STEP_KILL:
         return type == REDLOCK_REPLY_INTEGER || type == REDLOCK_REPLY_STATUS;
+    case STEP_PING:
     case STEP_AUTH:
     case STEP_SELECT:
     case STEP_NAME:
@@ -312,13 +323,18 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
                                         "the node answers the handshake out of protocol; is it a Redis server?");
     }
     error_text(handshake, reply, error);
-    handshake->answered = handshake->answered || (!failed && step != STEP_AUTH && step != STEP_SELECT);
+    handshake->answered = handshake->answered || (!failed && step > STEP_SELECT);
     /* These pass without action on our side. */
     if ((cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY) &&
-        (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
+        (step == STEP_PING || step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "the node is not ready: %s", error);
     }
     switch (step) {
+    case STEP_PING:
+        if (is_error(reply, "DENIED")) {
+            return refuses_us(handshake, cause, error);
+        }
+        break;
     case STEP_AUTH:
         if (failed) {
             return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
@@ -400,6 +416,11 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
         return say_probe(handshake, outbox, STEP_SOURCE);
     }
     return step == STEP_ID ? introduce(handshake, outbox) : finish(handshake);
+}
+
+bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake) {
+    return handshake->step > 0 && handshake->step < handshake->step_count &&
+           handshake->steps[handshake->step] == STEP_INFO;
 }
 
 size_t redlock_handshake_load(unsigned index, char *buffer) {

@@ -70,6 +70,9 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
                                                      const struct redlock_reply *reply, struct redlock_outbox *outbox);
 
+/* Returns whether the node has answered, but not INFO. */
+bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake);
+
 /* For the parts of the handshake: adds to `warning`; sets `reason` and `cause`, and returns
  * `state`. */
 void redlock_handshake_warn(struct redlock_handshake *handshake, const char *format, ...)

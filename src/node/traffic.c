@@ -99,11 +99,14 @@ static bool may_want_tls(const struct redlock_node *node) {
 
 static struct redlock_text *end_text(const struct redlock_node *node, int error) {
     struct redlock_text *why = redlock_node_read_text(&node->connection, error);
-    if (error == ENOMEM || !may_want_tls(node)) {
+    const char *hint = may_want_tls(node) ? " before any answer; does it want TLS (rediss://)?"
+                       : node->phase == REDLOCK_PHASE_GREETING && redlock_handshake_awaits_info(&node->handshake)
+                           ? " at INFO; is it a proxy that does not know the command?"
+                           : NULL;
+    if (error == ENOMEM || hint == NULL) {
         return why;
     }
-    struct redlock_text *asking = redlock_text_new(
-        REDLOCK_CAUSE_CONNECTION, "%s before any answer; does it want TLS (rediss://)?", redlock_text_string(why));
+    struct redlock_text *asking = redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%s", redlock_text_string(why), hint);
     redlock_text_drop(why);
     return asking;
 }

@@ -8,6 +8,7 @@
 #define MARK            "s00000000000000000000000000000001"
 #define OTHER           "s00000000000000000000000000000002"
 #define THIRD           "s00000000000000000000000000000003"
+#define PING            "*1\r\n$4\r\nPING\r\n"
 #define HELLO           "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
 #define A_TIME          "*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n"
 #define NAME            "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n"

@@ -265,9 +265,15 @@ void peer_introduced(struct peer *peer) {
     peer_say(peer, "*2\r\n$0\r\n\r\n$0\r\n\r\n");
 }
 
+void peer_ping(struct peer *peer) {
+    peer_expect(peer, "*1\r\n$4\r\nPING\r\n");
+    peer_say(peer, "+PONG\r\n");
+}
+
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
     peer_accept(peer);
+    peer_ping(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
     (void)snprintf(info, sizeof info, "%s\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",

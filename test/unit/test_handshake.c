@@ -15,7 +15,7 @@
 static void all_goes_well(void **state) {
     (void)state;
     start();
-    assert_said(HELLO);
+    assert_said(PING HELLO);
     assert_int_equal(reply_info("run_id:r1\r\nrole:master\r\n"), WAITING);
     assert_int_equal(reply(A_TIME), WAITING);
     assert_int_equal(reply(":77\r\n"), WAITING);
@@ -49,7 +49,7 @@ static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
     handshake.old_run_id = "r1";
     handshake.old_client_id = 41;
     start();
-    assert_said(HELLO);
+    assert_said(PING HELLO);
     assert_int_equal(reply_info("role:master\r\nrun_id:r1\r\n"), WAITING);
     assert_int_equal(reply(A_TIME), WAITING);
     assert_int_equal(reply(":77\r\n"), WAITING);
@@ -57,7 +57,7 @@ static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
     assert_int_equal(reply("-NOPERM this user has no permissions\r\n"), WAITING);
     finish();
     start();
-    assert_said(HELLO);
+    assert_said(PING HELLO);
     assert_int_equal(reply_info("role:master\r\nrun_id:r2\r\n"), WAITING);
     assert_int_equal(reply(A_TIME), WAITING);
     assert_int_equal(reply(":77\r\n"), WAITING);
@@ -157,7 +157,7 @@ static void refused_optional_commands_are_warnings(void **state) {
 static void start_guarded(const char *info) {
     handshake.guarded = true;
     start();
-    assert_said(HELLO);
+    assert_said(PING HELLO);
     assert_int_equal(reply_info(info), WAITING);
 }
 

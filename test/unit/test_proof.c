@@ -215,6 +215,31 @@ static void a_marker_tells_the_same_server(void **state) {
     assert_null(memmem(outbox.bytes, outbox.tail, "$4\r\nmine\r\n", 10));
 }
 
+/* What a server says as soon as somebody connects comes in the place of the PONG. */
+static void what_comes_before_any_command_is_understood(void **state) {
+    static const struct {
+        const char *bytes;
+        enum redlock_handshake_state state;
+        enum redlock_cause cause;
+        const char *words;
+    } cases[] = {{"-DENIED Redis is running in protected mode\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_SERVER,
+                  "refuses us"},
+                 {"-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_BUSY, "not ready"},
+                 {"-LOADING Redis is loading\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING, "not ready"},
+                 {":1\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(redlock_handshake_start(&handshake, &outbox), WAITING);
+        assert_refused(cases[i].bytes, cases[i].state, cases[i].cause, cases[i].words);
+    }
+    assert_int_equal(redlock_handshake_start(&handshake, &outbox), WAITING);
+    assert_false(redlock_handshake_awaits_info(&handshake));
+    assert_int_equal(reply("-NOAUTH Authentication required.\r\n"), WAITING);
+    assert_true(redlock_handshake_awaits_info(&handshake));
+    assert_refused("-NOAUTH Authentication required.\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
+                   "needs a password");
+}
+
 /* Some servers say OK. */
 static void a_status_to_script_load_is_in_protocol(void **state) {
     (void)state;
@@ -237,6 +262,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_server_that_refuses_everything_is_tried_again, handshake_setup,
                                         handshake_teardown),
         cmocka_unit_test_setup_teardown(a_marker_tells_the_same_server, handshake_setup, handshake_teardown),
+        cmocka_unit_test_setup_teardown(what_comes_before_any_command_is_understood, handshake_setup,
+                                        handshake_teardown),
         cmocka_unit_test_setup_teardown(a_status_to_script_load_is_in_protocol, handshake_setup, handshake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
