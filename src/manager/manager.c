@@ -102,7 +102,7 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     return REDLOCK_OK;
 }
 
-/* The keys of the handshake begin like those of the locks, so that an ACL may allow both at once. */
+/* The keys of the handshake begin like those of the locks: an ACL may allow both at once. */
 static bool make_keys(redlock_manager *manager, const redlock_manager_options *options) {
     const char *prefix = options->key_prefix == NULL ? "" : options->key_prefix;
     const size_t size = strlen(prefix) + sizeof MARKER + 16;

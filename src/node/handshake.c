@@ -2,7 +2,6 @@
 #include "node/handshake.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,56 +53,6 @@ enum step {
 };
 
 _Static_assert(4 + REDLOCK_SCRIPT_COUNT + 2 <= REDLOCK_HANDSHAKE_STEPS_MAX, "the second part fits");
-_Static_assert(REDLOCK_HANDSHAKE_ERROR_SIZE == REDLOCK_WIRE_ERROR_SIZE &&
-                   REDLOCK_HANDSHAKE_WANTED_SIZE == REDLOCK_RIGHTS_SIZE,
-               "texts fit");
-
-void redlock_handshake_warn(struct redlock_handshake *handshake, const char *format, ...) {
-    size_t used = strlen(handshake->warning);
-    va_list arguments;
-    if (used > 0 && used + 3 < sizeof handshake->warning) {
-        memcpy(handshake->warning + used, "; ", 3);
-        used += 2;
-    }
-    va_start(arguments, format);
-    (void)vsnprintf(handshake->warning + used, sizeof handshake->warning - used, format, arguments);
-    va_end(arguments);
-}
-
-enum redlock_handshake_state redlock_handshake_refuse(struct redlock_handshake *handshake,
-                                                      enum redlock_handshake_state state, enum redlock_cause cause,
-                                                      const char *format, ...) {
-    va_list arguments;
-    handshake->cause = cause;
-    va_start(arguments, format);
-    (void)vsnprintf(handshake->reason, sizeof handshake->reason, format, arguments);
-    va_end(arguments);
-    return state;
-}
-
-bool redlock_handshake_say_words(struct redlock_outbox *outbox, const char *const *words, size_t count) {
-    char header[REDLOCK_RESP_HEADER_SIZE_MAX];
-    if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_array(header, count) - header))) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        size_t size = strlen(words[i]);
-        if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_header(header, size) - header)) ||
-            !redlock_outbox_append(outbox, words[i], size) || !redlock_outbox_append(outbox, "\r\n", 2)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]) {
-    size_t count = 0;
-    while (count < 4 && words[count] != NULL) {
-        count++;
-    }
-    return redlock_handshake_say_words(outbox, words, count);
-}
-
 bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]) {
     const char *user = credentials->user, *password = credentials->password == NULL ? "" : credentials->password;
     words[0] = "AUTH";
@@ -196,24 +145,6 @@ bool redlock_handshake_refused(const struct redlock_reply *reply) {
     return redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NOPERM || is_error(reply, "ERR unknown command");
 }
 
-static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
-                       char text[REDLOCK_WIRE_ERROR_SIZE]) {
-    text[0] = '\0';
-    if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        (void)redlock_wire_error(&reply->value, handshake->address->credentials.password, text);
-    }
-}
-
-enum redlock_handshake_state redlock_handshake_no_lua(struct redlock_handshake *handshake,
-                                                      const struct redlock_reply *reply) {
-    char error[REDLOCK_WIRE_ERROR_SIZE];
-    error_text(handshake, reply, error);
-    return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
-                                    "the server runs no Lua scripts (%s), and a node must: load its Lua module, which "
-                                    "Valkey has from 9.1 on",
-                                    error);
-}
-
 /* By INFO, HELLO or ROLE. */
 static enum redlock_handshake_state judge_role(struct redlock_handshake *handshake) {
     const struct redlock_info *info = &handshake->info;
@@ -261,8 +192,8 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     if (is_error(reply, "ERR max number of clients")) {
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
     }
-    /* Services forbid INFO in many words. Whether the node is a primary, and no other node's server, is
-     * proven without it where that is possible (proof.h). */
+    /* Services forbid INFO in many words. Whether the node is a primary, and no other node's
+     * server, is proven without it where that is possible (proof.h). */
     (void)snprintf(handshake->info_error, sizeof handshake->info_error, "%s", error[0] == '\0' ? "no reason" : error);
     handshake->info_cause = cause;
     return REDLOCK_HANDSHAKE_WAITING;
@@ -322,7 +253,7 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE,
                                         "the node answers the handshake out of protocol; is it a Redis server?");
     }
-    error_text(handshake, reply, error);
+    redlock_handshake_error(handshake, reply, error);
     handshake->answered = handshake->answered || (!failed && step > STEP_SELECT);
     /* These pass without action on our side. */
     if ((cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY) &&

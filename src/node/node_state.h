@@ -75,8 +75,8 @@ struct redlock_node {
     bool naming_barred;                     /* never ask this node again */
     struct redlock_info info;               /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
-    char no_queue[REDLOCK_HANDSHAKE_WANTED_SIZE + 32]; /* READY: what waiting in order lacks there; or "" */
-    int64_t round_trip_ns;                             /* of the last reply; -1 for none */
+    char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
+    int64_t round_trip_ns;                   /* of the last reply; -1 for none */
     uint64_t connects;
 };
 

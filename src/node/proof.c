@@ -12,12 +12,12 @@
 bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source) {
     const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_PROBE];
     /* No KEYS: an ACL that limits the keys would refuse the script as a whole. */
-    const char *words[6 + REDLOCK_HANDSHAKE_MARKS_MAX] = {by_source ? "EVAL" : "EVALSHA",
-                                                          by_source ? script->source : script->sha1,
-                                                          "0",
-                                                          handshake->probed,
-                                                          "",
-                                                          handshake->mark};
+    const char *words[6 + REDLOCK_NODE_OTHERS_MAX] = {by_source ? "EVAL" : "EVALSHA",
+                                                      by_source ? script->source : script->sha1,
+                                                      "0",
+                                                      handshake->probed,
+                                                      "",
+                                                      handshake->mark};
     size_t count = 6;
     if (handshake->marker != NULL && handshake->info.run_id[0] == '\0') {
         words[4] = handshake->marker;
@@ -64,7 +64,7 @@ static enum redlock_handshake_state take_error(struct redlock_handshake *handsha
 }
 
 static void take_mark(struct redlock_handshake *handshake, const struct redlock_reply_value *mark) {
-    const bool is_mark = mark->type == REDLOCK_REPLY_STRING && mark->size == REDLOCK_MARK_SIZE - 1;
+    const bool is_mark = mark->type == REDLOCK_REPLY_STRING && mark->size == REDLOCK_NODE_MARK_SIZE - 1;
     handshake->marked = is_mark && memcmp(mark->bytes, handshake->mark, mark->size) == 0;
     for (size_t i = 0; is_mark && i < handshake->mark_count; i++) {
         if (memcmp(mark->bytes, handshake->marks[i], mark->size) == 0) {
@@ -84,7 +84,8 @@ enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *hands
             !by_source && (handshake->scripts_refused || redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NOSCRIPT);
         return state;
     }
-    /* Where SCRIPT LOAD is refused, somebody else may have loaded this one; EVAL must load the rest. */
+    /* Where SCRIPT LOAD is refused, somebody else may have loaded this one. EVAL must load the
+     * rest. */
     *again = !by_source && handshake->scripts_refused;
     if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 2 || lines->type != REDLOCK_REPLY_STRING) {
         return REDLOCK_HANDSHAKE_WAITING; /* another kind of server; it proves nothing */

@@ -1,9 +1,9 @@
-/* What the handshake proves on the node itself: that a lease can be renewed and released there, that
- * it is a primary, and that it is the server of no other node (R18). */
+/* What the handshake proves on the node itself: that a lease can be renewed and released there,
+ * that it is a primary, and that it is the server of no other node (R18). */
 #ifndef REDLOCK_NODE_PROOF_H
 #define REDLOCK_NODE_PROOF_H
 
-#include "node/handshake.h"
+#include "node/handshake_state.h"
 
 /* Appends EVALSHA of the probe, or EVAL. Returns false without memory. */
 bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source);

@@ -1,7 +1,6 @@
 /* What a user may run on a server, and what the server has. */
 #include "wire/rights.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +38,7 @@ static void append(char list[REDLOCK_RIGHTS_SIZE], const char *separator, const 
         return;
     }
     for (char *at = list + used; capitals && *at != '\0'; at++) {
-        *at = (char)toupper((unsigned char)*at);
+        *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
     }
 }
 

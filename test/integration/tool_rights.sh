@@ -25,8 +25,9 @@ grants_nothing() {
 }
 
 start_node
-all=(-@all +set +get +del +pexpire +pttl +type +eval +evalsha +'script|load' +ping +info +select +time +'client|setname'
-    +'client|id' +'client|kill' +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget +hdel +publish +subscribe)
+all=(-@all +set +get +del +pexpire +pttl +type +eval +evalsha +'script|load' +ping +info +select +time
+    +'client|setname' +'client|id' +'client|kill' +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget
+    +hdel +publish +subscribe)
 
 # A user may have all keys, or only those of its locks.
 for keys in allkeys '~lock:*' '~lock:* ~redlock:*'; do
@@ -70,7 +71,7 @@ eventually test -e "$work/healed"
 wait $waiter
 is 'its status' $? 0
 
-# What only waiters need is no warning to a job that does not wait, and its node says what is missing.
+# What only waiters need is no warning to a job that does not wait. The node says what is missing.
 rights allkeys allchannels "${all[@]}" -zpopmin -publish
 expect 0 as_user run lock:a -- true
 says_nothing "$err"

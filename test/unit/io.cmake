@@ -5,8 +5,8 @@ target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include 
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
   PkgConfig::CMOCKA Threads::Threads)
 
-foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox connection
-  random resolve loop poll)
+foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox
+  connection random resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})

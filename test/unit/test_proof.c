@@ -1,4 +1,4 @@
-/* What the handshake proves on the node: rights, role, and that it is the server of no other node. */
+/* What the handshake proves on the node: rights, role, and that it is no other node's server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

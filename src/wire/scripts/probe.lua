@@ -5,8 +5,8 @@
 -- ours, which it holds now; an error says why there is none.
 local lines, key, writable = {}, ARGV[1], false
 local function try(needed, command, ...)
-  -- Redis 7 has a question that runs nothing, logs nothing and counts nothing. It needs all arguments:
-  -- with fewer, some servers crash.
+  -- Redis 7 has a question that runs nothing, logs nothing and counts nothing. It needs all
+  -- arguments: with fewer, some servers crash.
   local done, answer = pcall(redis.acl_check_cmd, command, ...)
   local words = type(answer) == 'table' and answer.err or answer
   if done then
