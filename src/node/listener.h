@@ -44,9 +44,10 @@ struct redlock_node_listener {
     void (*announced)(void *ctx, unsigned index, const struct redlock_announcement *announcement);
     void (*hears)(void *ctx, unsigned index, const struct redlock_channel *channel);
     /* Returns the name of another node with this run_id, or with this mark, or NULL (R18). If that
-     * node is later in the list, the callback calls redlock_node_yield() for it and sets *yields. */
+     * node is later in the list, the callback calls redlock_node_yield() for it and sets
+     * *yields. */
     const char *(*same_server)(void *ctx, unsigned index, const char *server, bool *yields);
-    /* Gives the marks of the other nodes, and returns how many. They outlive the node. They
+    /* Gives the marks of the other nodes, and returns how many. They outlive the node, and may
      * change. */
     size_t (*other_marks)(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]);
 };

@@ -118,6 +118,15 @@ redis 0 acl setuser user reset on '>secret' '~lock:*' allchannels "${all[@]}" -i
 expect 0 "$REDLOCK_TOOL" -n "redis://user:secret@127.0.0.1:$port,127.0.0.1:${ports[1]}" --node-timeout 5000 \
     run lock:a -- true
 says "$err" 'cannot see whether it is the same server as another, .*the key redlock:server:[0-9a-f]* would show it'
+# There, a token that comes back from a node that has not got it tells it at the first lock.
+for way in '' '-E 0'; do
+    # shellcheck disable=SC2086 # two words
+    expect 69 "$REDLOCK_TOOL" -n "redis://user:secret@127.0.0.1:$port,redis://user:secret@localhost:$port" \
+        --node-timeout 5000 --no-warn settings run $way lock:a -- touch "$work/ran"
+    says "$err" 'it had our own token before it was asked: it is the same server as another node'
+    never_says "$err" warning
+done
+is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 redis 1 replicaof 127.0.0.1 "$port" >/dev/null
 expect 69 tool --quorum 2 status
 says "$out" "^127.0.0.1:${ports[1]} +UNUSABLE .*the node is a replica"
