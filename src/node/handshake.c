@@ -53,6 +53,7 @@ enum step {
 };
 
 _Static_assert(4 + REDLOCK_SCRIPT_COUNT + 2 <= REDLOCK_HANDSHAKE_STEPS_MAX, "the second part fits");
+
 bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]) {
     const char *user = credentials->user, *password = credentials->password == NULL ? "" : credentials->password;
     words[0] = "AUTH";
@@ -189,9 +190,6 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     if (is_error(reply, "DENIED")) {
         return refuses_us(handshake, cause, error);
     }
-    if (is_error(reply, "ERR max number of clients")) {
-        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
-    }
     /* Services forbid INFO in many words. Whether the node is a primary, and no other node's
      * server, is proven without it where that is possible (proof.h). */
     (void)snprintf(handshake->info_error, sizeof handshake->info_error, "%s", error[0] == '\0' ? "no reason" : error);
@@ -244,6 +242,40 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     return type == REDLOCK_REPLY_STATUS;
 }
 
+/* The second part. */
+static enum redlock_handshake_state on_later_step(struct redlock_handshake *handshake, enum step step,
+                                                  const struct redlock_reply *reply, const char *error) {
+    const bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    switch (step) {
+    case STEP_NAME:
+        if (failed) {
+            redlock_handshake_warn(handshake, "CLIENT SETNAME refused (%s)", error);
+        }
+        break;
+    case STEP_LOAD:
+        if (redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NO_LUA) {
+            return redlock_handshake_no_lua(handshake, reply);
+        }
+        if (failed && !handshake->scripts_refused) {
+            redlock_handshake_warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
+        }
+        handshake->scripts_refused = handshake->scripts_refused || failed;
+        break;
+    case STEP_HELLO:
+        redlock_proof_hello(&handshake->info, reply);
+        return judge_role(handshake);
+    case STEP_ROLE:
+        redlock_proof_role(&handshake->info, reply);
+        return judge_role(handshake);
+    case STEP_PROBE:
+    case STEP_SOURCE:
+        return redlock_proof_reply(handshake, reply, step == STEP_SOURCE, &handshake->probe_again);
+    default:
+        break; /* KILL: the connection is gone or we lack permission; nothing else to do */
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
 static enum redlock_handshake_state on_step(struct redlock_handshake *handshake, enum step step,
                                             const struct redlock_reply *reply) {
     char error[REDLOCK_WIRE_ERROR_SIZE];
@@ -289,31 +321,8 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
             handshake->client_id = reply->value.integer;
         }
         break;
-    case STEP_KILL:
-        break; /* the connection is gone or we lack permission; nothing else to do */
-    case STEP_NAME:
-        if (failed) {
-            redlock_handshake_warn(handshake, "CLIENT SETNAME refused (%s)", error);
-        }
-        break;
-    case STEP_LOAD:
-        if (cause == REDLOCK_CAUSE_NO_LUA) {
-            return redlock_handshake_no_lua(handshake, reply);
-        }
-        if (failed && !handshake->scripts_refused) {
-            redlock_handshake_warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
-        }
-        handshake->scripts_refused = handshake->scripts_refused || failed;
-        break;
-    case STEP_HELLO:
-        redlock_proof_hello(&handshake->info, reply);
-        return judge_role(handshake);
-    case STEP_ROLE:
-        redlock_proof_role(&handshake->info, reply);
-        return judge_role(handshake);
-    case STEP_PROBE:
-    case STEP_SOURCE:
-        return redlock_proof_reply(handshake, reply, step == STEP_SOURCE, &handshake->probe_again);
+    default:
+        return on_later_step(handshake, step, reply, error);
     }
     return REDLOCK_HANDSHAKE_WAITING;
 }

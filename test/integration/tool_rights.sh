@@ -109,6 +109,9 @@ done
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:$port,localhost:$port,127.0.0.1:${ports[1]}" --quorum 3 status
 says "$out" "^localhost:$port +UNUSABLE .*the same server as 127.0.0.1:$port: each node must be a server of its own"
+# So has one server with two databases.
+expect 69 "$REDLOCK_TOOL" -n "redis://127.0.0.1:$port/0,redis://localhost:$port/1" run resource -- touch "$work/ran"
+says "$err" "the same server as 127.0.0.1:$port"
 # A marker of another program is none of ours; each ends by itself.
 expect 0 tool run resource -- true
 ttl=$(redis 0 pttl "$(redis 0 keys 'redlock:server:*' | head -n 1)")

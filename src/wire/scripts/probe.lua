@@ -39,6 +39,8 @@ if writable then
 end
 local mark = ''
 if ARGV[2] ~= '' then
+  -- One server is one, whatever the database. It is ours again after the script.
+  redis.pcall('SELECT', '0')
   mark = redis.pcall('GET', ARGV[2])
   for i = 4, #ARGV do
     if mark == ARGV[i] then
