@@ -186,6 +186,8 @@ static void answer(struct node *node, const char *request, size_t size, const ch
         int said = snprintf(info, sizeof info, "redis_version:7.0.15\r\nrun_id:%s\r\nrole:master\r\n", node->run_id);
         (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", said, info);
         say(node, reply);
+    } else if (is(words[0], "PING")) {
+        say(node, "+PONG\r\n");
     } else if (is(words[0], "TIME")) {
         say(node, "*2\r\n$10\r\n1795000000\r\n$1\r\n0\r\n");
     } else if (is(words[0], "CLIENT")) {

@@ -27,7 +27,8 @@ typedef enum redlock_node_state {
     REDLOCK_NODE_READY,          /**< May vote. */
     REDLOCK_NODE_STALLED,        /**< Timed out repeatedly; probed with PING (R17). */
     REDLOCK_NODE_WAITING,        /**< Not connected; the next try follows a random backoff (R16). */
-    /** Answers but may not vote (R18): a replica, the same server twice, or no access. */
+    /** Answers but may not vote (R18): a replica, the same server twice, no access, or no right to
+     * renew and release. */
     REDLOCK_NODE_UNUSABLE
 } redlock_node_state;
 

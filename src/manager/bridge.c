@@ -210,10 +210,11 @@ static void on_hears(void *context, unsigned index, const struct redlock_channel
     redlock_group_hears(((redlock_manager *)context)->group, index, channel);
 }
 
-static const char *on_same_server(void *context, unsigned index, const char *run_id, bool *yields) {
+static const char *on_same_server(void *context, unsigned index, const char *server, bool *yields) {
     redlock_manager *manager = context;
     for (unsigned i = 0; i < manager->count; i++) {
-        if (i == index || strcmp(redlock_node_run_id(manager->nodes[i]), run_id) != 0) {
+        if (i == index || (strcmp(redlock_node_run_id(manager->nodes[i]), server) != 0 &&
+                           strcmp(redlock_node_mark(manager->nodes[i]), server) != 0)) {
             continue;
         }
         *yields = i > index;
@@ -223,6 +224,17 @@ static const char *on_same_server(void *context, unsigned index, const char *run
         return redlock_node_name(manager->nodes[i]);
     }
     return NULL;
+}
+
+static size_t on_other_marks(void *context, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
+    redlock_manager *manager = context;
+    size_t count = 0;
+    for (unsigned i = 0; i < manager->count; i++) {
+        if (i != index) {
+            marks[count++] = redlock_node_mark(manager->nodes[i]);
+        }
+    }
+    return count;
 }
 
 struct redlock_env redlock_bridge_env(redlock_manager *manager) {
@@ -250,5 +262,6 @@ struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
                                           .listens = on_listens,
                                           .hinted = on_hinted,
                                           .hears = on_hears,
-                                          .same_server = on_same_server};
+                                          .same_server = on_same_server,
+                                          .other_marks = on_other_marks};
 }

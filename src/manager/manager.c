@@ -1,5 +1,7 @@
 /* The public manager. It owns the loop, the nodes and the group. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +13,8 @@
 #include "manager/options.h"
 #include "manager/tls.h"
 #include "node/address.h"
+
+#define MARKER "redlock:server:"
 
 static void on_wake(void *context) {
     redlock_group_wake(((redlock_manager *)context)->group);
@@ -27,6 +31,8 @@ static void delete_manager(redlock_manager *manager, bool forked) {
     redlock_tls_context_free(manager->tls);
     redlock_loop_delete(manager->loop);
     free(manager->client_name);
+    free(manager->probed);
+    free(manager->marker);
     free(manager);
 }
 
@@ -67,6 +73,8 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
                                                 .client_name = manager->client_name,
+                                                .probed = manager->probed,
+                                                .marker = manager->marker,
                                                 .guarded = redlock_manager_is_guarded(options)};
     const struct redlock_node_listener listener = redlock_bridge_listener(manager);
     struct redlock_reactor reactor;
@@ -94,9 +102,32 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     return REDLOCK_OK;
 }
 
+/* The keys of the handshake begin like those of the locks: an ACL may allow both at once. */
+static bool make_keys(redlock_manager *manager, const redlock_manager_options *options) {
+    const char *prefix = options->key_prefix == NULL ? "" : options->key_prefix;
+    const size_t size = strlen(prefix) + sizeof MARKER + 16;
+    uint64_t number;
+    manager->probed = malloc(size);
+    if (manager->probed != NULL) {
+        (void)snprintf(manager->probed, size, "%s" REDLOCK_PROBED_KEY, prefix);
+    }
+    /* Without random bytes such servers are not told apart. */
+    if (options->node_count > 1 && redlock_loop_random(manager->loop, &number, sizeof number) == 0) {
+        manager->marker = malloc(size);
+        if (manager->marker == NULL) {
+            return false;
+        }
+        (void)snprintf(manager->marker, size, "%s" MARKER "%016" PRIx64, prefix, number);
+    }
+    return manager->probed != NULL;
+}
+
 static int add_nodes(redlock_manager *manager, const redlock_manager_options *options,
                      struct redlock_failure *failure) {
     int code = options->tls == NULL ? REDLOCK_OK : add_tls(manager, options->tls, failure);
+    if (code == REDLOCK_OK && !make_keys(manager, options)) {
+        code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
+    }
     while (code == REDLOCK_OK && manager->count < options->node_count) {
         code = add_node(manager, options, failure);
     }

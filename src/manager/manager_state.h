@@ -21,6 +21,8 @@ struct redlock_manager {
     char run_ids[REDLOCK_NODES_MAX][REDLOCK_INFO_WORD_SIZE];
     redlock_nodes naming[REDLOCK_NAMING_COUNT]; /* the nodes of which acquires ask so */
     char *client_name;
+    /* Keys of the handshake: see redlock_node_options. marker is NULL with one node. */
+    char *probed, *marker;
     struct redlock_tls_context *tls; /* NULL for none */
     bool uses_tls;                   /* a node has it */
     bool closing;

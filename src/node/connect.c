@@ -2,6 +2,8 @@
 #include "node/connect.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/validity.h"
@@ -41,6 +43,15 @@ static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
 }
 
+/* Without random bytes it has no mark, and nobody finds it. */
+static void draw_mark(struct redlock_node *node) {
+    uint64_t halves[2];
+    node->mark[0] = '\0';
+    if (node->reactor.random(node->reactor.ctx, halves, sizeof halves) == 0) {
+        (void)snprintf(node->mark, sizeof node->mark, "s%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
+    }
+}
+
 static void greet(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
     if (!redlock_node_has_spare(node)) {
@@ -51,6 +62,13 @@ static void greet(struct redlock_node *node) {
     dial->handshake.old_run_id = node->known_run_id;
     dial->handshake.old_client_id = node->known_client_id;
     dial->handshake.guarded = node->options.guarded;
+    dial->handshake.probed = node->options.probed;
+    dial->handshake.marker = node->options.marker;
+    dial->handshake.mark = node->mark;
+    dial->handshake.mark_count =
+        node->options.marker == NULL
+            ? 0
+            : node->listener.other_marks(node->listener.ctx, node->index, dial->handshake.marks);
     dial->phase = REDLOCK_DIAL_GREETING;
     if (!redlock_connection_start(&dial->connection) ||
         redlock_handshake_start(&dial->handshake, &dial->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
@@ -143,6 +161,7 @@ void redlock_connect_begin(struct redlock_node *node) {
     dial->give_up_ns = redlock_after_ms(dial->begun_ns, node->options.connect_timeout_ms);
     dial->phase = REDLOCK_DIAL_RESOLVING;
     if (!redlock_node_is_up(node)) {
+        draw_mark(node);
         redlock_node_set_phase(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
     }
     set_timer(node, dial->give_up_ns);
@@ -220,6 +239,9 @@ static void take_over(struct redlock_node *node) {
     if (spare && !redlock_spare_replaces(node)) {
         return;
     }
+    if (spare) {
+        draw_mark(node); /* the address may lead elsewhere by now */
+    }
     redlock_connection_take_over(&node->connection, &dial->connection);
     node->endpoint = dial->endpoints.list[dial->endpoint];
     node->handshake = dial->handshake;
@@ -249,6 +271,11 @@ static void ready(struct redlock_node *node) {
     node->connects++;
     node->first_try_done = true;
     node->deleting = redlock_info_deleting(&node->info);
+    /* No warning: a program that never waits does not need it. */
+    node->no_queue[0] = '\0';
+    if (node->handshake.wanted[0] != '\0') {
+        (void)snprintf(node->no_queue, sizeof node->no_queue, "waiting in order needs %s", node->handshake.wanted);
+    }
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
@@ -273,9 +300,9 @@ static void ready(struct redlock_node *node) {
 /* One server under two names would have two votes (R18). Of such nodes, the lower index stays. */
 static void check_rivals(struct redlock_node *node) {
     bool rival_yields = false;
-    const char *rival = node->info.run_id[0] == '\0' ? NULL
-                                                     : node->listener.same_server(node->listener.ctx, node->index,
-                                                                                  node->info.run_id, &rival_yields);
+    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : node->handshake.twin;
+    const char *rival =
+        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &rival_yields);
     if (rival == NULL) {
         ready(node);
     } else if (rival_yields) {
@@ -357,11 +384,14 @@ static bool may_want_tls(const struct redlock_node *node) {
 
 static struct redlock_text *end_text(const struct redlock_node *node, int error) {
     struct redlock_text *why = redlock_node_read_text(&node->dial.connection, error);
-    if (error == ENOMEM || !may_want_tls(node)) {
+    const char *hint = may_want_tls(node) ? " before any answer; does it want TLS (rediss://)?"
+                       : redlock_handshake_awaits_info(&node->dial.handshake)
+                           ? " at INFO; is it a proxy that does not know the command?"
+                           : NULL;
+    if (error == ENOMEM || hint == NULL) {
         return why;
     }
-    struct redlock_text *asking = redlock_text_new(
-        REDLOCK_CAUSE_CONNECTION, "%s before any answer; does it want TLS (rediss://)?", redlock_text_string(why));
+    struct redlock_text *asking = redlock_text_new(REDLOCK_CAUSE_CONNECTION, "%s%s", redlock_text_string(why), hint);
     redlock_text_drop(why);
     return asking;
 }

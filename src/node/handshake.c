@@ -2,80 +2,57 @@
 #include "node/handshake.h"
 
 #include <assert.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/planted.h"
+#include "node/proof.h"
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/read.h"
 #include "wire/resp.h"
+#include "wire/rights.h"
 #include "wire/script.h"
 
 /*
  * step     sent                    reply
+ * PING     without AUTH            ignored: a server that answers speaks Redis, and without TLS
  * AUTH     where configured        error → UNUSABLE
  * SELECT   for a database but 0    error → UNUSABLE
  * INFO     always                  a replica, a sentinel → UNUSABLE; loading → RETRY;
- *                                  refused by an ACL → a warning
+ *                                  refused → a warning, but RETRY if all else is refused, too
  * TIME     always                  refused → a warning if it is guarded
  * ID       always                  refused → the connection cannot be killed later
  * then, with the last of these (the server is known now):
+ * HELLO    if INFO told no role    a replica, a sentinel → UNUSABLE
+ * ROLE     likewise                a replica → UNUSABLE
  * KILL     for the old id, if run_id is that of the old connection (else the id may be a
  *          stranger's); result ignored
  * NAME     always                  refused → a warning
- * LOAD     for each script         refused → a warning; requests then send the source
- *                                  no Lua in the server → UNUSABLE
+ * LOAD     for each script, and    refused → a warning; requests then send the source
+ *          for the probe           no Lua in the server → UNUSABLE
+ * PROBE    always: EVALSHA         it, or a command that renewal or release needs, is denied or is
+ *                                  not there → UNUSABLE; any other error proves nothing
+ * then, only if the server has not kept the script, or LOAD was refused:
+ * SOURCE   the probe by EVAL       as PROBE
  */
-enum step { STEP_AUTH, STEP_SELECT, STEP_INFO, STEP_TIME, STEP_ID, STEP_KILL, STEP_NAME, STEP_LOAD };
+enum step {
+    STEP_PING,
+    STEP_AUTH,
+    STEP_SELECT,
+    STEP_INFO,
+    STEP_TIME,
+    STEP_ID,
+    STEP_HELLO,
+    STEP_ROLE,
+    STEP_KILL,
+    STEP_NAME,
+    STEP_LOAD,
+    STEP_PROBE,
+    STEP_SOURCE
+};
 
-_Static_assert(5 + 2 + REDLOCK_SCRIPT_COUNT > REDLOCK_HANDSHAKE_STEPS_MAX, "the steps go in two parts");
-_Static_assert(5 <= REDLOCK_HANDSHAKE_STEPS_MAX && 2 + REDLOCK_SCRIPT_COUNT <= REDLOCK_HANDSHAKE_STEPS_MAX,
-               "either part fits");
-
-__attribute__((format(printf, 2, 3))) static void warn(struct redlock_handshake *handshake, const char *format, ...) {
-    size_t used = strlen(handshake->warning);
-    va_list arguments;
-    if (used > 0 && used + 3 < sizeof handshake->warning) {
-        memcpy(handshake->warning + used, "; ", 3);
-        used += 2;
-    }
-    va_start(arguments, format);
-    (void)vsnprintf(handshake->warning + used, sizeof handshake->warning - used, format, arguments);
-    va_end(arguments);
-}
-
-__attribute__((format(printf, 4, 5))) static enum redlock_handshake_state refuse(struct redlock_handshake *handshake,
-                                                                                 enum redlock_handshake_state state,
-                                                                                 enum redlock_cause cause,
-                                                                                 const char *format, ...) {
-    va_list arguments;
-    handshake->cause = cause;
-    va_start(arguments, format);
-    (void)vsnprintf(handshake->reason, sizeof handshake->reason, format, arguments);
-    va_end(arguments);
-    return state;
-}
-
-bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]) {
-    char header[REDLOCK_RESP_HEADER_SIZE_MAX];
-    size_t count = 0;
-    while (count < 4 && words[count] != NULL) {
-        count++;
-    }
-    if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_array(header, count) - header))) {
-        return false;
-    }
-    for (size_t i = 0; i < count; i++) {
-        size_t size = strlen(words[i]);
-        if (!redlock_outbox_append(outbox, header, (size_t)(redlock_resp_header(header, size) - header)) ||
-            !redlock_outbox_append(outbox, words[i], size) || !redlock_outbox_append(outbox, "\r\n", 2)) {
-            return false;
-        }
-    }
-    return true;
-}
+_Static_assert(4 + REDLOCK_SCRIPT_COUNT + 2 <= REDLOCK_HANDSHAKE_STEPS_MAX, "the second part fits");
 
 bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]) {
     const char *user = credentials->user, *password = credentials->password == NULL ? "" : credentials->password;
@@ -101,12 +78,15 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     bool said = true;
     handshake->step = handshake->step_count = 0;
     handshake->client_id = handshake->server_us = 0;
-    handshake->scripts_refused = false;
-    handshake->reason[0] = handshake->warning[0] = '\0';
+    handshake->scripts_refused = handshake->answered = handshake->marked = false;
+    handshake->reason[0] = handshake->warning[0] = handshake->twin[0] = '\0';
+    handshake->info_error[0] = handshake->wanted[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
     handshake->info.uptime_s = -1;
     if (redlock_handshake_auth(&address->credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
+    } else {
+        said = say(handshake, outbox, STEP_PING, (const char *[4]){"PING"});
     }
     if (said && address->db != 0) {
         (void)snprintf(db, sizeof db, "%u", (unsigned)address->db);
@@ -118,11 +98,22 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
+static enum redlock_handshake_state say_probe(struct redlock_handshake *handshake, struct redlock_outbox *outbox,
+                                              enum step step) {
+    handshake->steps[handshake->step_count++] = (uint8_t)step;
+    return redlock_proof_say(handshake, outbox, step == STEP_SOURCE) ? REDLOCK_HANDSHAKE_WAITING
+                                                                     : REDLOCK_HANDSHAKE_NO_MEMORY;
+}
+
 /* The second part: the server is known now, and may vote. */
 static enum redlock_handshake_state introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
     const char *run_id = handshake->info.run_id;
     char id[24];
     handshake->step = handshake->step_count = 0;
+    if (handshake->info.role[0] == '\0' && (!say(handshake, outbox, STEP_HELLO, (const char *[4]){"HELLO", "2"}) ||
+                                            !say(handshake, outbox, STEP_ROLE, (const char *[4]){"ROLE"}))) {
+        return REDLOCK_HANDSHAKE_NO_MEMORY;
+    }
     if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0 &&
         !REDLOCK_PLANTED(PLAIN_CLOSE)) {
         (void)snprintf(id, sizeof id, "%lld", (long long)handshake->old_client_id);
@@ -139,7 +130,10 @@ static enum redlock_handshake_state introduce(struct redlock_handshake *handshak
             return REDLOCK_HANDSHAKE_NO_MEMORY;
         }
     }
-    return REDLOCK_HANDSHAKE_WAITING;
+    return say(handshake, outbox, STEP_LOAD,
+               (const char *[4]){"SCRIPT", "LOAD", redlock_rare_scripts[REDLOCK_RARE_SCRIPT_PROBE].source})
+               ? say_probe(handshake, outbox, STEP_PROBE)
+               : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
 static bool is_error(const struct redlock_reply *reply, const char *word) {
@@ -152,35 +146,34 @@ bool redlock_handshake_refused(const struct redlock_reply *reply) {
     return redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NOPERM || is_error(reply, "ERR unknown command");
 }
 
-static void error_text(const struct redlock_handshake *handshake, const struct redlock_reply *reply,
-                       char text[REDLOCK_WIRE_ERROR_SIZE]) {
-    text[0] = '\0';
-    if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        (void)redlock_wire_error(&reply->value, handshake->address->credentials.password, text);
+/* By INFO, HELLO or ROLE. */
+static enum redlock_handshake_state judge_role(struct redlock_handshake *handshake) {
+    const struct redlock_info *info = &handshake->info;
+    if (strcmp(info->mode, "sentinel") == 0 || strcmp(info->role, "sentinel") == 0) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOT_A_NODE,
+                                        "a Sentinel is no node: give the address of a primary");
     }
+    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0 && strcmp(info->role, "primary") != 0) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
+                                        "the node is a replica%s%s: Redlock needs independent primaries",
+                                        info->primary[0] == '\0' ? "" : " of ", info->primary);
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
 }
 
 static enum redlock_handshake_state judge(struct redlock_handshake *handshake) {
     const struct redlock_info *info = &handshake->info;
     if (info->loading) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING, "the node is loading its data");
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING,
+                                        "the node is loading its data");
     }
-    if (strcmp(info->mode, "sentinel") == 0) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NOT_A_NODE,
-                      "a Sentinel is no node: give the address of a primary");
-    }
-    if (info->role[0] != '\0' && strcmp(info->role, "master") != 0) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
-                      "the node is a replica%s%s: Redlock needs independent primaries",
-                      info->primary[0] == '\0' ? "" : " of ", info->primary);
-    }
-    if (redlock_info_evicts(info)) {
-        warn(handshake, "maxmemory-policy %s may evict locks: set noeviction", info->policy);
-    }
-    if (strcmp(info->mode, "cluster") == 0) {
-        warn(handshake, "runs in cluster mode: keys of other slots are refused");
-    }
-    return REDLOCK_HANDSHAKE_WAITING;
+    return judge_role(handshake);
+}
+
+/* A server in protected mode says so at once, and closes. */
+static enum redlock_handshake_state refuses_us(struct redlock_handshake *handshake, enum redlock_cause cause,
+                                               const char *error) {
+    return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
 }
 
 static enum redlock_handshake_state on_info(struct redlock_handshake *handshake, const struct redlock_reply *reply,
@@ -191,17 +184,16 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
     }
     const enum redlock_cause cause = redlock_wire_cause(&reply->value);
     if (cause == REDLOCK_CAUSE_AUTH) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node needs a password: %s", error);
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node needs a password: %s",
+                                        error);
     }
     if (is_error(reply, "DENIED")) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause, "the node refuses us: %s", error);
+        return refuses_us(handshake, cause, error);
     }
-    if (!redlock_handshake_refused(reply)) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "INFO failed: %s", error);
-    }
-    /* Without INFO a replica still shows by READONLY errors, which are no votes. A server that is
-     * listed twice does not show. */
-    warn(handshake, "INFO refused (%s): cannot see whether this is a primary, or the same server as another", error);
+    /* Services forbid INFO in many words. Whether the node is a primary, and no other node's
+     * server, is proven without it where that is possible (proof.h). */
+    (void)snprintf(handshake->info_error, sizeof handshake->info_error, "%s", error[0] == '\0' ? "no reason" : error);
+    handshake->info_cause = cause;
     return REDLOCK_HANDSHAKE_WAITING;
 }
 
@@ -212,9 +204,9 @@ static void on_time(struct redlock_handshake *handshake, const struct redlock_re
         return;
     }
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
+        redlock_handshake_warn(handshake, "TIME refused (%s): its clock cannot be watched", error);
     } else {
-        warn(handshake, "TIME tells no time: its clock cannot be watched");
+        redlock_handshake_warn(handshake, "TIME tells no time: its clock cannot be watched");
     }
 }
 
@@ -227,14 +219,21 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     }
     switch (step) {
     case STEP_INFO:
-    case STEP_LOAD:
         return type == REDLOCK_REPLY_STRING;
+    case STEP_LOAD: /* some servers send a status */
+        return type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_STATUS;
+    case STEP_HELLO:
+    case STEP_ROLE:
+    case STEP_PROBE:
+    case STEP_SOURCE:
+        return true; /* what is not understood proves nothing */
     case STEP_TIME:
         return type == REDLOCK_REPLY_ARRAY;
     case STEP_ID:
         return type == REDLOCK_REPLY_INTEGER;
     case STEP_KILL:
         return type == REDLOCK_REPLY_INTEGER || type == REDLOCK_REPLY_STATUS;
+    case STEP_PING:
     case STEP_AUTH:
     case STEP_SELECT:
     case STEP_NAME:
@@ -243,32 +242,73 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     return type == REDLOCK_REPLY_STATUS;
 }
 
+/* The second part. */
+static enum redlock_handshake_state on_later_step(struct redlock_handshake *handshake, enum step step,
+                                                  const struct redlock_reply *reply, const char *error) {
+    const bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
+    switch (step) {
+    case STEP_NAME:
+        if (failed) {
+            redlock_handshake_warn(handshake, "CLIENT SETNAME refused (%s)", error);
+        }
+        break;
+    case STEP_LOAD:
+        if (redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NO_LUA) {
+            return redlock_handshake_no_lua(handshake, reply);
+        }
+        if (failed && !handshake->scripts_refused) {
+            redlock_handshake_warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
+        }
+        handshake->scripts_refused = handshake->scripts_refused || failed;
+        break;
+    case STEP_HELLO:
+        redlock_proof_hello(&handshake->info, reply);
+        return judge_role(handshake);
+    case STEP_ROLE:
+        redlock_proof_role(&handshake->info, reply);
+        return judge_role(handshake);
+    case STEP_PROBE:
+    case STEP_SOURCE:
+        return redlock_proof_reply(handshake, reply, step == STEP_SOURCE, &handshake->probe_again);
+    default:
+        break; /* KILL: the connection is gone or we lack permission; nothing else to do */
+    }
+    return REDLOCK_HANDSHAKE_WAITING;
+}
+
 static enum redlock_handshake_state on_step(struct redlock_handshake *handshake, enum step step,
                                             const struct redlock_reply *reply) {
     char error[REDLOCK_WIRE_ERROR_SIZE];
     const bool failed = reply->value.type == REDLOCK_REPLY_ERROR;
     const enum redlock_cause cause = redlock_wire_cause(&reply->value);
     if (!possible(step, reply)) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE,
-                      "the node answers the handshake out of protocol; is it a Redis server?");
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE,
+                                        "the node answers the handshake out of protocol; is it a Redis server?");
     }
-    error_text(handshake, reply, error);
+    redlock_handshake_error(handshake, reply, error);
+    handshake->answered = handshake->answered || (!failed && step > STEP_SELECT);
     /* These pass without action on our side. */
     if ((cause == REDLOCK_CAUSE_LOADING || cause == REDLOCK_CAUSE_BUSY) &&
-        (step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
-        return refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "the node is not ready: %s", error);
+        (step == STEP_PING || step == STEP_AUTH || step == STEP_SELECT || step == STEP_INFO)) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, cause, "the node is not ready: %s", error);
     }
     switch (step) {
+    case STEP_PING:
+        if (is_error(reply, "DENIED")) {
+            return refuses_us(handshake, cause, error);
+        }
+        break;
     case STEP_AUTH:
         if (failed) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH, "AUTH failed: %s", error);
+            return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
+                                            "AUTH failed: %s", error);
         }
         break;
     case STEP_SELECT:
         if (failed) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
-                          cause == REDLOCK_CAUSE_SERVER ? REDLOCK_CAUSE_DATABASE : cause, "SELECT %u failed: %s",
-                          (unsigned)handshake->address->db, error);
+            return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
+                                            cause == REDLOCK_CAUSE_SERVER ? REDLOCK_CAUSE_DATABASE : cause,
+                                            "SELECT %u failed: %s", (unsigned)handshake->address->db, error);
         }
         break;
     case STEP_INFO:
@@ -281,27 +321,26 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
             handshake->client_id = reply->value.integer;
         }
         break;
-    case STEP_KILL:
-        break; /* the connection is gone or we lack permission; nothing else to do */
-    case STEP_NAME:
-        if (failed) {
-            warn(handshake, "CLIENT SETNAME refused (%s)", error);
-        }
-        break;
-    case STEP_LOAD:
-        if (cause == REDLOCK_CAUSE_NO_LUA) {
-            return refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, cause,
-                          "the server runs no Lua scripts (%s), and a node must: load its Lua module, which Valkey has "
-                          "from 9.1 on",
-                          error);
-        }
-        if (failed && !handshake->scripts_refused) {
-            warn(handshake, "SCRIPT LOAD refused (%s): releases send the script's source", error);
-        }
-        handshake->scripts_refused = handshake->scripts_refused || failed;
-        break;
+    default:
+        return on_later_step(handshake, step, reply, error);
     }
     return REDLOCK_HANDSHAKE_WAITING;
+}
+
+static enum redlock_handshake_state finish(struct redlock_handshake *handshake) {
+    if (handshake->info_error[0] != '\0' && !handshake->answered) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_RETRY, handshake->info_cause,
+                                        "INFO failed, and all else: %s", handshake->info_error);
+    }
+    if (redlock_info_evicts(&handshake->info)) {
+        redlock_handshake_warn(handshake, "maxmemory-policy %s may evict locks: set noeviction",
+                               handshake->info.policy);
+    }
+    if (strcmp(handshake->info.mode, "cluster") == 0) {
+        redlock_handshake_warn(handshake, "runs in cluster mode: keys of other slots are refused");
+    }
+    redlock_proof_warn(handshake);
+    return REDLOCK_HANDSHAKE_DONE;
 }
 
 enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
@@ -312,7 +351,16 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
     if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count) {
         return state;
     }
-    return step == STEP_ID ? introduce(handshake, outbox) : REDLOCK_HANDSHAKE_DONE;
+    if (step == STEP_PROBE && handshake->probe_again) {
+        handshake->step = handshake->step_count = 0;
+        return say_probe(handshake, outbox, STEP_SOURCE);
+    }
+    return step == STEP_ID ? introduce(handshake, outbox) : finish(handshake);
+}
+
+bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake) {
+    return handshake->step > 0 && handshake->step < handshake->step_count &&
+           handshake->steps[handshake->step] == STEP_INFO;
 }
 
 size_t redlock_handshake_load(unsigned index, char *buffer) {

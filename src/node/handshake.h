@@ -3,44 +3,7 @@
 #ifndef REDLOCK_NODE_HANDSHAKE_H
 #define REDLOCK_NODE_HANDSHAKE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/text.h"
-#include "node/address.h"
-#include "node/outbox.h"
-#include "wire/info.h"
-#include "wire/reply.h"
-
-#define REDLOCK_HANDSHAKE_STEPS_MAX 8
-#define REDLOCK_HANDSHAKE_TEXT_SIZE 400
-
-enum redlock_handshake_state {
-    REDLOCK_HANDSHAKE_WAITING,  /* for the next reply; the outbox may have more bytes to write */
-    REDLOCK_HANDSHAKE_DONE,     /* the node may vote */
-    REDLOCK_HANDSHAKE_RETRY,    /* try again later: reason says why */
-    REDLOCK_HANDSHAKE_UNUSABLE, /* the configuration must change: reason says why (R18) */
-    REDLOCK_HANDSHAKE_NO_MEMORY
-};
-
-struct redlock_handshake {
-    const struct redlock_address *address;
-    const char *client_name;
-    const char *old_run_id; /* of the lost connection; "" for none */
-    int64_t old_client_id;  /* its id, to kill it on that same server; 0 for none */
-    bool guarded;           /* warn if the server does not say its time */
-
-    struct redlock_info info;
-    int64_t client_id; /* 0 if the server did not say */
-    int64_t server_us; /* from TIME; 0 if the server did not say */
-    bool scripts_refused;
-    char reason[REDLOCK_HANDSHAKE_TEXT_SIZE];
-    enum redlock_cause cause;                  /* of `reason` */
-    char warning[REDLOCK_HANDSHAKE_TEXT_SIZE]; /* "" for none */
-
-    uint8_t steps[REDLOCK_HANDSHAKE_STEPS_MAX]; /* the replies to expect, in this order */
-    uint8_t step, step_count;
-};
+#include "node/handshake_state.h"
 
 /* Puts the first commands into the outbox. The caller has set the fields above the gap. */
 enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *handshake,
@@ -49,10 +12,10 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *handshake,
                                                      const struct redlock_reply *reply, struct redlock_outbox *outbox);
 
-/* The parts that a second connection of the node needs. */
+/* Returns whether the node has answered, but not INFO. */
+bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake);
 
-/* Appends a command of up to four words; NULL ends them. Returns false without memory. */
-bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]);
+/* The parts that a second connection of the node needs. */
 
 /* Sets the words of AUTH. Returns false if there is no user and no password. */
 bool redlock_handshake_auth(const struct redlock_credentials *credentials, const char *words[4]);

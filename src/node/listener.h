@@ -9,10 +9,18 @@
 
 #define REDLOCK_NODE_NO_TIMEOUT 0x80u /* beside the kind of a reply */
 
+/* Behind the key prefix; nobody sets it. */
+#define REDLOCK_PROBED_KEY "redlock:probe"
+/* 's', which no token begins with, 32 random digits, and the end. */
+#define REDLOCK_NODE_MARK_SIZE  34
+#define REDLOCK_NODE_OTHERS_MAX 30
+
 struct redlock_node_options {
     int64_t node_timeout_ms;
     int64_t connect_timeout_ms;
     const char *client_name; /* must outlive the node */
+    const char *probed;      /* a key that nobody has, likewise */
+    const char *marker;      /* the key that tells servers apart, likewise; NULL: one node */
     /* Gets no acquire before its handshake: docs/protocols.md, "Restart guard". */
     bool guarded;
     struct redlock_tls_context *tls; /* for an address with TLS; must outlive the node */
@@ -35,9 +43,13 @@ struct redlock_node_listener {
     /* Likewise for the channels of redlock_node_hear(). */
     void (*hinted)(void *ctx, unsigned index, const struct redlock_hint *hint);
     void (*hears)(void *ctx, unsigned index, const struct redlock_channel *channel);
-    /* Returns the name of another ready node with this run_id, or NULL (R18). If that node is later
-     * in the list, the callback calls redlock_node_yield() for it and sets *yields. */
-    const char *(*same_server)(void *ctx, unsigned index, const char *run_id, bool *yields);
+    /* Returns the name of another node with this run_id, or with this mark, or NULL (R18). If that
+     * node is later in the list, the callback calls redlock_node_yield() for it and sets
+     * *yields. */
+    const char *(*same_server)(void *ctx, unsigned index, const char *server, bool *yields);
+    /* Gives the marks of the other nodes, and returns how many. They outlive the node, and may
+     * change. */
+    size_t (*other_marks)(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]);
 };
 
 #endif

@@ -24,22 +24,23 @@ static void stop(struct redlock_node *node, const struct redlock_text *why) {
     }
 }
 
-bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                          const struct redlock_reply *reply) {
-    if (node->naming_first != NO_FIRST) {
-        return false;
-    }
-    node->naming_first = redlock_naming_reply_of(reply);
-    const bool is_back = redlock_inflight_put_back(&node->connection.inflight, entry, in_time);
-    assert(is_back); /* its room is free: it has just left */
-    return true;
-}
-
 /* Nobody knows the token of a request that has timed out. */
 static bool is_ours(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                     const struct redlock_reply_value *value) {
     return in_time && value->type == REDLOCK_REPLY_STRING &&
            node->listener.is_token(node->listener.ctx, entry->owner, value->bytes, value->size);
+}
+
+bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                          const struct redlock_reply *reply) {
+    if (node->naming_first != NO_FIRST) {
+        return false;
+    }
+    node->naming_first =
+        is_ours(node, entry, in_time, &reply->value) ? REDLOCK_NAMING_OURS : redlock_naming_reply_of(reply);
+    const bool is_back = redlock_inflight_put_back(&node->connection.inflight, entry, in_time);
+    assert(is_back); /* its room is free: it has just left */
+    return true;
 }
 
 bool redlock_naming_second(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
@@ -63,6 +64,13 @@ bool redlock_naming_second(struct redlock_node *node, const struct redlock_infli
         return false;
     }
     return true;
+}
+
+void redlock_naming_denied(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                           const struct redlock_reply *reply, struct redlock_answer *answer) {
+    if (is_ours(node, entry, in_time, &reply->value)) {
+        redlock_naming_read_own(answer);
+    }
 }
 
 void redlock_naming_refused(struct redlock_node *node, const struct redlock_answer *answer) {

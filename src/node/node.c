@@ -280,12 +280,21 @@ const char *redlock_node_name(const struct redlock_node *node) {
     return node->address.name;
 }
 
+const char *redlock_node_mark(const struct redlock_node *node) {
+    return node->mark;
+}
+
 const char *redlock_node_run_id(const struct redlock_node *node) {
     return redlock_node_is_up(node) ? node->info.run_id : "";
 }
 
 enum redlock_deleting redlock_node_deleting(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY ? node->deleting : REDLOCK_DELETING_SCRIPT;
+}
+
+/* Locks work there, but no queue does. */
+static bool lacks_queue(const struct redlock_node *node) {
+    return node->phase == REDLOCK_PHASE_READY && node->no_queue[0] != '\0';
 }
 
 void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info) {
@@ -300,8 +309,10 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->round_trip_us = node->round_trip_ns < 0 ? -1 : node->round_trip_ns / 1000;
     info->connects = node->connects;
     info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
-    info->queue_error = redlock_text_string(node->subscription.why);
-    info->queue_refused = node->subscription.refused;
+    info->queue_error = lacks_queue(node) && node->subscription.why == NULL
+                            ? node->no_queue
+                            : redlock_text_string(node->subscription.why);
+    info->queue_refused = lacks_queue(node) || node->subscription.refused;
     info->credentials_pending = redlock_rotation_is_pending(&node->rotation);
     info->credentials_error = redlock_text_string(node->rotation.refusal);
 }

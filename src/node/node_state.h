@@ -83,6 +83,7 @@ struct redlock_node {
     /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
+    char mark[REDLOCK_NODE_MARK_SIZE]; /* of the last try: it tells where that led */
     struct redlock_subscription subscription;
 
     struct redlock_text *why;                   /* why it is not READY; NULL if it is */
@@ -96,7 +97,8 @@ struct redlock_node {
     bool naming_barred;                     /* never ask this node again */
     struct redlock_info info;               /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
-    int64_t round_trip_ns; /* of the last reply; -1 for none */
+    char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
+    int64_t round_trip_ns;                   /* of the last reply; -1 for none */
     uint64_t connects;
 };
 

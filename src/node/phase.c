@@ -10,8 +10,8 @@
 #include "node/subscription.h"
 
 struct redlock_text *redlock_node_twice_text(const char *rival) {
-    return redlock_text_new(REDLOCK_CAUSE_SAME_SERVER,
-                            "the same server as %s (one run_id): each node must be a server of its own", rival);
+    return redlock_text_new(REDLOCK_CAUSE_SAME_SERVER, "the same server as %s: each node must be a server of its own",
+                            rival);
 }
 
 void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {

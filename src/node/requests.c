@@ -81,6 +81,8 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
         possible = redlock_naming_second(node, entry, in_time, reply, &told);
     } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
         redlock_naming_refused(node, &told);
+    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && told.vote == REDLOCK_VOTE_DENIED) {
+        redlock_naming_denied(node, entry, in_time, reply, &told);
     } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
         delete_by_script(node, told.text);
     } else if (told.no_script) {

@@ -203,9 +203,15 @@ static const char *advice(const redlock_result *result) {
         {REDLOCK_CAUSE_QUARANTINE,
          "Wait until enough nodes may vote again: redlock status with the same guards shows when. Restart nodes "
          "one at a time."},
-        {REDLOCK_CAUSE_NO_LUA,
-         "A node must run Lua scripts (EVAL): Valkey 9.1 and later need their Lua module loaded."},
+        {REDLOCK_CAUSE_NO_LUA, "A node must run Lua scripts (EVAL, EVALSHA) and the commands in them: Valkey 9.1 and "
+                               "later need their Lua module loaded."},
+        {REDLOCK_CAUSE_CLUSTER, "These nodes are parts of a cluster, which sends keys elsewhere: each node must be a "
+                                "server of its own, without cluster mode."},
         {REDLOCK_CAUSE_OOM, "The nodes' memory is full: see maxmemory."},
+        {REDLOCK_CAUSE_LOADING, "Wait until these nodes have loaded their data."},
+        {REDLOCK_CAUSE_BUSY, "Wait: these nodes are busy. If that stays, look at their slow log and at maxclients."},
+        {REDLOCK_CAUSE_NOT_A_NODE, "Correct the list of nodes: each must be a Redis or Valkey server, reached without "
+                                   "a proxy that answers for it."},
         {REDLOCK_CAUSE_OURS, "Look at the limits of this process: its memory, and its open files (ulimit -n)."},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

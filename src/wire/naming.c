@@ -60,6 +60,25 @@ static enum redlock_naming_proof broken(struct redlock_answer *answer) {
     return REDLOCK_NAMING_BROKEN;
 }
 
+void redlock_naming_read_own(struct redlock_answer *answer) {
+    static const struct redlock_text text = {
+        .string = "it had our own token before it was asked: it is the same server as another node",
+        .cause = REDLOCK_CAUSE_SAME_SERVER};
+    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
+    answer->no_script = false;
+}
+
+static enum redlock_naming_proof after_ours(enum redlock_naming_reply second, struct redlock_answer *answer) {
+    if (second == REDLOCK_NAMING_OK) {
+        return broken(answer);
+    }
+    if (second != REDLOCK_NAMING_OURS) {
+        return unclear(answer, REDLOCK_NAMING_OPEN);
+    }
+    redlock_naming_read_own(answer);
+    return REDLOCK_NAMING_OPEN;
+}
+
 static enum redlock_naming_proof after_nil(enum redlock_naming_reply second, struct redlock_answer *answer) {
     return second == REDLOCK_NAMING_OURS  ? granted(answer, REDLOCK_NAMING_PROVEN)
            : second == REDLOCK_NAMING_OK  ? granted(answer, REDLOCK_NAMING_REFUTED)
@@ -96,6 +115,7 @@ enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, 
     case REDLOCK_NAMING_ERROR:
         return after_error(second, answer);
     case REDLOCK_NAMING_OURS:
+        return after_ours(second, answer);
     case REDLOCK_NAMING_OTHER:
     case REDLOCK_NAMING_REPLY_COUNT:
         break;

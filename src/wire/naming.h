@@ -14,11 +14,14 @@
  *
  * | first \ second | nil           | our token       | another value | OK            | an error |
  * | nil            | unclear; not  | GRANTED; proven | unclear       | GRANTED; not  | unclear  |
+ * | our token      | unclear       | the same server | unclear       | broken        | unclear  |
  * | a value        | unclear       | unclear         | DENIED        | broken        | DENIED   |
  * | OK             | GRANTED; not  | broken          | broken        | broken        | unclear  |
  * | an error       | unclear       | unclear         | DENIED        | GRANTED; not  | FAILED   |
  *
  * "Not": the connection is asked without GET from then on, as after a refusal by NOPERM or ERR.
+ * Each acquire has a fresh token (R10). So who has it before the node is asked got it from another
+ * node's address: it is the same server (R18), and its vote is UNKNOWN.
  * "A value" is also WRONGTYPE: a key of another type is there, and only GET looks at it. Unclear is
  * UNKNOWN: the key may be ours. Broken is out of protocol, as anything else is (R20).
  */
@@ -47,6 +50,9 @@ enum redlock_naming_proof {
  * mean. */
 enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
                                                struct redlock_answer *answer);
+
+/* Our own token came back from a node that had not got it: UNKNOWN, as the key is ours there. */
+void redlock_naming_read_own(struct redlock_answer *answer);
 
 /* After redlock_read_error(): WRONGTYPE is DENIED; a server that does not have the command, or does
  * not let us read the key, is asked plainly (no_script). */

@@ -19,7 +19,7 @@ enum redlock_reply_type {
     REDLOCK_REPLY_OTHER  /* anything else (RESP3, nested arrays): never a vote */
 };
 
-#define REDLOCK_REPLY_ELEMENTS_MAX 6
+#define REDLOCK_REPLY_ELEMENTS_MAX 12 /* HELLO has the role there */
 
 struct redlock_reply_value {
     enum redlock_reply_type type;

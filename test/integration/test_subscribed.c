@@ -89,7 +89,7 @@ static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming nam
 
 static void open_node(const char *credentials) {
     const struct redlock_node_options options = {
-        .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me"};
+        .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me", .probed = REDLOCK_PROBED_KEY};
     const struct redlock_node_listener listener = {.answer = on_answer,
                                                    .greeted = on_greeted,
                                                    .ready_changed = on_ready_changed,

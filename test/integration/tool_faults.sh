@@ -175,8 +175,8 @@ says "$out" ': who waits tries again after random delays$'
 expect 0 tool --json status
 json '.nodes[0] | .queue_refused and (.queue_error | test("NOPERM"))'
 json '.nodes[2] | (.queue_refused | not) and .queue_error == ""'
-# A node that refuses the script has answered, but cannot tell.
-redis 1 acl setuser default -evalsha -eval >/dev/null
+# A node that refuses the key has answered, but cannot tell.
+redis 1 acl setuser default resetkeys '~redlock:*' >/dev/null
 expect 69 tool status parted
 says "$out" '^parted: unknown: 1 of 3 nodes could tell$'
 says "$out" "^  127.0.0.1:${ports[1]}: cannot tell: NOPERM "

@@ -15,7 +15,7 @@
 
 #include "support.h"
 
-#define WORDS      3
+#define WORDS      4
 #define FLOOD_SIZE 32768 /* sent each millisecond */
 
 const char fake_server_own[] = "";
@@ -131,6 +131,11 @@ static bool begins(const char *words, const char *name) {
     return strncasecmp(words, name, size) == 0 && words[size] == '\r';
 }
 
+static bool ends(const char *words, const char *name) {
+    const size_t size = strlen(name), length = strcspn(words, "\r");
+    return length >= size && memcmp(words + length - size, name, size) == 0;
+}
+
 static bool matches(const struct conversation *talk, const char *word, const char *command) {
     return strcmp(command, "SET GET") == 0 ? begins(word, "SET") && talk->input[1] == '7' : begins(word, command);
 }
@@ -152,6 +157,9 @@ static bool say_info(struct conversation *talk) {
 static bool behave(struct conversation *talk, const char *const *words, bool *known) {
     const struct fake_reply *replies = talk->fake->script.replies;
     *known = true;
+    if (begins(words[0], "EVALSHA") && ends(words[3], "redlock:probe")) { /* nothing is missing */
+        return say_text(talk, "*2\r\n$0\r\n\r\n$0\r\n\r\n");
+    }
     for (size_t i = 0; i < FAKE_REPLIES_MAX && replies[i].command; i++) {
         if (matches(talk, words[0], replies[i].command)) {
             const bool second = atomic_fetch_add(&talk->fake->replies[i], 1) % 2 != 0;

@@ -5,13 +5,16 @@ target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include 
 target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
   PkgConfig::CMOCKA Threads::Threads)
 
-foreach(name text argument cause wire read page push reply script address info handshake inflight outbox connection
-  random siphash resolve loop poll)
+foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox
+  connection random siphash resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 300)
 endforeach()
+
+target_sources(test_handshake PRIVATE handshake_kit.c)
+target_sources(test_proof PRIVATE handshake_kit.c)
 
 target_link_libraries(test_inflight PRIVATE redlock_scarce_memory)
 

@@ -132,8 +132,11 @@ static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming nam
 }
 
 static void start(struct peer *peer, bool guarded, const char *credentials) {
-    struct redlock_node_options options = {
-        .node_timeout_ms = PEER_TIMEOUT_MS, .connect_timeout_ms = 2000, .client_name = "me", .guarded = guarded};
+    struct redlock_node_options options = {.node_timeout_ms = PEER_TIMEOUT_MS,
+                                           .connect_timeout_ms = 2000,
+                                           .client_name = "me",
+                                           .probed = REDLOCK_PROBED_KEY,
+                                           .guarded = guarded};
     struct redlock_node_listener listener = {.ctx = peer,
                                              .answer = on_answer,
                                              .greeted = on_greeted,
@@ -249,27 +252,38 @@ void peer_say(struct peer *peer, const char *bytes) {
     assert_int_equal(send(peer->connection, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
-static bool heard_all_scripts(const struct peer *peer) {
-    const struct redlock_script *last = redlock_script_get((enum redlock_script_id)(REDLOCK_SCRIPT_COUNT - 1));
-    size_t size = last->source_size + 2;
-    const char *tail = peer->heard + peer->heard_size - size;
-    return peer->heard_size > size && memcmp(tail, last->source, last->source_size) == 0;
+/* The probe is the end: its words are the same each time, but for the mark. */
+static bool heard_the_end(const struct peer *peer) {
+    static const char probe[] = "$13\r\nredlock:probe\r\n$0\r\n\r\n$33\r\ns";
+    const size_t size = sizeof probe - 1 + 34;
+    return peer->heard_size > size && memcmp(peer->heard + peer->heard_size - size, probe, sizeof probe - 1) == 0;
 }
 
 void peer_introduced(struct peer *peer) {
     static const char name[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n";
-    PEER_UNTIL(peer, heard_all_scripts(peer));
+    static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n2\r\n*1\r\n$4\r\nROLE\r\n";
+    PEER_UNTIL(peer, heard_the_end(peer));
     assert_non_null(memmem(peer->heard, peer->heard_size, name, sizeof name - 1));
+    if (memmem(peer->heard, peer->heard_size, hello, sizeof hello - 1) != NULL) {
+        peer_say(peer, "-ERR unknown command 'HELLO'\r\n-NOPERM no ROLE\r\n");
+    }
     peer->heard_size = 0;
     peer_say(peer, "+OK\r\n");
-    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+    for (int i = 0; i <= REDLOCK_SCRIPT_COUNT; i++) {
         peer_say(peer, "$1\r\na\r\n");
     }
+    peer_say(peer, "*2\r\n$0\r\n\r\n$0\r\n\r\n");
+}
+
+void peer_ping(struct peer *peer) {
+    peer_expect(peer, "*1\r\n$4\r\nPING\r\n");
+    peer_say(peer, "+PONG\r\n");
 }
 
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
     peer_accept(peer);
+    peer_ping(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
     (void)snprintf(info, sizeof info, "%s\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",

@@ -155,6 +155,7 @@ static void the_debt_to_kill_outlives_a_failed_try(void **state) {
     connect_it();
     peer_close(&peer);
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     peer_close(&peer);
     peer_greet(&peer, "r1", 9, 7);
@@ -251,6 +252,20 @@ static void a_failed_first_try_is_told_and_makes_nobody_wait(void **state) {
     assert_int_equal(peer.became_ready, 1);
 }
 
+/* Only who has not answered at all may want TLS. */
+static void who_closes_at_info_is_no_tls_port(void **state) {
+    (void)state;
+    peer_accept(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    assert_non_null(strstr(peer_info(&peer).error, "before any answer; does it want TLS (rediss://)?"));
+    peer_accept(&peer);
+    peer_ping(&peer);
+    PEER_UNTIL(&peer, strstr(peer_info(&peer).error, "at INFO; is it a proxy") != NULL || (peer_close(&peer), false));
+    assert_null(strstr(peer_info(&peer).error, "TLS"));
+}
+
 static void the_same_server_twice_has_one_vote(void **state) {
     (void)state;
     peer.rival = "other:1";
@@ -288,6 +303,7 @@ int main(void) {
         cmocka_unit_test(a_socket_connected_to_itself_is_no_node),
         cmocka_unit_test_setup_teardown(a_stalled_node_is_given_up_after_its_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failed_first_try_is_told_and_makes_nobody_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_closes_at_info_is_no_tls_port, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_server_twice_has_one_vote, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

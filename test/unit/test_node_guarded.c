@@ -71,6 +71,7 @@ static void a_slow_handshake_reads_the_clock_when_it_comes(void **state) {
     (void)state;
     int64_t begin_ns = redlock_loop_now_ns(NULL);
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     int64_t said_ns = redlock_loop_now_ns(NULL);
     peer_say(&peer, "$8\r\nrun_id:a\r\n*2\r\n" A_TIME);
@@ -116,6 +117,7 @@ static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     assert_false(peer_send(&peer, "d", 4));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 7));

@@ -103,6 +103,10 @@ static void both_replies_make_one_vote(void **state) {
         {NIL, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
         {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
         {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OURS, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OURS, OURS, REDLOCK_VOTE_UNKNOWN, "it is the same server as another node", REDLOCK_NAMING_TWICE},
+        {OURS, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
+        {OURS, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
         {VALUE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
         {VALUE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
         {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
@@ -147,8 +151,8 @@ static void both_replies_make_one_vote(void **state) {
 
 /* R20. Then this node is not asked again, whatever the connection: it would be lost each time. */
 static void what_is_out_of_protocol_ends_the_connection_once(void **state) {
-    static const char *const pairs[][2] = {{VALUE, OK},   {OK, OK},      {OK, VALUE},
-                                           {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
+    static const char *const pairs[][2] = {
+        {OURS, OK}, {VALUE, OK}, {OK, OK}, {OK, VALUE}, {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         connect_as(NULL);
         expect_answer(ask_twice(pairs[i][0], pairs[i][1]), REDLOCK_VOTE_UNKNOWN, "out of protocol");
@@ -166,6 +170,7 @@ static void a_proven_connection_is_asked_once(void **state) {
     (void)ask_twice(NIL, OURS);
     static const struct pair replies[] = {{NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
                                           {VALUE, NULL, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
+                                          {OURS, NULL, REDLOCK_VOTE_UNKNOWN, "the same server", REDLOCK_NAMING_ONCE},
                                           {WRONGTYPE, NULL, REDLOCK_VOTE_DENIED, "held under", REDLOCK_NAMING_ONCE},
                                           {OOM, NULL, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_ONCE},
                                           {SYNTAX, NULL, REDLOCK_VOTE_FAILED, "ERR syntax", REDLOCK_NAMING_NOT}};

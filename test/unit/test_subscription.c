@@ -191,6 +191,7 @@ static void another_server_is_not_listened_to(void **state) {
 static void where_info_is_refused_no_server_is_known(void **state) {
     (void)state;
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     peer_say(&peer, "-NOPERM no INFO\r\n-NOPERM no TIME\r\n-NOPERM no ID\r\n");
     peer_introduced(&peer);

@@ -51,6 +51,16 @@ static int complete_restart_guard(struct tool_options *options) {
     return status;
 }
 
+static int complete_no_warn(struct tool_options *options) {
+    static const char *const names[] = {
+        [TOOL_NO_WARN_NONE] = "none", [TOOL_NO_WARN_SETTINGS] = "settings", [TOOL_NO_WARN_ALL] = "all"};
+    int no_warn = TOOL_NO_WARN_NONE;
+    int status = complete_name(options, options->no_warn_name, "--no-warn", "REDLOCK_NO_WARN", names,
+                               sizeof names / sizeof *names, "settings, all or none", &no_warn);
+    options->no_warn = (enum tool_no_warn)no_warn;
+    return status;
+}
+
 static int complete_order(struct tool_options *options) {
     static const char *const names[] = {[REDLOCK_ORDER_FAIR] = "fair", [REDLOCK_ORDER_NONE] = "none"};
     int order = REDLOCK_ORDER_FAIR;
@@ -263,6 +273,9 @@ int tool_fleet_complete(struct tool_options *options) {
     }
     if (status == 0) {
         status = complete_order(options);
+    }
+    if (status == 0) {
+        status = complete_no_warn(options);
     }
     if (status == 0) {
         status = complete_holder(options);

@@ -59,6 +59,8 @@ static const char global_options[] =
     "output:\n"
     "      --json                one JSON object on standard output (run, elect: on standard error)\n"
     "  -q, --quiet               no sentences about success or failure: the exit status tells\n"
+    "      --no-warn settings    no warnings about the settings of nodes that work (all: none at all);\n"
+    "                            errors are still told; default: REDLOCK_NO_WARN, else none\n"
     "  -v, --verbose             what happens at each node, on standard error\n"
     "  -h, --help                print this text\n"
     "  -V, --version             print the version, and which TLS there is\n"

@@ -113,7 +113,7 @@ static void warn(struct tool_session *session, bool of_unusable) {
         /* Refused credentials are reported as such. */
         if (info.warning[0] != '\0' && info.credentials_error[0] == '\0' && (session->warned_settings & bit) == 0) {
             session->warned_settings |= bit;
-            tool_report_warn(options, "NODE_SETTINGS", "node %s: %s", info.name, info.warning);
+            tool_report_warn(options, TOOL_WARNING_SETTINGS, "node %s: %s", info.name, info.warning);
         }
     }
 }

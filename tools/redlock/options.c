@@ -148,6 +148,7 @@ static const struct option_spec specs[] = {
     {"insecure", 0, NULL, FOR_ALL, FLAG(insecure)},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
+    {"no-warn", 0, "settings|all", FOR_ALL, TEXT(no_warn_name)},
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},

@@ -60,6 +60,13 @@ struct tool_stamp {
     struct timespec modified, changed;
 };
 
+/* Which warnings are not printed. Errors always are. */
+enum tool_no_warn {
+    TOOL_NO_WARN_NONE,
+    TOOL_NO_WARN_SETTINGS, /* of nodes that can be used: what people know already */
+    TOOL_NO_WARN_ALL
+};
+
 struct tool_options {
     struct tool_words *words; /* where messages go */
     enum tool_command command;
@@ -67,6 +74,8 @@ struct tool_options {
     bool version;
     bool json;
     bool quiet;
+    const char *no_warn_name; /* as given; NULL: from the environment, else none */
+    enum tool_no_warn no_warn;
     bool verbose;
     const char *node_list;              /* as given; never printed, because it may hold passwords */
     char *node_copy;                    /* node_list, split at its commas; or the file */

@@ -48,8 +48,13 @@ void tool_report_say(const struct tool_options *options, const char *format, ...
     }
 }
 
+static bool is_silenced(const struct tool_options *options, const char *name) {
+    return options->quiet || options->no_warn == TOOL_NO_WARN_ALL ||
+           (options->no_warn == TOOL_NO_WARN_SETTINGS && strcmp(name, TOOL_WARNING_SETTINGS) == 0);
+}
+
 void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
-    if (options->quiet) {
+    if (is_silenced(options, name)) {
         return;
     }
     char sentence[3072];

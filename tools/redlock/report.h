@@ -13,8 +13,10 @@ int tool_report_exit_status(const struct tool_options *options, int code);
 /* Prints a sentence on stderr, after "redlock: "; nothing with -q. */
 __attribute__((format(printf, 2, 3))) void tool_report_say(const struct tool_options *options, const char *format, ...);
 
+#define TOOL_WARNING_SETTINGS "NODE_SETTINGS" /* of nodes that work */
+
 /* Prints "redlock: warning: …", or with --json {"warning":name,"message":…}, always on stderr;
- * nothing with -q. */
+ * nothing with -q, or with --no-warn for this name. */
 __attribute__((format(printf, 3, 4))) void tool_report_warn(const struct tool_options *options, const char *name,
                                                             const char *format, ...);
 

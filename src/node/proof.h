@@ -1,0 +1,22 @@
+/* What the handshake proves on the node itself: that a lease can be renewed and released there,
+ * that it is a primary, and that it is the server of no other node (R18). */
+#ifndef REDLOCK_NODE_PROOF_H
+#define REDLOCK_NODE_PROOF_H
+
+#include "node/handshake_state.h"
+
+/* Appends EVALSHA of the probe, or EVAL. Returns false without memory. */
+bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source);
+
+/* Its reply. Sets *again if it must be sent by source: the server has not kept the script. */
+enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *handshake, const struct redlock_reply *reply,
+                                                 bool by_source, bool *again);
+
+/* HELLO and ROLE, where INFO has not told the role. An error tells nothing. */
+void redlock_proof_hello(struct redlock_info *info, const struct redlock_reply *reply);
+void redlock_proof_role(struct redlock_info *info, const struct redlock_reply *reply);
+
+/* Warns of what could not be proven. */
+void redlock_proof_warn(struct redlock_handshake *handshake);
+
+#endif

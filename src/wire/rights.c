@@ -1,0 +1,88 @@
+/* What a user may run on a server, and what the server has. */
+#include "wire/rights.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has(const char *error, size_t size, const char *words) {
+    return memmem(error, size, words, strlen(words)) != NULL;
+}
+
+enum redlock_right redlock_rights_of(const char *error, size_t size) {
+    static const char *const denials[] = {"can't run this command", "no permissions to run",
+                                          "o permission to execute this command"};
+    static const char *const absences[] = {"unknown command",        "Unknown command",
+                                           "nsupported command",     "Unknown Redis command",
+                                           "Unknown Valkey command", "Invalid command passed to"};
+    for (size_t i = 0; i < sizeof denials / sizeof *denials; i++) {
+        if (has(error, size, denials[i])) {
+            return REDLOCK_RIGHT_DENIED;
+        }
+    }
+    for (size_t i = 0; i < sizeof absences / sizeof *absences; i++) {
+        if (has(error, size, absences[i])) {
+            return REDLOCK_RIGHT_ABSENT;
+        }
+    }
+    /* The script's own word. */
+    return size == 6 && memcmp(error, "NOPERM", 6) == 0 ? REDLOCK_RIGHT_DENIED : REDLOCK_RIGHT_OPEN;
+}
+
+static void append(char list[REDLOCK_RIGHTS_SIZE], const char *separator, const char *mark, const char *name,
+                   bool capitals) {
+    size_t used = strlen(list);
+    int size = snprintf(list + used, REDLOCK_RIGHTS_SIZE - used, "%s%s%s", used == 0 ? "" : separator, mark, name);
+    if (size < 0 || (size_t)size >= REDLOCK_RIGHTS_SIZE - used) {
+        list[used] = '\0'; /* never half a name */
+        return;
+    }
+    for (char *at = list + used; capitals && *at != '\0'; at++) {
+        *at = (char)(*at >= 'a' && *at <= 'z' ? *at - 'a' + 'A' : *at);
+    }
+}
+
+static bool is_needed(const char *name) {
+    static const char *const needed[] = {"get", "set", "pttl", "pexpire", "del"};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (strcmp(name, needed[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void take(struct redlock_rights *rights, const char *name, enum redlock_right right) {
+    const bool denied = right == REDLOCK_RIGHT_DENIED;
+    if (!is_needed(name)) {
+        append(rights->wanted, " ", denied ? "+" : "", name, !denied);
+        if (denied && strcmp(name, "publish") == 0) { /* or the channel is */
+            append(rights->wanted, " ", "", "&redlock:*", false);
+        }
+    } else if (denied) {
+        append(rights->denied, ", ", "", name, true);
+        append(rights->rules, " ", "+", name, false);
+    } else {
+        append(rights->absent, ", ", "", name, true);
+    }
+}
+
+void redlock_rights_read(struct redlock_rights *rights, const char *lines, size_t size) {
+    const char *const end = lines + size;
+    *rights = (struct redlock_rights){.denied = ""};
+    while (lines < end) {
+        const char *stop = memchr(lines, '\n', (size_t)(end - lines));
+        stop = stop == NULL ? end : stop;
+        const char *space = memchr(lines, ' ', (size_t)(stop - lines));
+        char name[16] = "";
+        if (space != NULL && (size_t)(space - lines) < sizeof name) {
+            memcpy(name, lines, (size_t)(space - lines));
+            const enum redlock_right right = redlock_rights_of(space + 1, (size_t)(stop - space - 1));
+            if (name[0] != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyz") == strlen(name) &&
+                right != REDLOCK_RIGHT_OPEN) {
+                take(rights, name, right);
+            }
+        }
+        lines = stop == end ? end : stop + 1;
+    }
+}
