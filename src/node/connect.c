@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "core/validity.h"
 #include "node/failure.h"
 #include "node/naming.h"
 #include "node/phase.h"
+#include "node/requests.h"
 #include "node/rotation.h"
 #include "node/secure.h"
 #include "node/subscription.h"
@@ -34,7 +36,9 @@ static void greet(struct redlock_node *node) {
         redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         return;
     }
-    node->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
+    node->hello_ns = redlock_node_now_ns(node);
+    node->shortest_ns = INT64_MAX;
+    node->clock = (struct redlock_clock_sample){.sent_ns = node->hello_ns};
     redlock_node_set_phase(node, REDLOCK_PHASE_GREETING, redlock_text_keep(node->why));
     flush_soon(node);
     if (node->connection.unread) {
@@ -176,9 +180,35 @@ static void tell_greeting(const struct redlock_node *node) {
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 
+/* The first reply of each part of the handshake: the others may have taken the server's time. */
+static void measure(struct redlock_node *node) {
+    if (node->hello_ns != 0) {
+        node->round_trip_ns = redlock_node_now_ns(node) - node->hello_ns;
+        node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
+        node->hello_ns = 0;
+    }
+}
+
+/* A node timeout with room for a node that is slow now and then. */
+static long long enough_ms(int64_t trip_ms) {
+    const int64_t ms = (2 * trip_ms + 49) / 50 * 50;
+    return ms < REDLOCK_TIMEOUT_MS_MAX ? ms : REDLOCK_TIMEOUT_MS_MAX;
+}
+
+/* Such a node answers, but no request is answered in time, so no lock can be taken there. */
+static void say_far(struct redlock_node *node) {
+    const int64_t trip_ms = (node->shortest_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
+    redlock_text_drop(node->far);
+    node->far = redlock_text_new(REDLOCK_CAUSE_TIMEOUT,
+                                 "no answer within %lld ms, and a round trip takes %lld ms at least: node_timeout_ms "
+                                 "must be longer, such as %lld",
+                                 (long long)node->options.node_timeout_ms, (long long)trip_ms, enough_ms(trip_ms));
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
+                      redlock_text_string(node->far));
+}
+
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
-    node->round_trip_ns = node->up_ns - node->hello_ns;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
     node->connects++;
@@ -197,9 +227,10 @@ static void ready(struct redlock_node *node) {
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }
-    if (redlock_outbox_size(&node->connection.outbox) > 0) {
-        flush_soon(node);
+    if (redlock_node_is_far(node)) {
+        say_far(node);
     }
+    redlock_requests_begin(node);
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, true);
@@ -227,6 +258,7 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
                                                  "the node answered what nobody had asked; is it a Redis server?"));
         return;
     }
+    measure(node);
     enum redlock_handshake_state state = redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
     if (node->clock.server_us == 0 && node->handshake.server_us != 0) {
         node->clock.server_us = node->handshake.server_us;

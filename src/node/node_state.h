@@ -45,7 +45,7 @@ struct redlock_node {
     int64_t endpoint_ns;  /* OPENING: when this endpoint's share of it ends */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
     int64_t stall_end_ns; /* STALLED: when to give the connection up */
-    int64_t hello_ns;     /* when the last part of the handshake was queued */
+    int64_t hello_ns;     /* when the last part of the handshake was queued; 0 once it is answered */
     int64_t up_ns;        /* READY since then */
     int64_t scripts_ns;   /* when scripts were last sent */
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */
@@ -67,6 +67,7 @@ struct redlock_node {
     struct redlock_text *refusal;               /* built from `why` on first use */
     struct redlock_text *yields;                /* why it must give way to another node */
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
+    struct redlock_text *far;                   /* `timed_out` while it is far; NULL until it is */
 
     enum redlock_deleting deleting;         /* READY: what this server has, and has not refused */
     enum redlock_naming naming;             /* how its acquires ask */
@@ -75,6 +76,7 @@ struct redlock_node {
     struct redlock_info info;               /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     int64_t round_trip_ns; /* of the last reply; -1 for none */
+    int64_t shortest_ns;   /* the shortest round trip of this connection; INT64_MAX for none */
     uint64_t connects;
 };
 
@@ -84,6 +86,11 @@ static inline enum redlock_reply_kind redlock_node_kind(const struct redlock_inf
 
 static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;
+}
+
+/* So far away that no answer can come in time. */
+static inline bool redlock_node_is_far(const struct redlock_node *node) {
+    return redlock_node_is_up(node) && node->shortest_ns > node->timeout_ns;
 }
 
 static inline bool redlock_node_is_connecting(const struct redlock_node *node) {

@@ -19,9 +19,20 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
     }
     if (redlock_node_is_up(node)) {
         node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+        redlock_node_rearm(node, timeout_at_ns(node, entry));
     }
-    redlock_node_rearm(node, timeout_at_ns(node, entry));
     return true;
+}
+
+void redlock_requests_begin(struct redlock_node *node) {
+    const struct redlock_inflight *inflight = &node->connection.inflight;
+    for (size_t i = 0; i < inflight->count; i++) {
+        redlock_inflight_at(inflight, i)->queued_ns = node->up_ns;
+    }
+    if (inflight->count > 0) {
+        node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+        redlock_node_rearm(node, redlock_requests_next_ns(node));
+    }
 }
 
 void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns) {
@@ -95,20 +106,10 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
 
 int64_t redlock_requests_next_ns(const struct redlock_node *node) {
     const struct redlock_inflight *inflight = &node->connection.inflight;
-    if (inflight->expired == inflight->count) {
+    if (inflight->expired == inflight->count || !redlock_node_is_up(node)) {
         return REDLOCK_NEVER_NS;
     }
     return timeout_at_ns(node, redlock_inflight_at(inflight, inflight->expired));
-}
-
-/* Nothing was written, because the connection is not there yet, or does not take it. */
-static struct redlock_text *withdrawn_text(const struct redlock_node *node) {
-    const char *why = node->phase == REDLOCK_PHASE_SECURING   ? "the TLS handshake is not over yet"
-                      : node->phase == REDLOCK_PHASE_GREETING ? "the node has not answered the handshake yet"
-                                                              : "not connected yet";
-    return redlock_node_is_connecting(node)
-               ? redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s: %s", redlock_text_string(node->withdrawn), why)
-               : redlock_text_keep(node->withdrawn);
 }
 
 /*
@@ -119,8 +120,10 @@ static struct redlock_text *withdrawn_text(const struct redlock_node *node) {
 void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_connection *connection = &node->connection;
     struct redlock_inflight *inflight = &connection->inflight;
-    struct redlock_text *why = NULL;
     size_t withdrawn = 0;
+    if (!redlock_node_is_up(node)) {
+        return; /* those wait for the end of the first try */
+    }
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
         if (now_ns < timeout_at_ns(node, &entry)) {
@@ -130,16 +133,15 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             inflight->expired++;
             node->timeouts++;
             if (!has_no_timeout(&entry)) {
-                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
+                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, redlock_node_is_far(node) ? node->far : node->timed_out,
+                       now_ns);
             }
         } else {
             withdrawn++;
-            why = why != NULL ? why : withdrawn_text(node);
             node->rotation.withdrawn |= entry.owner == &node->rotation;
-            answer(node, &entry, REDLOCK_VOTE_FAILED, why, now_ns);
+            answer(node, &entry, REDLOCK_VOTE_FAILED, node->withdrawn, now_ns);
         }
     }
-    redlock_text_drop(why);
     if (withdrawn > 0) {
         redlock_connection_withdraw(connection, inflight->expired, withdrawn);
     }

@@ -257,9 +257,8 @@ void peer_introduced(struct peer *peer) {
     }
 }
 
-void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
+void peer_hello(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
-    peer_accept(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
     (void)snprintf(info, sizeof info, "%s\r\nrole:master\r\nrun_id:%s\r\nuptime_in_seconds:12\r\n",
@@ -277,6 +276,11 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
         peer_expect(peer, bytes);
         peer_say(peer, ":1\r\n");
     }
+}
+
+void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
+    peer_accept(peer);
+    peer_hello(peer, run_id, id, kills);
     peer_introduced(peer);
 }
 

@@ -81,7 +81,10 @@ void peer_close(struct peer *peer);
 /* Accepts, and answers the handshake as server `run_id`; `kills`: the id to be killed, or 0. */
 void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
 
-/* The second part of that: hears the name and the scripts, and answers. */
+/* The first part of that, on a connection that is accepted. */
+void peer_hello(struct peer *peer, const char *run_id, int id, int kills);
+
+/* The second part: hears the name and the scripts, and answers. */
 void peer_introduced(struct peer *peer);
 
 /* Sends `bytes` as a request; peer_send() as an ACQUIRE. Returns what redlock_node_send() did. */
