@@ -81,7 +81,7 @@ for shell in bash zsh fish; do
     same "$shell: long options before a command" "$($offers 'redlock --')" "$(options_of '' | grep -e --)"
     for command in "${commands[@]}"; do
         same "$shell: options of $command" "$($offers "redlock $command --")" "$(options_of "$command" | grep -e --)"
-        same "$shell: nothing for a name" "$($offers "redlock $command x")" ''
+        same "$shell: nothing for a name" "$($offers "redlock $command 0")" ''
     done
     same "$shell: short and long" "$($offers 'redlock clear -')" "$(options_of clear)"
     same "$shell: values" "$($offers 'redlock run --order ')" $'fair\nnone'
