@@ -223,8 +223,8 @@ REDLOCK_API int redlock_manager_create(struct ev_loop *loop, const redlock_manag
  * if not, or #REDLOCK_ERR_CLOSED if the manager was closed before. Each vote of the result is
  * GRANTED if the node is ready, else FAILED with the reason. A node that is farther away than
  * node_timeout_ms does not count: no vote of it would come in time. redlock_acquire() does not need
- * this call: it waits for the first try of the nodes that it needs, up to connect_timeout_ms. Use it
- * to learn whether locks can be taken.
+ * this call: it waits for the first try of the nodes that it needs, up to connect_timeout_ms. Use
+ * it to learn whether locks can be taken.
  * @param timeout_ms  0 to 60000.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_NO_MEMORY,
  *         #REDLOCK_ERR_FORKED

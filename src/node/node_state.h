@@ -45,7 +45,7 @@ struct redlock_node {
     int64_t endpoint_ns;  /* OPENING: when this endpoint's share of it ends */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
     int64_t stall_end_ns; /* STALLED: when to give the connection up */
-    int64_t hello_ns;     /* when the last part of the handshake was queued; 0 once it is answered */
+    int64_t hello_ns;     /* when the last part of the handshake was queued; 0: answered */
     int64_t up_ns;        /* READY since then */
     int64_t scripts_ns;   /* when scripts were last sent */
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */

@@ -61,8 +61,8 @@ static bool end(struct world *world, enum chaos_fault_kind kind) {
     return chaos_admin_end(port_of(world), &fault, &world->held, &world->error);
 }
 
-/* A machine that is busy, or a fault of the test's own, may keep a node from answering in time: then
- * the sentence says to try again. Each fault can begin or end twice. */
+/* A machine that is busy, or a fault of the test's own, may keep a node from answering in time:
+ * then the sentence says to try again. Each fault can begin or end twice. */
 static bool may_try_again(const struct world *world, int64_t deadline_ms) {
     return strstr(world->error.text, "try again") != NULL && support_now_ms() < deadline_ms;
 }
@@ -158,7 +158,7 @@ static void busy_ends_by_itself(void **state) {
     nodes_await(&world->nodes, 0, "PING", "PONG");
     count_calls(world, "eval", &calls, &us);
     assert_int_equal(calls, 4); /* three of them measure */
-    assert_true(us >= 100000); /* and much longer on a machine that is busy */
+    assert_true(us >= 100000);  /* and much longer on a machine that is busy */
     ends(world, CHAOS_FAULT_BUSY);
     assert_string_equal(answer(world, "CONFIG GET lua-time-limit"), "lua-time-limit 5000");
 }

@@ -13,7 +13,8 @@ shown=(no-clock-guard) # the help has it in the text of --clock-guard
 table_of() { # COMMAND [FILE]
     tr '\n' ' ' <"${2:-$root/tools/redlock/options.c}" |
         grep -oE "\{\"[a-z-]+\", +(0|'.'), +(\"[^\"]*\"|NULL), +FOR_[A-Z]+( *\| *FOR_[A-Z]+)*" |
-        sed -E "s/\{\"([a-z-]+)\", +(0|'(.)'), +(\"[^\"]*\"|NULL), +/\1 \3- \4 /; s/ \"\[[^\"]*\" / maybe /; s/ \"[^\"]*\" / value /; s/ NULL / flag /" |
+        sed -E "s/\{\"([a-z-]+)\", +(0|'(.)'), +(\"[^\"]*\"|NULL), +/\1 \3- \4 /" |
+        sed -E 's/ "\[[^"]*" / maybe /; s/ "[^"]*" / value /; s/ NULL / flag /' |
         grep -E "FOR_(ALL|${1^^})( |$)" | awk '{ print $1, substr($2, 1, 1), $3 }' | sort
 }
 
@@ -94,7 +95,8 @@ finds 'help of redlock run: < new-one - flag' "$found"
 finds 'completion of redlock run: < new-one' "$found"
 finds 'man page: < new-one' "$found"
 # What fish offers files for, it names one by one.
-files=$(tr '\n' ' ' <"$table" | grep -oE '\{"[a-z-]+", +0, +"(FILE|DIR)"' | grep -oE '[a-z-]+"' | grep -oE '[a-z-]+' | sort)
+files=$(tr '\n' ' ' <"$table" | grep -oE '\{"[a-z-]+", +0, +"(FILE|DIR)"' | grep -oE '[a-z-]+"' |
+    tr -d '"' | sort)
 # shellcheck disable=SC2016 # a text of fish
 is 'the files of fish' "$(grep -A 1 'switch "\$value_of"' "$root/packaging/completions/redlock.fish" |
     grep -oE -- '--[a-z-]+' | sed 's/^--//' | sort)" "$files"

@@ -218,7 +218,8 @@ static void turn_for_ms(int64_t ms) {
     }
 }
 
-/* The first try may take the connect timeout; the node timeout begins when they are written (R7). */
+/* The first try may take the connect timeout; the node timeout begins when they are written
+ * (R7). */
 static void before_the_first_connection_requests_wait_for_the_handshake(void **state) {
     (void)state;
     assert_true(peer_send(&peer, "a", 1));

@@ -63,7 +63,8 @@ static size_t least(size_t a, size_t b) {
 /* The bytes to insert, leave out, replace, or swap with the next one. */
 static size_t distance(const char *one, size_t one_length, const char *other) {
     size_t other_length = strlen(other);
-    size_t from[NAME_LENGTH_MAX + 1][NAME_LENGTH_MAX + 1]; /* the first i bytes of `one`, k of `other` */
+    /* From the first i bytes of `one` to k of `other`. */
+    size_t from[NAME_LENGTH_MAX + 1][NAME_LENGTH_MAX + 1];
     if (one_length > NAME_LENGTH_MAX || other_length > NAME_LENGTH_MAX) {
         return SIZE_MAX;
     }

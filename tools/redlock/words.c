@@ -51,8 +51,8 @@ static ssize_t keep(void *cookie, const char *bytes, size_t size) {
     return (ssize_t)size;
 }
 
-/* systemd names the device and the inode of the stream that leads to its journal. Who has redirected
- * standard error since then has another. */
+/* systemd names the device and the inode of the stream that leads to its journal. Who has
+ * redirected standard error since then has another. */
 static bool is_journal(void) {
     const char *stream = getenv("JOURNAL_STREAM");
     uintmax_t device, inode;

@@ -37,8 +37,8 @@ struct tool_words *tool_words_new(void);
  * counted; the count is printed when there is room again, as JSON or not. Returns 0 or an errno. */
 int tool_words_start(struct tool_words *words, bool json);
 
-/* Print one line here, with its '\n', then call tool_words_send(). It is an ERROR, unless its level is
- * set before it is sent. */
+/* Print one line here, with its '\n', then call tool_words_send(). It is an ERROR, unless its level
+ * is set before it is sent. */
 FILE *tool_words_line(struct tool_words *words);
 void tool_words_level(struct tool_words *words, enum tool_words_level level);
 void tool_words_send(struct tool_words *words, enum tool_words_kind kind);
