@@ -83,10 +83,11 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * the same process waits or is refused, like any other client.
  *
  * If several threads name one owner, at most one of them asks the nodes. The others wait for its
- * outcome, as long as their own wait_timeout_ms allows, and at least for one node timeout, because
- * a try may take that long. Then they share the lease; if the acquire failed, they try in their
- * turn. They get #REDLOCK_ERR_CONTENDED if the time is too short. If a thread ends without a
- * release, nobody releases its lease: prefer redlock_client_with().
+ * outcome, as long as their own wait_timeout_ms allows, and at least for node_timeout_ms or
+ * connect_timeout_ms, whichever is longer, because a try may take that long. Then they share the
+ * lease; if the acquire failed, they try in their turn. They get #REDLOCK_ERR_CONTENDED if the time
+ * is too short. If a thread ends without a release, nobody releases its lease: prefer
+ * redlock_client_with().
  *
  * @param options  NULL for the defaults.
  * @param lease    set on success; end it with redlock_client_release().

@@ -24,7 +24,7 @@ typedef struct redlock_manager redlock_manager; /**< N nodes, bound to one loop.
 /** The state of the connection to a node. */
 typedef enum redlock_node_state {
     REDLOCK_NODE_CONNECTING = 0, /**< Resolving the name, connecting, or in the handshake. */
-    REDLOCK_NODE_READY,          /**< May vote. */
+    REDLOCK_NODE_READY,          /**< May vote, if round_trip_min_us and quarantine_ms let it. */
     REDLOCK_NODE_STALLED,        /**< Timed out repeatedly; probed with PING (R17). */
     REDLOCK_NODE_WAITING,        /**< Not connected; the next try follows a random backoff (R16). */
     /** Answers but may not vote (R18): a replica, the same server twice, no access, or no right to
@@ -58,6 +58,11 @@ typedef struct redlock_node_info {
     bool credentials_pending;
     /** Why it refused that; "" if it did not. Then the old credentials stay in use. */
     const char *credentials_error;
+    /**
+     * The shortest on this connection; -1 if there is none. A node that is READY and farther away
+     * than node_timeout_ms answers, but no vote of it comes in time: no lock can be taken with it.
+     */
+    int64_t round_trip_min_us;
 } redlock_node_info;
 
 /** The number of configured nodes. */

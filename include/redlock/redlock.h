@@ -221,9 +221,10 @@ REDLOCK_API int redlock_manager_create(struct ev_loop *loop, const redlock_manag
  * Waits for the first connections: until every node is ready or has failed its first try, but at
  * most timeout_ms. The result is #REDLOCK_OK if a quorum of nodes is ready, #REDLOCK_ERR_NO_QUORUM
  * if not, or #REDLOCK_ERR_CLOSED if the manager was closed before. Each vote of the result is
- * GRANTED if the node is ready, else FAILED with the reason. redlock_acquire() does not need this
- * call: it waits for first connections up to the node timeout. Use it in programs that try once,
- * right after their start.
+ * GRANTED if the node is ready, else FAILED with the reason. A node that is farther away than
+ * node_timeout_ms does not count: no vote of it would come in time. redlock_acquire() does not need
+ * this call: it waits for the first try of the nodes that it needs, up to connect_timeout_ms. Use
+ * it to learn whether locks can be taken.
  * @param timeout_ms  0 to 60000.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_NO_MEMORY,
  *         #REDLOCK_ERR_FORKED

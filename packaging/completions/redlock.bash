@@ -64,7 +64,7 @@ _redlock() {
     fi
     if [[ $current == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$(awk '{print $2; if ($1 != "-") print $1}' <<<"$options")" -- "$current")
-    elif [[ -z $command ]]; then
+    elif [[ -z $command || $command == help ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$tool" --help 2>/dev/null |
             sed -nE '/^commands/,/^$/s/^  ([a-z]+) .*/\1/p')" -- "$current")
     fi

@@ -48,7 +48,7 @@ function __redlock_complete
                     printf '%s\t%s\n' $parts[2] $parts[4]
                     test -n "$parts[1]"; and printf '%s\t%s\n' $parts[1] $parts[4]
                 end
-            else if test -z "$subcommand"
+            else if test -z "$subcommand" -o "$subcommand" = help
                 command $tool --help 2>/dev/null | string replace -rf '^  ([a-z]+) (.*)$' '$1\t$2'
             end
     end

@@ -9,7 +9,8 @@
 
 #include <redlock/result.h>
 
-#define REDLOCK_INVALID_SIZE 256 /* for a sentence */
+#define REDLOCK_INVALID_SIZE   256   /* for a sentence */
+#define REDLOCK_TIMEOUT_MS_MAX 60000 /* of nodes and connects */
 
 /* Where the sentence goes. A size of 0 drops it. */
 struct redlock_failure {

@@ -132,7 +132,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     int code = REDLOCK_OK;
     int64_t begun_ns = redlock_loop_now_ns(NULL);
     int64_t wait_ms = acquire->lock.wait_timeout_ms;
-    int64_t try_ms = redlock_client_node_timeout_ms(client);
+    int64_t try_ms = redlock_client_try_ms(client);
     int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
     switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_holder_of(owner),
                                     deadline_after(begun_ns, share_ms), &acquire->base.cancellable, &hold,

@@ -22,7 +22,7 @@ struct redlock_client {
     struct redlock_door door; /* all calls that use this memory are inside */
     struct redlock_random *fork_mark;
     pthread_t thread;
-    int64_t node_timeout_ms;
+    int64_t try_ms;
     size_t node_count, quorum;
     struct ev_loop *loop;
     ev_async wake;
@@ -186,7 +186,8 @@ static bool start(redlock_client *client) {
     struct start *how = client->start;
     int code = redlock_manager_create(client->loop, how->options, &client->manager, how->error, how->error_size);
     if (code == REDLOCK_OK) {
-        client->node_timeout_ms = how->options->node_timeout_ms;
+        const int64_t node_ms = how->options->node_timeout_ms, connect_ms = how->options->connect_timeout_ms;
+        client->try_ms = node_ms > connect_ms ? node_ms : connect_ms;
         client->node_count = redlock_manager_node_count(client->manager);
         client->quorum = redlock_manager_quorum(client->manager);
         code = redlock_manager_connect(client->manager, how->options->connect_timeout_ms, on_connected, client);
@@ -286,8 +287,8 @@ struct redlock_reentrant *redlock_client_reentrant(redlock_client *client) {
     return &client->reentrant;
 }
 
-int64_t redlock_client_node_timeout_ms(const redlock_client *client) {
-    return client->node_timeout_ms;
+int64_t redlock_client_try_ms(const redlock_client *client) {
+    return client->try_ms;
 }
 
 static void describe(char *error, size_t error_size, const char *what, int number) {

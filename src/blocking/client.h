@@ -79,6 +79,6 @@ struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);
 struct redlock_cancellable **redlock_client_cancellables(redlock_client *client);
 /* The loop thread looks which of them are cancelled. Any thread; safe in a signal handler. */
 void redlock_client_wake_cancelled(redlock_client *client);
-int64_t redlock_client_node_timeout_ms(const redlock_client *client);
+int64_t redlock_client_try_ms(const redlock_client *client);
 
 #endif

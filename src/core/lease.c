@@ -80,12 +80,13 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
 }
 
 static void on_park(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (lease->state != REDLOCK_LEASE_IDLE) {
-        return;
+    if (lease->state == REDLOCK_LEASE_IDLE) {
+        lease->plan = *event->plan;
+        lease->next_try_ns = event->until_ns;
+        lease->state = REDLOCK_LEASE_PARKED;
+    } else if (lease->state == REDLOCK_LEASE_PARKED) {
+        lease->next_try_ns = min_ns(lease->next_try_ns, event->until_ns);
     }
-    lease->plan = *event->plan;
-    lease->next_try_ns = event->until_ns;
-    lease->state = REDLOCK_LEASE_PARKED;
 }
 
 static void on_begin(struct redlock_lease_core *lease, const struct redlock_event *event,

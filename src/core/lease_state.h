@@ -22,7 +22,8 @@
  *            begin, ttl <= drift  → ENDED      acquired TOO_SLOW; nothing is sent
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  *            adopt                → ADOPTED
- * PARKED     begin, time is over  → as IDLE    begin
+ * PARKED     park                 → PARKED     until the sooner `until_ns`
+ *            begin, time is over  → as IDLE    begin
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ACQUIRING  WON in time          → HELD       acquired OK
  *            WON in time, but a fencing token is wanted and no quorum accepted the proposal

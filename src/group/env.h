@@ -35,6 +35,9 @@ struct redlock_env {
     /* Why the node refuses now. Borrowed until the next call of any function here. NULL for no
      * reason. */
     struct redlock_text *(*refusal)(void *ctx, unsigned node);
+    /* Whether a node that is ready is so far away that its answers come too late; refusal() says
+     * so. */
+    bool (*is_too_far)(void *ctx, unsigned node);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };
 

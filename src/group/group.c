@@ -82,6 +82,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->fence_client = draw_fence_client(env);
     group->node_names = config->node_names;
     group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
+    group->connect_timeout_ns = config->connect_timeout_ms * REDLOCK_NS_PER_MS;
     group->log_level = config->log_level;
     group->armed_ns = REDLOCK_NEVER_NS;
     group->on_event = config->on_event;

@@ -17,6 +17,7 @@ struct redlock_group_config {
     const char *key_prefix;        /* copied; NULL for none */
     const char *const *node_names; /* for results; must outlive the group */
     int64_t node_timeout_ms;       /* a close waits two of these for its releases */
+    int64_t connect_timeout_ms;    /* how long the first try of a node may take */
     redlock_log_level log_level;   /* messages above this level are not formatted */
     redlock_restart_guard restart_guard;
     bool clock_guard, first_boot;

@@ -86,15 +86,33 @@ void redlock_guards_due(struct redlock_group *group, int64_t now_ns) {
     redlock_schedule_set(&group->schedule, &guards->owner.due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
 }
 
+int64_t redlock_guards_park_until_ns(const struct redlock_group *group, int64_t wait_ms, int64_t now_ns) {
+    const bool quorum = redlock_nodes_count(group->ready) >= group->quorum;
+    int64_t most_ns = quorum ? group->node_timeout_ns : group->connect_timeout_ns;
+    if (wait_ms > 0 && wait_ms < most_ns / REDLOCK_NS_PER_MS) {
+        most_ns = wait_ms * REDLOCK_NS_PER_MS;
+    }
+    return now_ns + (most_ns > group->node_timeout_ns ? most_ns : group->node_timeout_ns);
+}
+
 void redlock_guards_ready_changed(struct redlock_group *group) {
-    if (!group->guards || !redlock_group_all_first_tries_done(group)) {
+    if (!group->guards) {
         return;
     }
+    const int64_t now_ns = redlock_group_now_ns(group);
+    const bool all = redlock_group_all_first_tries_done(group);
     for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
         next = owner->next;
         struct redlock_lease *lease = (struct redlock_lease *)owner;
-        if (lease->core.state == REDLOCK_LEASE_PARKED) {
-            redlock_lease_begin(lease, &lease->core.plan, redlock_group_now_ns(group));
+        if (lease->core.state != REDLOCK_LEASE_PARKED) {
+            continue;
+        }
+        if (all) {
+            redlock_lease_begin(lease, &lease->core.plan, now_ns);
+        } else {
+            const int64_t until_ns = redlock_guards_park_until_ns(group, lease->core.plan.wait_timeout_ms, now_ns);
+            redlock_lease_feed(
+                lease, &(struct redlock_event){.type = REDLOCK_EVENT_PARK, .now_ns = now_ns, .until_ns = until_ns});
         }
     }
 }

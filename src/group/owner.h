@@ -62,7 +62,7 @@ struct redlock_group {
     const char *const *node_names;
     char *key_prefix;
     size_t key_prefix_size;
-    int64_t node_timeout_ns;
+    int64_t node_timeout_ns, connect_timeout_ns;
     redlock_log_level log_level;
     struct redlock_guards *guards; /* NULL without guards */
     bool watching_clocks;          /* the clock guard is on */

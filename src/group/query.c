@@ -165,7 +165,7 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
 
 static void finish_connect(struct redlock_group *group, struct redlock_query *query) {
     for (unsigned i = 0; i < group->node_count; i++) {
-        if (group->ready & REDLOCK_NODE(i)) {
+        if ((group->ready & REDLOCK_NODE(i)) && !group->env.is_too_far(group->env.ctx, i)) {
             vote(group, query, i, REDLOCK_VOTE_GRANTED, NULL);
         }
     }

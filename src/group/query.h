@@ -4,8 +4,6 @@
 
 #include "group/owner.h"
 
-#define REDLOCK_TIMEOUT_MS_MAX 60000 /* of nodes and connects */
-
 struct redlock_query;
 
 /* See redlock_inspect() and redlock_manager_connect(). */

@@ -5,6 +5,7 @@
 
 #include "base/holder.h"
 #include "core/validity.h"
+#include "group/guards.h"
 #include "group/lease.h"
 #include "group/quarantine.h"
 #include "group/telemetry.h"
@@ -176,12 +177,11 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     redlock_telemetry_started(lease, now_ns);
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
-        /* A guard lets no node vote before the node has said who it is. Wait one node timeout for
-         * that. */
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_PARK,
-                                                          .now_ns = now_ns,
-                                                          .until_ns = now_ns + group->node_timeout_ns,
-                                                          .plan = &plan});
+        /* A guard lets no node vote before the node has said who it is. */
+        const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
+        redlock_lease_feed(
+            lease,
+            &(struct redlock_event){.type = REDLOCK_EVENT_PARK, .now_ns = now_ns, .until_ns = until_ns, .plan = &plan});
     } else {
         redlock_lease_begin(lease, &plan, now_ns);
     }

@@ -142,6 +142,10 @@ static struct redlock_text *env_refusal(void *context, unsigned node) {
                                               : redlock_node_refusal(manager->nodes[node]);
 }
 
+static bool env_is_too_far(void *context, unsigned node) {
+    return redlock_node_is_too_far(((redlock_manager *)context)->nodes[node]);
+}
+
 static void env_log(void *context, redlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -248,6 +252,7 @@ struct redlock_env redlock_bridge_env(redlock_manager *manager) {
                                 .hear = env_hear,
                                 .leave = env_leave,
                                 .refusal = env_refusal,
+                                .is_too_far = env_is_too_far,
                                 .log = env_log};
 }
 

@@ -169,6 +169,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
                                           .key_prefix = options->key_prefix,
                                           .node_names = manager->names,
                                           .node_timeout_ms = options->node_timeout_ms,
+                                          .connect_timeout_ms = options->connect_timeout_ms,
                                           .log_level = options->log_level,
                                           .restart_guard = options->restart_guard,
                                           .clock_guard = options->clock_guard,

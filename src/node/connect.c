@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "core/validity.h"
 #include "node/failure.h"
 #include "node/naming.h"
 #include "node/phase.h"
+#include "node/requests.h"
 #include "node/rotation.h"
 #include "node/secure.h"
 #include "node/spare.h"
@@ -76,6 +78,7 @@ static void greet(struct redlock_node *node) {
         return;
     }
     dial->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
+    dial->round_trip_ns = 0;
     flush_soon(node, &dial->connection);
     if (dial->connection.unread) {
         set_timer(node, redlock_node_now_ns(node));
@@ -245,6 +248,7 @@ static void take_over(struct redlock_node *node) {
     redlock_connection_take_over(&node->connection, &dial->connection);
     node->endpoint = dial->endpoints.list[dial->endpoint];
     node->handshake = dial->handshake;
+    node->shortest_ns = node->round_trip_ns = dial->round_trip_ns;
     redlock_dial_end(node);
     redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
     node->hello_ns = redlock_node_now_ns(node);
@@ -261,13 +265,39 @@ static void tell_greeting(const struct redlock_node *node) {
     node->listener.greeted(node->listener.ctx, node->index, &greeting);
 }
 
+/* The first reply of the second part of the handshake: the others may have taken the server's
+ * time. */
+static void measure(struct redlock_node *node) {
+    if (node->hello_ns != 0) {
+        node->round_trip_ns = redlock_node_now_ns(node) - node->hello_ns;
+        node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
+        node->hello_ns = 0;
+    }
+}
+
+/* A node timeout with room for a node that is slow now and then. */
+static long long enough_ms(int64_t trip_ms) {
+    const int64_t ms = (2 * trip_ms + 49) / 50 * 50;
+    return ms < REDLOCK_TIMEOUT_MS_MAX ? ms : REDLOCK_TIMEOUT_MS_MAX;
+}
+
+/* Such a node answers, but no request is answered in time, so no lock can be taken there. */
+static void say_far(struct redlock_node *node) {
+    const int64_t trip_ms = (node->shortest_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
+    redlock_text_drop(node->far);
+    node->far = redlock_text_new(REDLOCK_CAUSE_TIMEOUT,
+                                 "no answer within %lld ms, and a round trip takes %lld ms at least: node_timeout_ms "
+                                 "must be longer, such as %lld",
+                                 (long long)node->options.node_timeout_ms, (long long)trip_ms, enough_ms(trip_ms));
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
+                      redlock_text_string(node->far));
+}
+
 static void ready(struct redlock_node *node) {
     node->up_ns = redlock_node_now_ns(node);
     node->heard_ns = node->up_ns;
-    node->round_trip_ns = node->up_ns - node->hello_ns;
     node->scripts_ns = node->up_ns;
     node->timeouts = 0;
-    node->resumes = false;
     node->connects++;
     node->first_try_done = true;
     node->deleting = redlock_info_deleting(&node->info);
@@ -289,9 +319,11 @@ static void ready(struct redlock_node *node) {
     if (node->warning[0] != '\0') {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
     }
-    if (redlock_outbox_size(&node->connection.outbox) > 0) {
-        flush_soon(node, &node->connection);
+    if (redlock_node_is_far(node)) {
+        say_far(node);
     }
+    redlock_requests_begin(node);
+    node->resumes = false;
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, true);
@@ -347,6 +379,7 @@ void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply
         redlock_node_lost(node, unasked_text());
         return;
     }
+    measure(node);
     const enum redlock_handshake_state state =
         redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
     if (state != REDLOCK_HANDSHAKE_WAITING) {
@@ -365,6 +398,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
         fail(dial->node, unasked_text());
         return;
     }
+    dial->round_trip_ns = dial->round_trip_ns == 0 ? now_ns - dial->clock.sent_ns : dial->round_trip_ns;
     const enum redlock_handshake_state state = redlock_handshake_reply(handshake, reply, &connection->hello);
     if (dial->clock.server_us == 0 && handshake->server_us != 0) {
         dial->clock.server_us = handshake->server_us;

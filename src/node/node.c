@@ -161,6 +161,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->phase = REDLOCK_PHASE_NEW;
     node->timer_ns = REDLOCK_NEVER_NS;
     node->round_trip_ns = -1;
+    node->shortest_ns = INT64_MAX;
     node->info.uptime_s = -1;
     node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
@@ -189,6 +190,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     redlock_text_drop(node->yields);
     redlock_text_drop(node->timed_out);
     redlock_text_drop(node->withdrawn);
+    redlock_text_drop(node->far);
     redlock_rotation_clear(&node->rotation);
     redlock_address_clear(&node->address);
     free(node);
@@ -259,7 +261,7 @@ struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
         .string = "the bound of 65,536 requests in flight is reached, or memory is out", .cause = REDLOCK_CAUSE_OURS};
     const char *why = redlock_text_string(node->why);
     if (node->phase == REDLOCK_PHASE_READY) {
-        return redlock_text_constant(&full);
+        return redlock_node_is_far(node) ? node->far : redlock_text_constant(&full);
     }
     if (node->refusal != NULL) {
         return node->refusal;
@@ -274,6 +276,10 @@ struct redlock_text *redlock_node_refusal(struct redlock_node *node) {
                                          "%s; connecting now", why[0] == '\0' ? "not connected yet" : why);
     }
     return node->refusal;
+}
+
+bool redlock_node_is_too_far(const struct redlock_node *node) {
+    return redlock_node_is_far(node);
 }
 
 const char *redlock_node_name(const struct redlock_node *node) {
@@ -315,4 +321,6 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->queue_refused = lacks_queue(node) || node->subscription.refused;
     info->credentials_pending = redlock_rotation_is_pending(&node->rotation);
     info->credentials_error = redlock_text_string(node->rotation.refusal);
+    info->round_trip_min_us =
+        redlock_node_is_up(node) && node->shortest_ns != INT64_MAX ? node->shortest_ns / 1000 : -1;
 }

@@ -51,6 +51,9 @@ void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *c
 /* Returns whether it has owed an answer for longer than a healthy node nearby ever does. */
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns);
 
+/* Whether its answers come too late, because it is far away; redlock_node_refusal() says so. */
+bool redlock_node_is_too_far(const struct redlock_node *node);
+
 /* This node is the same server as `rival`: it becomes UNUSABLE in the next turn of the loop. */
 void redlock_node_yield(struct redlock_node *node, const char *rival);
 

@@ -48,6 +48,7 @@ struct redlock_dial {
     size_t endpoint, endpoints_tried, endpoint_first;
     struct redlock_handshake handshake;
     struct redlock_clock_sample clock; /* from the handshake */
+    int64_t round_trip_ns;             /* of its first reply; 0: none yet */
 };
 
 struct redlock_node {
@@ -69,7 +70,7 @@ struct redlock_node {
     int64_t timer_ns;     /* when the reactor's timer fires; it may be too early (R7) */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
     int64_t stall_end_ns; /* STALLED: when to give the connection up */
-    int64_t hello_ns;     /* when the last part of the handshake was queued */
+    int64_t hello_ns;     /* when the last part of the handshake was queued; 0: answered */
     int64_t up_ns;        /* READY since then */
     int64_t heard_ns;     /* READY, STALLED: when the last reply was read; before that, up_ns */
     int64_t scripts_ns;   /* when scripts were last sent */
@@ -90,6 +91,7 @@ struct redlock_node {
     struct redlock_text *refusal;               /* built from `why` on first use */
     struct redlock_text *yields;                /* why it must give way to another node */
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
+    struct redlock_text *far;                   /* `timed_out` while it is far; NULL until it is */
 
     enum redlock_deleting deleting;         /* READY: what this server has, and has not refused */
     enum redlock_naming naming;             /* how its acquires ask */
@@ -99,6 +101,7 @@ struct redlock_node {
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
     int64_t round_trip_ns;                   /* of the last reply; -1 for none */
+    int64_t shortest_ns;                     /* of this connection; INT64_MAX for none */
     uint64_t connects;
 };
 
@@ -108,6 +111,11 @@ static inline enum redlock_reply_kind redlock_node_kind(const struct redlock_inf
 
 static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;
+}
+
+/* So far away that no answer can come in time. */
+static inline bool redlock_node_is_far(const struct redlock_node *node) {
+    return redlock_node_is_up(node) && node->shortest_ns > node->timeout_ns;
 }
 
 static inline bool redlock_node_is_connecting(const struct redlock_node *node) {

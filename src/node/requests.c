@@ -12,6 +12,12 @@ static int64_t timeout_at_ns(const struct redlock_node *node, const struct redlo
     return entry->queued_ns + node->timeout_ns;
 }
 
+/* A request that waits for the first connection has no node timeout before that is READY (R7). One
+ * that is kept because a silent connection is replaced has. */
+static bool are_timed(const struct redlock_node *node) {
+    return redlock_node_is_up(node) || node->resumes;
+}
+
 bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t size,
                             struct redlock_inflight_entry *entry) {
     if (!redlock_connection_queue(&node->connection, bytes, size, entry)) {
@@ -20,8 +26,21 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
     if (redlock_node_is_up(node)) {
         node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
     }
-    redlock_node_rearm(node, timeout_at_ns(node, entry));
+    if (are_timed(node)) {
+        redlock_node_rearm(node, timeout_at_ns(node, entry));
+    }
     return true;
+}
+
+void redlock_requests_begin(struct redlock_node *node) {
+    const struct redlock_inflight *inflight = &node->connection.inflight;
+    for (size_t i = 0; i < inflight->count && !node->resumes; i++) {
+        redlock_inflight_at(inflight, i)->queued_ns = node->up_ns;
+    }
+    if (inflight->count > 0) {
+        node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+        redlock_node_rearm(node, redlock_requests_next_ns(node));
+    }
 }
 
 void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns) {
@@ -97,22 +116,19 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
 
 int64_t redlock_requests_next_ns(const struct redlock_node *node) {
     const struct redlock_inflight *inflight = &node->connection.inflight;
-    if (inflight->expired == inflight->count) {
+    if (inflight->expired == inflight->count || !are_timed(node)) {
         return REDLOCK_NEVER_NS;
     }
     return timeout_at_ns(node, redlock_inflight_at(inflight, inflight->expired));
 }
 
-/* Nothing was written, because the connection is not there yet, or does not take it. */
+/* Nothing was written, because it was kept for whichever connection answers, or was not taken. */
 static struct redlock_text *withdrawn_text(const struct redlock_node *node) {
-    const bool greets = node->phase == REDLOCK_PHASE_INTRODUCING || node->dial.phase == REDLOCK_DIAL_GREETING;
-    const char *why = redlock_node_has_spare(node)                ? "the node owes older answers"
-                      : node->dial.phase == REDLOCK_DIAL_SECURING ? "the TLS handshake is not over yet"
-                      : greets                                    ? "the node has not answered the handshake yet"
-                                                                  : "not connected yet";
-    return redlock_node_is_connecting(node) || redlock_node_has_spare(node)
-               ? redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s: %s", redlock_text_string(node->withdrawn), why)
-               : redlock_text_keep(node->withdrawn);
+    const char *why = redlock_node_has_spare(node) ? "the node owes older answers"
+                      : node->resumes              ? "the node has not answered the handshake yet"
+                                                   : NULL;
+    return why == NULL ? redlock_text_keep(node->withdrawn)
+                       : redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s: %s", redlock_text_string(node->withdrawn), why);
 }
 
 /*
@@ -125,6 +141,9 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
     struct redlock_inflight *inflight = &connection->inflight;
     struct redlock_text *why = NULL;
     size_t withdrawn = 0;
+    if (!are_timed(node)) {
+        return; /* those wait for the end of the first try */
+    }
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
         if (now_ns < timeout_at_ns(node, &entry)) {
@@ -134,7 +153,8 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
             inflight->expired++;
             node->timeouts++;
             if (!has_no_timeout(&entry)) {
-                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, node->timed_out, now_ns);
+                answer(node, &entry, REDLOCK_VOTE_UNKNOWN, redlock_node_is_far(node) ? node->far : node->timed_out,
+                       now_ns);
             }
         } else {
             withdrawn++;

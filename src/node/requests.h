@@ -17,6 +17,9 @@ void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, si
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns);
 
+/* The node has become ready: only now the timeouts of those that waited for that begin. */
+void redlock_requests_begin(struct redlock_node *node);
+
 /* When the next request times out. */
 int64_t redlock_requests_next_ns(const struct redlock_node *node);
 

@@ -75,6 +75,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         redlock_spare_is_needless(node);
     }
     node->round_trip_ns = now_ns - entry.queued_ns;
+    node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
     if (node->phase == REDLOCK_PHASE_STALLED) {
         drain(node, now_ns);
     }

@@ -184,6 +184,10 @@ static bool is_cause(const redlock_result *result, enum redlock_cause cause) {
     return false;
 }
 
+#define TIMEOUT_ADVICE                                                                                                 \
+    "Look at these nodes and at the network to them. If they are slow or far away, give a longer node_timeout_ms "     \
+    "(--node-timeout)."
+
 /* Returns what to do. The list is in the order in which to fix the causes. */
 static const char *advice(const redlock_result *result) {
     static const struct {
@@ -213,6 +217,8 @@ static const char *advice(const redlock_result *result) {
         {REDLOCK_CAUSE_NOT_A_NODE, "Correct the list of nodes: each must be a Redis or Valkey server, reached without "
                                    "a proxy that answers for it."},
         {REDLOCK_CAUSE_OURS, "Look at the limits of this process: its memory, and its open files (ulimit -n)."},
+        {REDLOCK_CAUSE_TIMEOUT, TIMEOUT_ADVICE},
+        {REDLOCK_CAUSE_STALLED, TIMEOUT_ADVICE},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         if (is_cause(result, list[i].cause)) {

@@ -95,7 +95,8 @@ void a_lease_is_taken_extended_and_released(void **) {
     assert_int_equal(manager.node_count(), 3);
     assert_int_equal(manager.quorum(), 2);
     const redlock::node_info node = manager.node(0).value();
-    assert_true(node.state == redlock::node_state::ready && node.name == nodes.at[0].name && node.round_trip);
+    assert_true(node.state == redlock::node_state::ready && node.name == nodes.at[0].name && node.round_trip &&
+                node.round_trip_min && *node.round_trip_min <= *node.round_trip);
     assert_false(manager.node(3).has_value());
     close(manager);
 }

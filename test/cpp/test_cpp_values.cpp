@@ -21,7 +21,7 @@ ENDS_WITH(redlock_manager_options, quorum);
 ENDS_WITH(redlock_acquire_options, trace);
 ENDS_WITH(redlock_election_options, trace);
 ENDS_WITH(redlock_tls_options, verify);
-ENDS_WITH(redlock_node_info, credentials_error);
+ENDS_WITH(redlock_node_info, round_trip_min_us);
 ENDS_WITH(redlock_vote, holder_text);
 
 template <class T>

@@ -217,7 +217,8 @@ static void what_waited_for_the_handshake_is_failed(void **state) {
     assert_int_equal(world_statistics(manager).releases_owed, 0);
 }
 
-#define MANY 40000
+#define MANY      4000
+#define LONG_NAME 1000 /* bytes: as much as ten times as many requests, which take long to end */
 
 struct tally {
     int failed, unknown, other, ended;
@@ -264,8 +265,8 @@ static void what_was_not_encrypted_never_arrives(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "CONFIG", "RESETSTAT"), "OK");
     tls_front_deafen(front, true);
     for (int i = 0; i < MANY; i++) {
-        char resource[32];
-        (void)snprintf(resource, sizeof resource, "many-%d", i);
+        char resource[LONG_NAME + 1];
+        (void)snprintf(resource, sizeof resource, "%0*d", LONG_NAME, i);
         assert_int_equal(redlock_acquire(manager, resource, &acquire, NULL, count_vote, &tally), REDLOCK_OK);
     }
     drive_for(world_loop, 5);
@@ -277,7 +278,11 @@ static void what_was_not_encrypted_never_arrives(void **state) {
     assert_true(drive_until(world_loop, owes_nothing, manager, 3 * DRIVE_TIMEOUT_MS));
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).releases_dropped, 0);
-    assert_in_range(world_calls(&world_servers.at[0], "set"), 1, tally.unknown);
+    const long long arrived = world_calls(&world_servers.at[0], "set");
+    assert_true(arrived <= tally.unknown);
+    /* Of a node that is silent for the stall limit, as on a slow machine, the connection is reset:
+     * then what was encrypted may be lost, too. */
+    assert_true(arrived > 0 || world_node_info(manager, 0).connects > 1);
 }
 
 static void count_ok(const redlock_result *result, void *data) {

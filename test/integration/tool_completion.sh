@@ -9,7 +9,7 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../packaging/completions" && pwd
 mkdir "$work/bin"
 ln -s "$REDLOCK_TOOL" "$work/bin/redlock"
 PATH=$work/bin:$PATH
-commands=(run elect acquire extend release clear status)
+commands=(run elect acquire extend release clear status help)
 touch "$work/nodes-of-test"
 
 # Each prints what its shell offers for this line, one a line, sorted.
@@ -76,11 +76,12 @@ for shell in bash zsh fish; do
     offers=${shell}_offers
     same "$shell: commands" "$($offers 'redlock ')" "$(printf '%s\n' "${commands[@]}" | sort)"
     same "$shell: a command that begins with r" "$($offers 'redlock r')" $'release\nrun'
+    same "$shell: help of a command that begins with r" "$($offers 'redlock help r')" $'release\nrun'
     same "$shell: after an option with a value" "$($offers 'redlock -n run:1 re')" release
     same "$shell: long options before a command" "$($offers 'redlock --')" "$(options_of '' | grep -e --)"
     for command in "${commands[@]}"; do
         same "$shell: options of $command" "$($offers "redlock $command --")" "$(options_of "$command" | grep -e --)"
-        same "$shell: nothing for a name" "$($offers "redlock $command x")" ''
+        same "$shell: nothing for a name" "$($offers "redlock $command 0")" ''
     done
     same "$shell: short and long" "$($offers 'redlock clear -')" "$(options_of clear)"
     same "$shell: values" "$($offers 'redlock run --order ')" $'fair\nnone'

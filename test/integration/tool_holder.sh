@@ -88,7 +88,7 @@ done
 expect 0 tool acquire -t 1h -w 1s --holder deploy@web-3 held
 expect 75 tool acquire -w 2s held
 says "$err" "'held': held by deploy@web-3: 0 of 3 nodes granted it, 2 are needed \(.*: queued behind deploy@web-3\)"
-says "$err" "; deploy@web-3 holds it; its keys end in 5[0-9]m [0-9]+s unless it renews them\.$"
+says "$err" "; deploy@web-3 holds it; its keys end in 5[0-9]m [0-9]+s if they are not renewed\.$"
 expect 75 tool --json acquire -w 2s held
 json '[.votes[] | select(.holder_text == "deploy@web-3")] | length >= 2'
 expect 3 tool acquire -E 3 held

@@ -24,7 +24,7 @@ done
 expect 75 tool acquire backup
 says_nothing "$out"
 says "$err" "^redlock: .*'backup'.*: held by (others|${token#*@}): "
-says "$err" "Give -w TIME to wait; ${token#*@} holds it; its keys end in [0-9.]+s unless it renews them\.$"
+says "$err" "Give -w TIME to wait; ${token#*@} holds it; its keys end in [0-9.]+s if they are not renewed\.$"
 is 'the number of lines' "$(wc -l <"$err")" 1
 never_says "$err" "$token"
 is 'the value' "$(redis 0 get backup)" "$token"
@@ -108,7 +108,7 @@ expect 0 tool acquire -w 30s waited
 expect 0 tool acquire -t 1h contended
 expect 75 tool acquire -w 300ms contended
 me=$(hostname):$$
-advice="$me holds it; its keys end in [0-9.]+m [0-9]+s unless it renews them"
+advice="$me holds it; its keys end in [0-9.]+m [0-9]+s if they are not renewed"
 says "$err" "held by ($me|others): .* Gave up after [0-9]+ attempts? in [0-9.]+m?s; $advice\.$"
 never_says "$err" 'Give -w'
 expect 3 tool acquire -E 3 contended

@@ -77,6 +77,40 @@ is 'the locks' "$(grep -c '^redlock_lock_held{' "$out")" 9
 never_says "$out" $'\e'
 has 'redlock_node_listed\{node="127.0.0.1:[0-9]*"\} 1'
 
+# What too few nodes could tell is not 0: a series that is missing shows that, a 0 lies. So does a
+# node that is not there: nobody knows what its settings are, or whether it keeps queues.
+hang_node 0
+hang_node 1
+connect_timeout=1s expect 69 tool status --metrics backup nobody
+valid "$out"
+never_says "$out" '^redlock_lock_(held|nodes_held|nodes_free|ttl_seconds|waiters|holder_info)'
+has 'redlock_lock_nodes_unknown\{resource="backup"\} 2'
+has 'redlock_lock_nodes_unknown\{resource="nobody"\} 2'
+has "redlock_node_up\{node=\"127.0.0.1:${ports[0]}\"\} 0"
+is 'what is said of nodes that hang' "$(grep -cE "^redlock_node_(keeps_queues|warning|quarantine_seconds)" "$out")" 3
+has "redlock_node_keeps_queues\{node=\"127.0.0.1:${ports[2]}\"\} 1"
+has "redlock_node_warning\{node=\"127.0.0.1:${ports[2]}\"\} 0"
+has "redlock_node_quarantine_seconds\{node=\"127.0.0.1:${ports[2]}\"\} 0.000"
+connect_timeout=1s expect 69 tool status --metrics --all
+valid "$out"
+never_says "$out" '^redlock_lock(s_held|s_unknown|_held|_waiters)'
+connect_timeout=1s expect 69 tool status --json --all
+is 'JSON' "$(jq -c '[.resources[0].waiters, .nodes[0].quarantine_ms, .nodes[2].quarantine_ms]' "$out")" '[null,null,0]'
+wake_node 0
+# A lock on one of the two nodes that answer may be a lock of two nodes: how many are held?
+redis 2 set lonely "$digits@web" px 3600000 >/dev/null
+connect_timeout=1s expect 0 tool status --metrics --all
+valid "$out"
+never_says "$out" '^redlock_locks_held'
+has 'redlock_locks_unknown\{\} 1'
+has 'redlock_lock_held\{resource="backup"\} 1'
+never_says "$out" '^redlock_lock_held.resource="lonely"'
+redis 2 del lonely >/dev/null
+wake_node 1
+expect 0 tool status --metrics --all
+has 'redlock_locks_held\{\} 9'
+has 'redlock_locks_unknown\{\} 0'
+
 # A node that is down.
 kill_node 1
 expect 0 tool status --metrics backup

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -287,6 +288,52 @@ static void words_wait_in_a_bounded_queue(void **state) {
     free(end);
 }
 
+static void print_with_levels(void) {
+    struct tool_words *words = tool_words_new();
+    assert_non_null(words);
+    say(words, TOOL_WORDS_REPORT, "an error", 1);
+    tool_words_level(words, TOOL_WORDS_WARNING);
+    say(words, TOOL_WORDS_REPORT, "two\n\nlines", 2);
+    say(words, TOOL_WORDS_REPORT, "an error again", 3);
+    tool_words_level(words, TOOL_WORDS_DEBUG);
+    say(words, TOOL_WORDS_LOG, "details", 4);
+    assert_int_equal(tool_words_start(words, false), 0);
+    tool_words_level(words, TOOL_WORDS_INFO);
+    say(words, TOOL_WORDS_LOG, "from the thread", 5);
+    tool_words_end(words);
+}
+
+/* systemd names the stream of its journal. Where it is not ours any more, and anywhere else, marks
+ * would be noise. */
+static void lines_in_the_journal_have_their_level(void **state) {
+    (void)state;
+    static const char marked[] = "<3>an error 1\n<4>two\n<4>\n<4>lines 2\n<3>an error again 3\n<7>details 4\n"
+                                 "<6>from the thread 5\n",
+                      plain[] = "an error 1\ntwo\n\nlines 2\nan error again 3\ndetails 4\nfrom the thread 5\n";
+    const char *const wrong[] = {"", "1:1", "%ju", "%ju:", "%ju:%ju1", "%ju:%ju:", "x%ju:%ju"};
+    int saved = dup(STDERR_FILENO);
+    for (size_t i = 0; i <= sizeof wrong / sizeof *wrong; i++) {
+        char stream[64], got[256] = "";
+        struct stat stat;
+        FILE *file = tmpfile();
+        assert_non_null(file);
+        assert_int_equal(fstat(fileno(file), &stat), 0);
+        const bool right = i == sizeof wrong / sizeof *wrong;
+        snprintf(stream, sizeof stream, right ? "%ju:%ju" : wrong[i], (uintmax_t)stat.st_dev, (uintmax_t)stat.st_ino);
+        assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+        assert_int_equal(dup2(fileno(file), STDERR_FILENO), STDERR_FILENO);
+        print_with_levels();
+        assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+        rewind(file);
+        const size_t size = fread(got, 1, sizeof got - 1, file);
+        assert_string_equal(got, right ? marked : plain);
+        assert_int_equal(size, strlen(got));
+        fclose(file);
+    }
+    close(saved);
+    unsetenv("JOURNAL_STREAM");
+}
+
 static bool take(struct tool_keys *keys, size_t node, const char *resource, int64_t ttl_ms) {
     const redlock_listed lock = {
         .size = sizeof lock, .node = node, .resource = resource, .token = "t", .ttl_ms = ttl_ms, .waiters = -1};
@@ -367,6 +414,7 @@ int main(void) {
         cmocka_unit_test(text_is_escaped_in_json),
         cmocka_unit_test(json_has_its_commas),
         cmocka_unit_test(words_wait_in_a_bounded_queue),
+        cmocka_unit_test(lines_in_the_journal_have_their_level),
         cmocka_unit_test(keys_are_sorted_and_named_once),
         cmocka_unit_test(uris_are_split),
     };

@@ -26,6 +26,13 @@ for command in run elect acquire extend release clear status; do
     is "lines of $command --help that are too long" "$(LC_ALL=C.UTF-8 grep -cE '.{101}' "$out" || true)" 0
     expect 0 "$t" --help "$command"
     says "$out" "^usage: redlock $command"
+    expect 0 "$t" help "$command"
+    is "help $command" "$(<"$out")" "$("$t" "$command" --help)"
+done
+for words in help 'help help' '-v help' 'help -v'; do
+    # shellcheck disable=SC2086 # the words of a command line
+    expect 0 "$t" $words
+    is "$words" "$(<"$out")" "$("$t" --help)"
 done
 # What a user needs comes first.
 is 'the first options of run' "$("$t" run --help | sed -n '/^options:$/,/^$/p' | grep -oE -- '^.{6}--[a-z-]+' |
@@ -44,12 +51,19 @@ unset REDLOCK_NODES
 bad 'no command'
 bad "unknown command 'lock'" -n $some lock r
 bad "unknown command 'x+'; the commands are run, " -n $some "$(printf 'x%.0s' {1..2000})" r
+bad "unknown command 'relaese' \\(did you mean release\\?\\); see" -n $some relaese r
+bad "unknown command 'stat' \\(did you mean status\\?\\); see" -n $some stat
+bad "unknown command 'rum' \\(did you mean run\\?\\); see" help rum
 bad "unknown option '-x'" -n $some -x status
 bad "unknown option '--nope'; see" -n $some --nope status
-bad "unknown option '--ttlx' \\(is it --ttl\\?\\); see" -n $some acquire --ttlx 1s r
-bad "unknown option '--tll' \\(is it --ttl\\?\\); see" -n $some acquire --tll 1s r
-bad "unknown option '--at-lest' \\(is it --at-least\\?\\); see" -n $some run --at-lest=1s r -- true
-bad "unknown option '--metric' \\(is it --metrics\\?\\); see" -n $some status --metric
+bad "unknown option '--ttlx' \\(did you mean --ttl\\?\\); see" -n $some acquire --ttlx 1s r
+bad "unknown option '--tll' \\(did you mean --ttl\\?\\); see" -n $some acquire --tll 1s r
+bad "unknown option '--at-lest' \\(did you mean --at-least\\?\\); see" -n $some run --at-lest=1s r -- true
+bad "unknown option '--metric' \\(did you mean --metrics\\?\\); see" -n $some status --metric
+bad "unknown option '--wiat' \\(did you mean --wait\\?\\); see" -n $some run --wiat=1s r -- true
+bad "unknown option '--nodse' \\(did you mean --nodes\\?\\); see" --nodse $some run r -- true
+bad "unknown option '--timeout' \\(did you mean --node-timeout\\?\\); see" -n $some run --timeout 1 r -- true
+bad "unknown option '--restart' \\(did you mean --restart-guard\\?\\); see" -n $some run --restart off r -- true
 bad "unknown option '--metric'; see" -n $some run --metric r -- true
 bad "unknown option '--x'; see" -n $some run --x r -- true
 bad 'no nodes: .*REDLOCK_NODES' acquire r
@@ -94,13 +108,21 @@ bad 'TOKEN has a fencing token behind it: give the first word alone, as in \$\{l
     release r "0123456789abcdef0123456789abcdef@web-3:4711 1795167037123456007"
 bad 'needs the new time to live: -t TTL' -n $some extend r token
 bad 'RESOURCE and a command' -n $some run
-bad "one RESOURCE, then '--'" -n $some run r true
-bad "one RESOURCE, then '--'" -n $some run a b -- true
+bad "one RESOURCE, then '--'" -n $some run r
+bad "run takes one RESOURCE before '--', but there are 'a' and 'b';" -n $some run a b -- true
+# The options of the command are not ours, and not to be repeated.
+for words in 'true' 'tar -czf x' 'tar -t x' 'mysql --password=hunter2' 'ls -v' 'ls --help'; do
+    # shellcheck disable=SC2086 # the words of a command line
+    bad "run takes '--' before the command: redlock run r -- ${words%% *}( …)?; see" -n $some run r $words
+    never_says "$err" hunter2
+done
+bad "run takes '--' before the command: redlock run r -- tar …; see" -n $some run r 'tar -czf hunter2'
+never_says "$err" hunter2
 bad "command after '--'" -n $some run r --
 bad "command after '--'" -n $some run -- r --
 bad "one RESOURCE, then '--'" -n $some run -- r true
 bad 'elect needs a RESOURCE and a command' -n $some elect
-bad "elect needs one RESOURCE, then '--'" -n $some elect r true
+bad "elect takes '--' before the command: redlock elect r -- ./serve …; see" -n $some elect r ./serve -p 80
 bad "elect needs a command after '--'" -n $some elect r --
 bad 'elect --observe needs one RESOURCE, but got 0' -n $some elect --observe
 bad 'elect --observe needs one RESOURCE, but got 2' -n $some elect --observe r -- true

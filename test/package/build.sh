@@ -65,8 +65,10 @@ bare() {
     refused 'no sys/sdt.h' configure "$REDLOCK_SOURCE" "$work/probes" -DREDLOCK_TESTS=OFF -DREDLOCK_PROBES=ON \
         -DREDLOCK_HAS_SDT_H=OFF
     rm -r "$build"
-    # Without optimization: it costs less time, and the same files are built.
+    # Without optimization: it costs less time, and the same files are built. Some ask for unity
+    # builds of all that they build.
     quiet configure "$REDLOCK_SOURCE" "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
+        -DCMAKE_UNITY_BUILD=ON \
         -DCMAKE_DISABLE_FIND_PACKAGE_Doxygen=ON -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON -DREDLOCK_HAS_SDT_H=OFF
     grep -q 'The tests are left out: there is no cmocka' "$work/log" ||
         { cat "$work/log"; fail "nothing says that there are no tests"; }
@@ -112,7 +114,8 @@ bare() {
 # Where cmocka is, there are tests by default, and none with BUILD_TESTING=OFF.
 options() {
     local targets
-    quiet configure "$REDLOCK_SOURCE" "$work/build"
+    quiet configure "$REDLOCK_SOURCE" "$work/build" -DCMAKE_UNITY_BUILD=ON
+    ! grep -q '/Unity/' "$work/build/compile_commands.json" || fail "a unity build, whose names may clash"
     targets=$("$REDLOCK_CMAKE" --build "$work/build" --target help)
     grep -q test_quorum <<<"$targets" || fail "there are no tests by default"
     ! grep -qE 'Experimental|Nightly' <<<"$targets" || fail "there are targets of CTest's dashboard"

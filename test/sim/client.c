@@ -159,6 +159,11 @@ static struct redlock_text *env_refusal(void *ctx, unsigned node) {
     return ((struct sim_client *)ctx)->text;
 }
 
+static bool env_is_too_far(void *ctx, unsigned node) {
+    (void)ctx, (void)node;
+    return false;
+}
+
 static void env_log(void *ctx, redlock_log_level level, const char *format, ...) {
     struct sim_client *client = ctx;
     char line[400];
@@ -280,6 +285,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .hear = sim_hear,
                               .leave = sim_leave,
                               .refusal = env_refusal,
+                              .is_too_far = env_is_too_far,
                               .log = env_log};
     struct redlock_group_config config = {.node_count = sim_nodes_of(world, index),
                                           .quorum = profile->own_quorum[index],

@@ -114,6 +114,10 @@ static struct redlock_text *refusal(void *ctx, unsigned node) {
     return NULL;
 }
 
+static bool is_too_far(void *ctx, unsigned node) {
+    return ((const struct fake_env *)ctx)->far & REDLOCK_NODE(node);
+}
+
 __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_log_level level, const char *format,
                                                            ...) {
     struct fake_env *fake = ctx;
@@ -142,10 +146,12 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .hear = hear,
                                     .leave = leave,
                                     .refusal = refusal,
+                                    .is_too_far = is_too_far,
                                     .log = take_log};
     config.node_count = node_count;
     config.node_names = names;
     config.node_timeout_ms = 50;
+    config.connect_timeout_ms = 1000;
     config.log_level = REDLOCK_LOG_DEBUG;
     fake->group = redlock_group_new(&env, &config);
     assert_non_null(fake->group);

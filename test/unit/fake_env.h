@@ -38,6 +38,7 @@ struct fake_env {
     int64_t wall_us;
     int64_t wake_ns;
     redlock_nodes refusing;
+    redlock_nodes far; /* their answers come too late */
     int random_code;
     uint64_t random_state;
     const char *channel;                     /* subscribed to; NULL: not yet */

@@ -280,9 +280,8 @@ void peer_ping(struct peer *peer) {
     peer_say(peer, "+PONG\r\n");
 }
 
-void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
+void peer_hello(struct peer *peer, const char *run_id, int id, int kills) {
     char info[256], bytes[512];
-    peer_accept(peer);
     peer_ping(peer);
     peer_expect(peer, "*1\r\n$4\r\nINFO\r\n*1\r\n$4\r\nTIME\r\n");
     peer_expect(peer, "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n");
@@ -301,6 +300,11 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
         peer_expect(peer, bytes);
         peer_say(peer, ":1\r\n");
     }
+}
+
+void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
+    peer_accept(peer);
+    peer_hello(peer, run_id, id, kills);
     peer_introduced(peer);
 }
 

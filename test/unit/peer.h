@@ -86,7 +86,10 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills);
 /* The first command of a handshake without a password. */
 void peer_ping(struct peer *peer);
 
-/* The second part of a handshake: hears the name and the scripts, and answers. */
+/* The first part of that, on a connection that is accepted. */
+void peer_hello(struct peer *peer, const char *run_id, int id, int kills);
+
+/* The second part: hears the name and the scripts, and answers. */
 void peer_introduced(struct peer *peer);
 
 /* Sends `bytes` as a request; peer_send() as an ACQUIRE. Returns what redlock_node_send() did. */

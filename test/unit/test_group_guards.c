@@ -15,17 +15,48 @@ static void an_acquire_waits_for_the_first_try_of_each_node(void **state) {
     give_back(seen.lease);
 }
 
-static void it_waits_a_node_timeout_at_most(void **state) {
+/* The others have a node timeout more (R7). */
+static void once_a_quorum_is_there_it_waits_a_node_timeout(void **state) {
     (void)state;
-    struct seen seen;
+    struct seen seen, late;
     acquire(NULL, &seen);
     greet(0, "a", 100000, reading(0));
-    fake_env_pass_ms(&fake, 49);
+    greet(1, "b", 100000, reading(1));
+    fake_env_pass_ms(&fake, 700);
+    assert_int_equal(fake.sent_count, 0);
+    greet(2, "c", 100000, reading(2));
+    fake_env_pass_ms(&fake, 20);
+    acquire(NULL, &late); /* a quorum is there already */
+    fake_env_pass_ms(&fake, 29);
+    assert_int_equal(fake.sent_count, 0);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
+    fake_env_pass_ms(&fake, 20);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 10);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(late.code, REDLOCK_ERR_NO_QUORUM);
+}
+
+static void without_a_quorum_it_waits_for_the_connect_timeout(void **state) {
+    (void)state;
+    struct seen seen, waits;
+    redlock_acquire_options options = default_options();
+    options.wait_timeout_ms = 300;
+    acquire(NULL, &seen);
+    acquire(&options, &waits); /* no longer than it may wait */
+    greet(0, "a", 100000, reading(0));
+    fake_env_pass_ms(&fake, 299);
     assert_int_equal(fake.sent_count, 0);
     fake_env_pass_ms(&fake, 1);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+    fake_env_pass_ms(&fake, 699);
+    assert_int_equal(seen.count, 0);
+    fake_env_pass_ms(&fake, 1);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(waits.code, REDLOCK_ERR_NO_QUORUM);
 }
 
 static void an_acquire_that_waits_can_be_cancelled(void **state) {
@@ -354,7 +385,8 @@ static void a_node_in_quarantine_is_healed_after_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(an_acquire_waits_for_the_first_try_of_each_node, five_observed),
-        group_test(it_waits_a_node_timeout_at_most, five_observed),
+        group_test(once_a_quorum_is_there_it_waits_a_node_timeout, five_observed),
+        group_test(without_a_quorum_it_waits_for_the_connect_timeout, five_observed),
         group_test(an_acquire_that_waits_can_be_cancelled, five_observed),
         group_test(a_restarted_node_abstains_and_says_for_how_long, five_observed),
         group_test(what_is_left_is_rounded_up, five_observed),

@@ -359,6 +359,23 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
     assert_int_equal(late.code, REDLOCK_OK);
 }
 
+/* Such nodes answer, but no lock can be taken with them. */
+static void connect_counts_no_node_that_is_too_far_away(void **state) {
+    (void)state;
+    struct seen some = {0}, none = {0};
+    for (unsigned i = 0; i < 3; i++) {
+        redlock_group_ready_changed(fake.group, i, true);
+    }
+    fake.far = REDLOCK_NODE(1);
+    assert_int_equal(redlock_group_connect(fake.group, 10, see, &some), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_int_equal(some.code, REDLOCK_OK);
+    fake.far |= REDLOCK_NODE(2);
+    assert_int_equal(redlock_group_connect(fake.group, 10, see, &none), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_int_equal(none.code, REDLOCK_ERR_NO_QUORUM);
+}
+
 /* Two copies of a virtual machine draw the same bytes at different times, for the first attempt and
  * for the next ones. */
 static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
@@ -416,6 +433,7 @@ int main(void) {
         group_test(without_random_bytes_there_is_no_attempt, three_nodes),
         group_test(bad_input_is_refused_without_a_callback, three_nodes),
         group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
+        group_test(connect_counts_no_node_that_is_too_far_away, three_nodes),
         group_test(the_same_random_bytes_at_another_time_make_another_token, three_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

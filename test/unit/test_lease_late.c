@@ -130,6 +130,7 @@ static void a_parked_acquire_begins_by_its_event_or_its_timer(void **state) {
         struct life life;
         life_init(&life, 3);
         life.plan.wait_timeout_ms = 1000;
+        life_park(&life, 700);
         life_park(&life, 50);
         life_expect(&life, PARKED, NOTHING);
         assert_int_equal(life_next_ms(&life), 50);
@@ -138,7 +139,7 @@ static void a_parked_acquire_begins_by_its_event_or_its_timer(void **state) {
         life_expect(&life, PARKED, NOTHING);
         life_void(&life, 7); /* it has no votes */
         life_expect(&life, PARKED, NOTHING);
-        life_park(&life, 500);
+        life_park(&life, 500); /* the sooner one counts */
         assert_int_equal(life_next_ms(&life), 50);
         if (by_timer) {
             life.at_ms = 50;

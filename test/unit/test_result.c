@@ -45,7 +45,8 @@ static void says_what_why_and_what_to_do(void **state) {
     redlock_result_message(&result, text, sizeof text);
     assert_string_equal(text, "cannot acquire 'job\\x0a7': no quorum: 1 of 3 nodes granted it, 2 are needed (b:2: no "
                               "answer within 50 ms; c:3: connection refused). Look at these nodes and at the network "
-                              "to them.");
+                              "to them. If they are slow or far away, give a longer node_timeout_ms "
+                              "(--node-timeout).");
     result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_TOO_SLOW);
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, "drift of 102 ms"));
@@ -89,7 +90,8 @@ static void says_what_why_and_what_to_do(void **state) {
  * from its words. */
 static void folds_texts_and_advises_by_cause(void **state) {
     (void)state;
-    static const char look[] = "Look at these nodes and at the network to them.";
+    static const char look[] = "Look at these nodes and at the network to them.",
+                      slow[] = "If they are slow or far away, give a longer node_timeout_ms (--node-timeout).";
     static const struct {
         enum redlock_cause cause;
         const char *error, *advice;
@@ -113,6 +115,8 @@ static void folds_texts_and_advises_by_cause(void **state) {
         {REDLOCK_CAUSE_OURS, "too many open files", "ulimit -n"},
         {REDLOCK_CAUSE_SERVER, "ERR no ROOM", look},
         {REDLOCK_CAUSE_MISCONF, "NOREPLICAS Not enough good replicas to write.", look},
+        {REDLOCK_CAUSE_TIMEOUT, "no answer within 50 ms", slow},
+        {REDLOCK_CAUSE_STALLED, "stalled: the last 3 requests got no answer within 50 ms", slow},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512], folded[256];

@@ -102,6 +102,7 @@ static void show(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
     const int64_t waiters = clear->shown != NULL ? redlock_result_waiters(clear->shown) : -1;
     FILE *out = tool_words_line(options->words);
+    tool_words_level(options->words, TOOL_WORDS_NOTICE);
     tool_print_safe(out, options->resource);
     fprintf(out, ": %s", tool_verdict_name(clear->holders.verdict));
     if (waiters > 0) {

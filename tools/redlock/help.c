@@ -16,7 +16,8 @@ static const char general[] =
     "  extend RESOURCE TOKEN   let the lock live longer\n"
     "  release RESOURCE TOKEN  release the lock\n"
     "  clear RESOURCE          free the lock of somebody else, after a question\n"
-    "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n";
+    "  status [RESOURCE…]      show the nodes, and who holds each resource, or all locks\n"
+    "  help [COMMAND]          print this text, or that of a command\n";
 
 /* Every command has it, before its own options. */
 static const char nodes_option[] =

@@ -48,6 +48,7 @@ static void say_kept(const struct tool_session *session, const redlock_lease *le
         return; /* as after any success */
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_words_level(options->words, TOOL_WORDS_INFO);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "kept", options->resource);
     tool_json_number(&json, "remaining_ms", left_ms);

@@ -1,6 +1,7 @@
 /* Warnings about nodes: what is wrong with their configuration, and why there is no quorum. */
 #include "nodes.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +25,50 @@ __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t si
     va_end(arguments);
 }
 
-/* A node in quarantine may not vote on an acquire. */
-static bool may_vote(const redlock_node_info *info, enum tool_nodes_purpose purpose) {
-    return info->state == REDLOCK_NODE_READY && (purpose == TOOL_NODES_TO_EXTEND || info->quarantine_ms == 0);
+bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && info->round_trip_min_us > session->node_timeout_ms * 1000;
 }
 
-static void append_why_not(char *buffer, size_t size, const redlock_node_info *info) {
+/* With room for a node that is slow now and then. */
+static int64_t timeout_for_ms(int64_t round_trip_us) {
+    const int64_t trip_ms = (round_trip_us + 999) / 1000;
+    const int64_t ms = (2 * trip_ms + 49) / 50 * 50;
+    return ms < TOOL_TIMEOUT_MS_MAX ? ms : TOOL_TIMEOUT_MS_MAX;
+}
+
+void tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer, size_t size) {
+    (void)snprintf(buffer, size,
+                   "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
+                   "; give --node-timeout %" PRId64,
+                   (info->round_trip_min_us + 999) / 1000, session->node_timeout_ms,
+                   timeout_for_ms(info->round_trip_min_us));
+}
+
+int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session) {
+    int64_t needed_ms = 0;
+    for (size_t i = 0; i < redlock_manager_node_count(session->manager); i++) {
+        redlock_node_info info = node_info(session, i);
+        const int64_t ms = tool_nodes_is_far(session, &info) ? timeout_for_ms(info.round_trip_min_us) : 0;
+        needed_ms = ms > needed_ms ? ms : needed_ms;
+    }
+    return needed_ms;
+}
+
+bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info,
+                         enum tool_nodes_purpose purpose) {
+    return info->state == REDLOCK_NODE_READY && !tool_nodes_is_far(session, info) &&
+           (purpose == TOOL_NODES_TO_EXTEND || info->quarantine_ms == 0);
+}
+
+static void append_why_not(const struct tool_session *session, char *buffer, size_t size,
+                           const redlock_node_info *info) {
     char duration[32];
+    char far[160];
     append(buffer, size, "%s: ", info->name);
-    if (info->state == REDLOCK_NODE_READY) {
+    if (tool_nodes_is_far(session, info)) {
+        tool_nodes_far_text(session, info, far, sizeof far);
+        append(buffer, size, "%s", far);
+    } else if (info->state == REDLOCK_NODE_READY) {
         append(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
                info->quarantine);
     } else {
@@ -49,7 +85,7 @@ size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_pu
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
         ready += info.state == REDLOCK_NODE_READY;
-        voters += may_vote(&info, purpose);
+        voters += tool_nodes_may_vote(session, &info, purpose);
     }
     if (voters < ready) {
         snprintf(buffer, size, "%zu of %zu nodes may vote", voters, count);
@@ -59,9 +95,9 @@ size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_pu
     const char *separator = " (";
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
-        if (!may_vote(&info, purpose)) {
+        if (!tool_nodes_may_vote(session, &info, purpose)) {
             append(buffer, size, "%s", separator);
-            append_why_not(buffer, size, &info);
+            append_why_not(session, buffer, size, &info);
             separator = "; ";
         }
     }
@@ -82,7 +118,7 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     size_t ready = 0;
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
-        if (info.state == REDLOCK_NODE_READY) {
+        if (info.state == REDLOCK_NODE_READY && !tool_nodes_is_far(session, &info)) {
             quarantines_ms[ready++] = info.quarantine_ms;
         }
     }
@@ -109,6 +145,12 @@ static void warn(struct tool_session *session, bool of_unusable) {
             if (of_unusable) {
                 tool_report_warn(options, "NODE_UNUSABLE", "node %s does not vote: %s", info.name, info.error);
             }
+        }
+        if (of_unusable && tool_nodes_is_far(session, &info) && (session->warned_far & bit) == 0) {
+            char far[160];
+            session->warned_far |= bit;
+            tool_nodes_far_text(session, &info, far, sizeof far);
+            tool_report_warn(options, "NODE_FAR", "node %s: %s", info.name, far);
         }
         /* Refused credentials are reported as such. */
         if (info.warning[0] != '\0' && info.credentials_error[0] == '\0' && (session->warned_settings & bit) == 0) {

@@ -13,6 +13,20 @@ enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
  * an acquire. */
 enum tool_nodes_purpose { TOOL_NODES_TO_ACQUIRE, TOOL_NODES_TO_EXTEND };
 
+/* Whether the votes of a node that is ready come too late: a round trip to it takes longer than the
+ * node timeout. */
+bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info);
+
+/* Writes why, and what to do. */
+void tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer, size_t size);
+
+/* The node timeout that would do for all nodes, in ms; 0 if no node is far. */
+int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session);
+
+/* Neither far nor in quarantine. */
+bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info,
+                         enum tool_nodes_purpose purpose);
+
 /* Writes "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may
  * vote. */
 size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,

@@ -191,20 +191,21 @@ static int check_place(const struct tool_options *options, const struct option_s
 /* Names the option that was meant, if the name of one that may stand here is close. */
 static int refuse_long(const struct tool_options *options, const char *name, size_t length) {
     const struct option_spec *meant = NULL;
-    size_t least = length / 3 + 1 < 3 ? length / 3 + 1 : 3;
+    size_t least = SIZE_MAX;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         bool fits =
             options->command == TOOL_NO_COMMAND || (specs[i].commands & (FOR_ALL | 1U << options->command)) != 0;
         size_t distance = fits ? tool_usage_distance(name, length, specs[i].name) : SIZE_MAX;
         /* Of two that are as close, the command's own. */
-        bool is_own = meant != NULL && (specs[i].commands & FOR_ALL) == 0;
-        if (distance < least || (distance == least && is_own)) {
+        bool is_own = (specs[i].commands & FOR_ALL) == 0;
+        if (distance < least || (distance != SIZE_MAX && distance == least && is_own)) {
             least = distance;
             meant = &specs[i];
         }
     }
     return tool_usage(options, "unknown option '--%.*s'%s%s%s", (int)(length < 64 ? length : 64), name,
-                      meant != NULL ? " (is it --" : "", meant != NULL ? meant->name : "", meant != NULL ? "?)" : "");
+                      meant != NULL ? " (did you mean --" : "", meant != NULL ? meant->name : "",
+                      meant != NULL ? "?)" : "");
 }
 
 /* After an option whose time is optional: "--watch 5s" would watch a lock named "5s". */
@@ -277,14 +278,42 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
     return 0;
 }
 
+/* "help COMMAND" is "COMMAND --help". */
 static int take_command(struct tool_options *options, const char *name) {
+    const char *meant = "";
+    size_t least = SIZE_MAX;
+    if (strcmp(name, "help") == 0) {
+        options->help = true;
+        return 0;
+    }
     for (int command = TOOL_RUN; command <= TOOL_STATUS; command++) {
-        if (strcmp(name, command_names[command]) == 0) {
+        size_t distance = tool_usage_distance(name, strlen(name), command_names[command]);
+        if (distance == 0) {
             options->command = (enum tool_command)command;
             return 0;
         }
+        if (distance < least) {
+            least = distance;
+            meant = command_names[command];
+        }
     }
-    return tool_usage(options, "unknown command '%s'; the commands are " COMMANDS, name);
+    return *meant != '\0' ? tool_usage(options, "unknown command '%s' (did you mean %s?)", name, meant)
+                          : tool_usage(options, "unknown command '%s'; the commands are " COMMANDS, name);
+}
+
+/* The options behind a command that is to run would be taken for ours. Only its first word is
+ * repeated: the others may hold a password. */
+static int refuse_second_word(const struct tool_options *options, const char *resource, char **words) {
+    const char *name = tool_command_name(options->command);
+    for (char **word = words + 1; *word != NULL; word++) {
+        if (strcmp(*word, "--") == 0) {
+            return tool_usage(options, "%s takes one RESOURCE before '--', but there are '%s' and '%s'", name, resource,
+                              *words);
+        }
+    }
+    const int length = (int)strcspn(*words, " \t\n");
+    return tool_usage(options, "%s takes '--' before the command: redlock %s %s -- %.*s%s", name, name, resource,
+                      length, *words, (*words)[length] != '\0' || words[1] != NULL ? " …" : "");
 }
 
 /* Applies options in their order; moves operands to the front of argv. dashes: how many operands
@@ -295,8 +324,11 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
     *dashes = -1;
     for (int i = 1; i < argc && status == 0; i++) {
         if (*dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
+            const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
                 status = take_command(options, argv[i]);
+            } else if (has_command && *dashes < 0 && kept == 1 && !options->observe) {
+                status = refuse_second_word(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }

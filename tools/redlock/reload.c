@@ -113,10 +113,12 @@ static void report_accepted(const struct tool_reload *reload) {
         return; /* it shows the nodes */
     }
     if (!options->json) {
-        tool_report_say(options, "all nodes have accepted the users and passwords in %s", options->nodes_file);
+        tool_report_note(options, TOOL_WORDS_INFO, "all nodes have accepted the users and passwords in %s",
+                         options->nodes_file);
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_words_level(options->words, TOOL_WORDS_INFO);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "credentials", "ACCEPTED");
     tool_json_string(&json, "nodes_file", options->nodes_file);

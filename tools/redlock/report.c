@@ -1,6 +1,7 @@
 /* Reports failures and votes, to people and as JSON. */
 #include "report.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,16 +30,15 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-void tool_report_say(const struct tool_options *options, const char *format, ...) {
+__attribute__((format(printf, 3, 0))) static void say(const struct tool_options *options, enum tool_words_level level,
+                                                      const char *format, va_list arguments) {
     if (options->quiet) {
         return;
     }
     char *sentence = NULL;
-    va_list arguments;
-    va_start(arguments, format);
     int length = vasprintf(&sentence, format, arguments);
-    va_end(arguments);
     FILE *out = tool_words_line(options->words);
+    tool_words_level(options->words, level);
     fputs("redlock: ", out);
     tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
     fputc('\n', out);
@@ -46,6 +46,20 @@ void tool_report_say(const struct tool_options *options, const char *format, ...
     if (length >= 0) {
         free(sentence);
     }
+}
+
+void tool_report_say(const struct tool_options *options, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(options, TOOL_WORDS_ERROR, format, arguments);
+    va_end(arguments);
+}
+
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(options, level, format, arguments);
+    va_end(arguments);
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -63,10 +77,11 @@ void tool_report_warn(const struct tool_options *options, const char *name, cons
     vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
     if (!options->json) {
-        tool_report_say(options, "warning: %s", sentence);
+        tool_report_note(options, TOOL_WORDS_WARNING, "warning: %s", sentence);
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_words_level(options->words, TOOL_WORDS_WARNING);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "warning", name);
     tool_json_string(&json, "message", sentence);
@@ -111,11 +126,15 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
 
 void tool_report_wait(struct tool_json *json, const struct tool_session *session) {
     redlock_statistics statistics = {.size = sizeof statistics};
-    const bool known = redlock_manager_statistics(session->manager, &statistics) == REDLOCK_OK;
+    int code = redlock_manager_statistics(session->manager, &statistics);
+    assert(code == REDLOCK_OK); /* nothing in the call can fail */
     tool_json_number(json, "waited_ms", session->waited_ms);
-    tool_json_bool(json, "handed_over", known && statistics.handed_over > 0);
-    tool_json_number(json, "passed_over",
-                     session->result != NULL ? (int64_t)redlock_result_passed_over(session->result) : 0);
+    tool_json_bool(json, "handed_over", statistics.handed_over > 0);
+    if (session->result != NULL) {
+        tool_json_number(json, "passed_over", (int64_t)redlock_result_passed_over(session->result));
+    } else {
+        tool_json_null(json, "passed_over"); /* no memory for the result */
+    }
 }
 
 void tool_report_acquired(const struct tool_session *session) {
@@ -124,6 +143,7 @@ void tool_report_acquired(const struct tool_session *session) {
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_words_level(options->words, TOOL_WORDS_INFO);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
@@ -190,14 +210,18 @@ int tool_report_failure(const struct tool_session *session) {
     return report_failure(session, "");
 }
 
-/* Writes what to do if enough nodes answer but guards keep too many of them from voting, else
- * "". */
-static void advise_on_quarantine(const struct tool_session *session, char *advice, size_t size) {
+/* Writes what to do if enough nodes answer, but too many of them too late, or guards keep too many
+ * of them from voting; else "". */
+static void advise_on_nodes(const struct tool_session *session, char *advice, size_t size) {
     const struct tool_options *options = session->options;
     char time[32];
-    int64_t ms = session->code == REDLOCK_ERR_NO_QUORUM ? tool_nodes_quorum_in_ms(session) : 0;
+    const bool no_quorum = session->code == REDLOCK_ERR_NO_QUORUM;
+    int64_t ms = no_quorum ? tool_nodes_quorum_in_ms(session) : 0;
+    int64_t timeout_ms = no_quorum ? tool_nodes_timeout_needed_ms(session) : 0;
     advice[0] = '\0';
-    if (ms != 0) {
+    if (timeout_ms != 0) {
+        snprintf(advice, size, " Give --node-timeout %" PRId64 ".", timeout_ms);
+    } else if (ms != 0) {
         bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
         snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
                  tool_duration_format(ms, time, sizeof time), options->wait_ms != 0 ? "a longer -w" : "-w TIME",
@@ -217,7 +241,7 @@ static const char *say_who_holds_it(const struct tool_session *session, char *bu
     if (session->held_for_ms < 0) {
         snprintf(buffer, size, "%s holds it; its keys have no end", session->held_by);
     } else {
-        snprintf(buffer, size, "%s holds it; its keys end in %s unless it renews them", session->held_by,
+        snprintf(buffer, size, "%s holds it; its keys end in %s if they are not renewed", session->held_by,
                  tool_duration_format(session->held_for_ms, time, sizeof time));
     }
     return buffer;
@@ -228,21 +252,21 @@ int tool_report_not_acquired(const struct tool_session *session) {
     bool contended = session->code == REDLOCK_ERR_CONTENDED;
     uint64_t attempts = session->result != NULL ? redlock_result_attempts(session->result) : 0;
     char holder[192];
-    char quarantine[256];
+    char nodes[256];
     char advice[512] = "";
     char time[32];
     if (contended && options->contended_expected && !options->json) {
         return options->contended_status;
     }
-    advise_on_quarantine(session, quarantine, sizeof quarantine);
+    advise_on_nodes(session, nodes, sizeof nodes);
     if (options->wait_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
-                 contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", quarantine);
+                 contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);
     } else if (contended) {
         snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", say_who_holds_it(session, holder, sizeof holder));
     } else {
-        snprintf(advice, sizeof advice, "%s", quarantine);
+        snprintf(advice, sizeof advice, "%s", nodes);
     }
     return report_failure(session, options->json ? "" : advice);
 }

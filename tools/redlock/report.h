@@ -13,6 +13,10 @@ int tool_report_exit_status(const struct tool_options *options, int code);
 /* Prints a sentence on stderr, after "redlock: "; nothing with -q. */
 __attribute__((format(printf, 2, 3))) void tool_report_say(const struct tool_options *options, const char *format, ...);
 
+/* The same, but it is no error. */
+__attribute__((format(printf, 3, 4))) void tool_report_note(const struct tool_options *options,
+                                                            enum tool_words_level level, const char *format, ...);
+
 #define TOOL_WARNING_SETTINGS "NODE_SETTINGS" /* of nodes that work */
 
 /* Prints "redlock: warning: …", or with --json {"warning":name,"message":…}, always on stderr;

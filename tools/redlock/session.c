@@ -43,8 +43,11 @@ int64_t tool_session_held_ms(const struct tool_session *session) {
 
 static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
+    static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
+                                                   TOOL_WORDS_DEBUG};
     struct tool_words *words = data;
     FILE *out = tool_words_line(words);
+    tool_words_level(words, levels[level]);
     fprintf(out, "redlock: %s: ", names[level]);
     tool_print_safe(out, line);
     fputc('\n', out);
@@ -159,6 +162,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     if (options->node_timeout_ms != TOOL_NOT_GIVEN) {
         manager_options.node_timeout_ms = options->node_timeout_ms;
     }
+    session->node_timeout_ms = manager_options.node_timeout_ms;
     manager_options.restart_guard = options->restart_guard;
     manager_options.clock_guard = options->clock_guard;
     manager_options.first_boot = options->first_boot;

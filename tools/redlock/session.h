@@ -38,6 +38,8 @@ struct tool_session {
     struct tool_keys *keys;     /* status --all: where the locks go; NULL: nobody waits for them */
     uint32_t warned_unusable;   /* a bit for each unusable node that was reported */
     uint32_t warned_settings;   /* likewise for each node with risky settings */
+    uint32_t warned_far;        /* likewise for each node that is too far away */
+    int64_t node_timeout_ms;    /* as given, or the library's default */
     int64_t held_for_ms;        /* how long the keys live; -1: for ever; 0: not known */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];

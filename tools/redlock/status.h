@@ -19,12 +19,14 @@ struct tool_lock {
 struct tool_findings {
     size_t nodes;
     size_t ready;
-    size_t voters; /* ready nodes that no guard keeps from voting on an acquire */
+    size_t voters; /* ready nodes whose votes come in time, and that no guard keeps from voting */
+    size_t far;    /* ready nodes whose votes come too late */
     size_t quorum;
     size_t queueless; /* ready nodes that cannot keep a queue for us */
     struct tool_lock *locks;
     size_t lock_count;
     bool unanswered;         /* of some lock, or of all, fewer than a quorum could tell */
+    bool late;               /* some node gave no answer within the node timeout */
     bool all;                /* with --all: */
     struct tool_keys keys;   /* they own the strings of the locks */
     redlock_result *listing; /* the vote of each node; NULL if there was no memory */
@@ -39,6 +41,9 @@ redlock_node_info tool_status_node(const struct tool_session *session, size_t in
 /* Whether the exit status says so: too few nodes may vote, or answered. */
 bool tool_status_lacks_quorum(const struct tool_findings *findings);
 
+/* Nothing is wrong with the connections, but too few nodes answered within the node timeout. */
+bool tool_status_is_slow(const struct tool_findings *findings);
+
 /* With --all: why the node did not list all of its locks, or what it left out; "" for nothing. */
 const char *tool_status_list_error(const struct tool_findings *findings, size_t node);
 /* With --all: whether the node listed all locks that the user may read. */
@@ -47,6 +52,9 @@ bool tool_status_has_listed(const struct tool_findings *findings, size_t node);
 /* A ready node that cannot keep a queue, or has not subscribed yet. */
 bool tool_status_keeps_no_queue(const redlock_node_info *info);
 bool tool_status_is_undecided(const redlock_node_info *info);
+
+/* -1: not known. No guard can judge a node that does not answer, but what it has judged stands. */
+int64_t tool_status_quarantine_ms(const redlock_node_info *info);
 
 /* For people, for programs, for Prometheus. */
 void tool_status_print(FILE *out, const struct tool_session *session, const struct tool_findings *findings);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "nodes.h"
 #include "report.h"
 
 redlock_node_info tool_status_node(const struct tool_session *session, size_t index) {
@@ -17,6 +18,10 @@ bool tool_status_keeps_no_queue(const redlock_node_info *info) {
 
 bool tool_status_is_undecided(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
+}
+
+int64_t tool_status_quarantine_ms(const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY || info->quarantine_ms > 0 ? info->quarantine_ms : -1;
 }
 
 static bool all_listen_or_refuse(const struct tool_session *session, size_t nodes) {
@@ -56,6 +61,14 @@ static int no_memory(const struct tool_session *session) {
     return TOOL_EXIT_SYSTEM;
 }
 
+static void note_late(struct tool_findings *findings, const redlock_result *result) {
+    for (size_t i = 0; result != NULL && i < findings->nodes; i++) {
+        redlock_vote vote = {.size = sizeof vote};
+        (void)redlock_result_vote(result, i, &vote); /* the index is in range */
+        findings->late = findings->late || vote.kind == REDLOCK_VOTE_UNKNOWN;
+    }
+}
+
 static int inspect(struct tool_session *session, struct tool_findings *findings, const char *resource) {
     int started = redlock_inspect(session->manager, resource, tool_session_completed, session);
     int code = tool_session_finish(session, started);
@@ -64,6 +77,7 @@ static int inspect(struct tool_session *session, struct tool_findings *findings,
     }
     redlock_result *result = session->result;
     session->result = NULL;
+    note_late(findings, result);
     struct tool_lock *lock = &findings->locks[findings->lock_count++];
     *lock = (struct tool_lock){.resource = resource,
                                .holders = tool_holders_of(result, findings->nodes, findings->quorum),
@@ -123,11 +137,14 @@ static void add_lock(struct tool_findings *findings, const struct tool_sight *li
         }
     }
     qsort(waiters, told, sizeof *waiters, compare_numbers);
-    findings->locks[findings->lock_count++] =
-        (struct tool_lock){.resource = keys[0].resource,
-                           .holders = tool_holders_count(sights, findings->nodes, findings->quorum),
-                           .waiters = told > 0 ? waiters[(told - 1) / 2] : -1,
-                           .waited_ms = -1};
+    struct tool_lock *lock = &findings->locks[findings->lock_count++];
+    *lock = (struct tool_lock){.resource = keys[0].resource,
+                               .holders = tool_holders_count(sights, findings->nodes, findings->quorum),
+                               .waiters = told > 0 ? waiters[(told - 1) / 2] : -1,
+                               .waited_ms = -1};
+    if (lock->holders.answered < findings->quorum) {
+        lock->waiters = -1;
+    }
 }
 
 static int gather(struct tool_session *session, struct tool_findings *findings) {
@@ -203,13 +220,16 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
     }
     findings->listing = session->result;
     session->result = NULL;
+    note_late(findings, findings->listing);
     return gather(session, findings);
 }
 
-/* Nothing else asks the nodes in a watch of no lock: one that hangs would look READY for ever. */
+/* Nothing else asks the nodes in a watch of no lock: one that hangs would look READY for ever. One
+ * that looks far may have been slow only once. */
 static void ask_nodes(struct tool_session *session) {
     const struct tool_options *options = session->options;
-    if (options->watch_ms != 0 && !options->all && options->operand_count == 0) {
+    const bool asks_anyway = options->all || options->operand_count > 0;
+    if ((options->watch_ms != 0 || tool_nodes_timeout_needed_ms(session) != 0) && !asks_anyway) {
         (void)tool_session_finish(session,
                                   redlock_inspect(session->manager, "redlock:status", tool_session_completed, session));
     }
@@ -229,7 +249,8 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     for (size_t i = 0; i < findings->nodes; i++) {
         redlock_node_info info = tool_status_node(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
-        findings->voters += info.state == REDLOCK_NODE_READY && info.quarantine_ms == 0;
+        findings->voters += tool_nodes_may_vote(session, &info, TOOL_NODES_TO_ACQUIRE);
+        findings->far += tool_nodes_is_far(session, &info);
         findings->queueless += tool_status_keeps_no_queue(&info);
     }
     return 0;
@@ -243,6 +264,10 @@ void tool_status_free(struct tool_findings *findings) {
     redlock_result_free(findings->listing);
     tool_keys_free(&findings->keys);
     *findings = (struct tool_findings){0};
+}
+
+bool tool_status_is_slow(const struct tool_findings *findings) {
+    return findings->unanswered && findings->late && findings->ready >= findings->quorum;
 }
 
 bool tool_status_lacks_quorum(const struct tool_findings *findings) {

@@ -1,5 +1,9 @@
 /* Prints what status found, as JSON. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "json.h"
+#include "nodes.h"
 #include "report.h"
 #include "status.h"
 
@@ -23,9 +27,10 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         tool_json_string(json, "role", info.role);
         number_or_null(json, "uptime_s", info.uptime_s);
         number_or_null(json, "round_trip_us", info.round_trip_us);
+        number_or_null(json, "round_trip_min_us", info.round_trip_min_us);
         tool_json_string(json, "warning", info.warning);
         tool_json_string(json, "error", info.error);
-        tool_json_number(json, "quarantine_ms", info.quarantine_ms);
+        number_or_null(json, "quarantine_ms", tool_status_quarantine_ms(&info));
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
         tool_json_bool(json, "queue_refused", info.queue_refused);
@@ -59,15 +64,33 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     tool_json_close(json, '}');
 }
 
+/* Why there is no quorum. */
+static void write_reason(const struct tool_session *session, const struct tool_findings *findings, char *reason,
+                         size_t size) {
+    if (findings->far > 0 && findings->voters < findings->quorum) {
+        (void)snprintf(reason, size,
+                       "no quorum: a round trip to too many nodes takes longer than --node-timeout %" PRId64
+                       ": give --node-timeout %" PRId64,
+                       session->node_timeout_ms, tool_nodes_timeout_needed_ms(session));
+    } else if (tool_status_is_slow(findings)) {
+        (void)snprintf(reason, size, "no quorum: too few nodes answered within --node-timeout %" PRId64,
+                       session->node_timeout_ms);
+    } else {
+        const bool quarantined = findings->ready >= findings->quorum && !findings->unanswered;
+        (void)snprintf(reason, size, "%s",
+                       quarantined ? "no quorum: guards keep too many nodes from voting"
+                                   : redlock_strerror(REDLOCK_ERR_NO_QUORUM));
+    }
+}
+
 void tool_status_print_json(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
     struct tool_json json = {.out = out};
+    char reason[160];
     tool_json_open(&json, NULL, '{');
     if (tool_status_lacks_quorum(findings)) {
         tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
-        bool quarantined = findings->ready >= findings->quorum && !findings->unanswered;
-        tool_json_string(&json, "message",
-                         quarantined ? "no quorum: guards keep too many nodes from voting"
-                                     : redlock_strerror(REDLOCK_ERR_NO_QUORUM));
+        write_reason(session, findings, reason, sizeof reason);
+        tool_json_string(&json, "message", reason);
     }
     json_nodes(&json, session, findings);
     tool_json_number(&json, "ready", (int64_t)findings->ready);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "nodes.h"
 #include "status.h"
 #include "text.h"
 
@@ -43,7 +44,8 @@ static void single(FILE *out, const char *name, const char *help, size_t value) 
     fprintf(out, "%s %zu\n", name, value);
 }
 
-/* Each metric of a node, and how to read it: -1 says that it is not known. */
+/* Each metric of a node, and how to read it: -1 says that it is not known. Then there is no sample:
+ * a 0 would be a lie, and a NaN would spoil sums and hide from absent(). */
 enum node_metric { UP, VOTING, QUEUES, WARNED, LISTED, ROUND_TRIP, UPTIME, QUARANTINE, NODE_METRICS };
 
 static int64_t read_node(const struct tool_session *session, const struct tool_findings *findings, size_t index,
@@ -54,11 +56,11 @@ static int64_t read_node(const struct tool_session *session, const struct tool_f
     case UP:
         return ready;
     case VOTING:
-        return ready && info.quarantine_ms == 0;
+        return tool_nodes_may_vote(session, &info, TOOL_NODES_TO_ACQUIRE);
     case QUEUES:
-        return ready && info.listens;
+        return ready && !tool_status_is_undecided(&info) ? info.listens : -1;
     case WARNED:
-        return info.warning[0] != '\0';
+        return info.connects == 0 && info.warning[0] == '\0' ? -1 : info.warning[0] != '\0';
     case LISTED:
         return findings->all ? tool_status_has_listed(findings, index) : -1;
     case ROUND_TRIP:
@@ -66,7 +68,7 @@ static int64_t read_node(const struct tool_session *session, const struct tool_f
     case UPTIME:
         return ready ? info.uptime_s : -1;
     case QUARANTINE:
-        return info.quarantine_ms;
+        return tool_status_quarantine_ms(&info);
     case NODE_METRICS:
         break;
     }
@@ -91,7 +93,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
         int64_t per_second; /* of a time; 0: a number */
     } families[] = {
         [UP] = {"redlock_node_up", "Whether the node is connected and answers.", 0},
-        [VOTING] = {"redlock_node_voting", "Whether it is up, and no guard keeps it from voting.", 0},
+        [VOTING] = {"redlock_node_voting", "Whether it is up, near enough, and may vote.", 0},
         [QUEUES] = {"redlock_node_keeps_queues", "Whether it keeps queues of those who wait.", 0},
         [WARNED] = {"redlock_node_warning", "Whether its settings put locks at risk.", 0},
         [LISTED] = {"redlock_node_listed", "Whether it named all of its locks.", 0},
@@ -122,18 +124,21 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
     }
 }
 
-enum lock_metric { HELD, HELD_NODES, FREE_NODES, TTL, WAITERS, FIRST_WAITER, HOLDER, LOCK_METRICS };
+enum lock_metric { HELD, HELD_NODES, FREE_NODES, UNKNOWN_NODES, TTL, WAITERS, FIRST_WAITER, HOLDER, LOCK_METRICS };
 
 static int64_t read_lock(const struct tool_lock *lock, enum lock_metric metric) {
     const struct tool_holders *holders = &lock->holders;
     const bool held = holders->verdict == TOOL_HELD;
+    const bool known = holders->verdict != TOOL_UNKNOWN;
     switch (metric) {
     case HELD:
-        return held;
+        return known ? held : -1;
     case HELD_NODES:
-        return (int64_t)holders->held;
+        return known ? (int64_t)holders->held : -1;
     case FREE_NODES:
-        return (int64_t)holders->free;
+        return known ? (int64_t)holders->free : -1;
+    case UNKNOWN_NODES:
+        return (int64_t)(holders->nodes - holders->answered);
     case TTL:
         return held ? holders->remaining_ms : -1;
     case WAITERS:
@@ -182,6 +187,7 @@ static void print_locks(FILE *out, const struct tool_findings *findings) {
         [HELD] = {"redlock_lock_held", "Whether one token is on a quorum of nodes."},
         [HELD_NODES] = {"redlock_lock_nodes_held", "The nodes that have the token which most have."},
         [FREE_NODES] = {"redlock_lock_nodes_free", "The nodes on which it is free."},
+        [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", "The nodes that could not tell."},
         [TTL] = {"redlock_lock_ttl_seconds", "Until its keys end on a quorum, unless it is renewed."},
         [WAITERS] = {"redlock_lock_waiters", "How many wait for it in queues."},
         [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", "How long the first of them has waited."},
@@ -202,17 +208,30 @@ static void print_locks(FILE *out, const struct tool_findings *findings) {
     }
 }
 
+/* Where too few nodes listed their locks, there may be others. */
+static void print_counts(FILE *out, const struct tool_findings *findings) {
+    size_t held = 0;
+    size_t unknown = 0;
+    for (size_t i = 0; i < findings->lock_count; i++) {
+        held += findings->locks[i].holders.verdict == TOOL_HELD;
+        unknown += findings->locks[i].holders.verdict == TOOL_UNKNOWN;
+    }
+    if (findings->unanswered) {
+        return;
+    }
+    if (unknown == 0) {
+        single(out, "redlock_locks_held", "The locks that are held.", held);
+    }
+    single(out, "redlock_locks_unknown", "The locks of which too few nodes could tell.", unknown);
+}
+
 void tool_status_print_metrics(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
     single(out, "redlock_nodes", "The configured nodes.", findings->nodes);
     single(out, "redlock_nodes_ready", "The nodes that are up.", findings->ready);
-    single(out, "redlock_nodes_voting", "The nodes that are up and may vote.", findings->voters);
+    single(out, "redlock_nodes_voting", "The nodes that are up, near enough, and may vote.", findings->voters);
     single(out, "redlock_nodes_quorum", "How many must grant a lock.", findings->quorum);
     if (findings->all) {
-        size_t held = 0;
-        for (size_t i = 0; i < findings->lock_count; i++) {
-            held += findings->locks[i].holders.verdict == TOOL_HELD;
-        }
-        single(out, "redlock_locks_held", "The locks that are held.", held);
+        print_counts(out, findings);
     }
     print_nodes(out, session, findings);
     print_locks(out, findings);

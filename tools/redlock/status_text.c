@@ -18,8 +18,8 @@ static void add_remark(char *buffer, size_t size, const char *part) {
     }
 }
 
-static void remark(const struct tool_findings *findings, size_t node, const redlock_node_info *info, char *buffer,
-                   size_t size) {
+static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
+                   const redlock_node_info *info, char *buffer, size_t size) {
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
         char duration[32];
@@ -27,6 +27,11 @@ static void remark(const struct tool_findings *findings, size_t node, const redl
         snprintf(quarantine, sizeof quarantine, "no vote for %s: %s",
                  tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
         add_remark(buffer, size, quarantine);
+    }
+    if (tool_nodes_is_far(session, info)) {
+        char far[160];
+        tool_nodes_far_text(session, info, far, sizeof far);
+        add_remark(buffer, size, far);
     }
     add_remark(buffer, size, info->error);
     add_remark(buffer, size, info->warning);
@@ -57,14 +62,21 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     if (findings->voters < findings->ready) {
         fprintf(out, ", %zu of them without a vote", findings->ready - findings->voters);
     }
+    const bool slow = tool_status_is_slow(findings);
     fprintf(out, "; a quorum is %zu: locks can%s be taken", findings->quorum,
-            findings->voters >= findings->quorum ? "" : "not");
+            findings->voters >= findings->quorum && !slow ? "" : "not");
+    const int64_t needed_ms = tool_nodes_timeout_needed_ms(session);
+    if (needed_ms != 0 && findings->voters < findings->quorum) {
+        fprintf(out, ": give --node-timeout %" PRId64, needed_ms);
+    } else if (slow) {
+        fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)", session->node_timeout_ms);
+    }
     int64_t ms = tool_nodes_quorum_in_ms(session);
     char duration[32];
     if (ms > 0) {
         fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
     }
-    if (findings->voters == findings->quorum && findings->quorum < findings->nodes) {
+    if (findings->voters == findings->quorum && !slow && findings->quorum < findings->nodes) {
         fputs(", until one more node fails", out);
     }
     if (findings->queueless + findings->quorum > findings->nodes) {
@@ -88,7 +100,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
             snprintf(cells[i].round_trip, sizeof cells[i].round_trip, "%" PRId64 ".%03" PRId64 "ms",
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
-        remark(findings, i, &info, cells[i].remark, sizeof cells[i].remark);
+        remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
         rows[i + 1] = (struct tool_row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
                                          cells[i].uptime, cells[i].round_trip, cells[i].remark}};
     }

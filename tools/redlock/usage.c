@@ -60,23 +60,47 @@ static size_t least(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-size_t tool_usage_distance(const char *one, size_t one_length, const char *other) {
+/* The bytes to insert, leave out, replace, or swap with the next one. */
+static size_t distance(const char *one, size_t one_length, const char *other) {
     size_t other_length = strlen(other);
-    size_t row[NAME_LENGTH_MAX + 1]; /* row[k]: from the first i bytes of `one` to k of `other` */
+    /* From the first i bytes of `one` to k of `other`. */
+    size_t from[NAME_LENGTH_MAX + 1][NAME_LENGTH_MAX + 1];
     if (one_length > NAME_LENGTH_MAX || other_length > NAME_LENGTH_MAX) {
         return SIZE_MAX;
     }
-    for (size_t k = 0; k <= other_length; k++) {
-        row[k] = k;
-    }
-    for (size_t i = 1; i <= one_length; i++) {
-        size_t before = row[0];
-        row[0] = i;
-        for (size_t k = 1; k <= other_length; k++) {
-            size_t replaced = before + (one[i - 1] != other[k - 1]);
-            before = row[k];
-            row[k] = least(replaced, least(row[k], row[k - 1]) + 1);
+    for (size_t i = 0; i <= one_length; i++) {
+        for (size_t k = 0; k <= other_length; k++) {
+            if (i == 0 || k == 0) {
+                from[i][k] = i + k;
+                continue;
+            }
+            size_t replaced = from[i - 1][k - 1] + (one[i - 1] != other[k - 1]);
+            from[i][k] = least(replaced, least(from[i - 1][k], from[i][k - 1]) + 1);
+            if (i > 1 && k > 1 && one[i - 1] == other[k - 2] && one[i - 2] == other[k - 1]) {
+                from[i][k] = least(from[i][k], from[i - 2][k - 2] + 1);
+            }
         }
     }
-    return row[other_length];
+    return from[one_length][other_length];
+}
+
+/* The name's beginning, or a whole word of it, such as "timeout" of "node-timeout". */
+static bool is_part_of(const char *one, size_t one_length, const char *other) {
+    if (one_length > 2 && strncmp(one, other, one_length) == 0) {
+        return true;
+    }
+    for (const char *word = other; word != NULL; word = strchr(word, '-')) {
+        word += *word == '-';
+        const char end = strncmp(word, one, one_length) == 0 ? word[one_length] : 'x';
+        if (one_length > 2 && (end == '\0' || end == '-')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+size_t tool_usage_distance(const char *one, size_t one_length, const char *other) {
+    const size_t most = least(one_length / 3, 2);
+    const size_t apart = distance(one, one_length, other);
+    return apart <= (most > 0 ? most : 1) ? apart : is_part_of(one, one_length, other) ? most + 1 : SIZE_MAX;
 }

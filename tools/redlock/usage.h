@@ -15,8 +15,7 @@ __attribute__((format(printf, 2, 3))) int tool_usage(const struct tool_options *
 int tool_usage_time(const struct tool_options *options, const char *label, const char *text, int64_t ms_min,
                     int64_t ms_max, int64_t *ms);
 
-/* How many bytes to put in, take out or replace to make one of the other; large if a text is longer
- * than any name. */
+/* How far the word is from a name that may have been meant; SIZE_MAX if it is not likely. */
 size_t tool_usage_distance(const char *one, size_t one_length, const char *other);
 
 #endif

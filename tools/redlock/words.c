@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,11 +17,14 @@
 #define QUEUE_SIZE      ((size_t)131072)
 #define LOG_SIZE        ((size_t)65536)
 #define NOTE_SIZE       ((size_t)128)
+#define MARK_SIZE       ((size_t)3) /* "<4>" */
 #define GIVE_UP_AFTER_S 5
 
 struct tool_words {
-    FILE *line_file; /* what is printed here goes into line */
+    FILE *line_file; /* what is printed here goes into line, behind the room for its mark */
     size_t line_size;
+    enum tool_words_level level; /* of that line */
+    bool marks;                  /* standard error is the journal */
     bool json;
     bool threaded;
     pthread_t thread;
@@ -32,7 +37,7 @@ struct tool_words {
     size_t queue_size;
     char *queue; /* lines that wait */
     char *taken; /* lines that the thread is writing */
-    char line[QUEUE_SIZE];
+    char line[MARK_SIZE + QUEUE_SIZE];
     char buffers[2][QUEUE_SIZE + NOTE_SIZE];
 };
 
@@ -41,9 +46,20 @@ static ssize_t keep(void *cookie, const char *bytes, size_t size) {
     struct tool_words *words = cookie;
     size_t room = QUEUE_SIZE - 1 - words->line_size;
     size_t kept = size < room ? size : room;
-    memcpy(words->line + words->line_size, bytes, kept);
+    memcpy(words->line + MARK_SIZE + words->line_size, bytes, kept);
     words->line_size += kept;
     return (ssize_t)size;
+}
+
+/* systemd names the device and the inode of the stream that leads to its journal. Who has
+ * redirected standard error since then has another. */
+static bool is_journal(void) {
+    const char *stream = getenv("JOURNAL_STREAM");
+    uintmax_t device, inode;
+    struct stat stat;
+    int length = 0;
+    return stream != NULL && sscanf(stream, "%ju:%ju%n", &device, &inode, &length) == 2 && stream[length] == '\0' &&
+           fstat(STDERR_FILENO, &stat) == 0 && stat.st_dev == device && stat.st_ino == inode;
 }
 
 struct tool_words *tool_words_new(void) {
@@ -56,6 +72,8 @@ struct tool_words *tool_words_new(void) {
         free(words);
         return NULL;
     }
+    words->level = TOOL_WORDS_ERROR;
+    words->marks = is_journal();
     words->queue = words->buffers[0];
     words->taken = words->buffers[1];
     return words;
@@ -63,6 +81,10 @@ struct tool_words *tool_words_new(void) {
 
 FILE *tool_words_line(struct tool_words *words) {
     return words->line_file;
+}
+
+void tool_words_level(struct tool_words *words, enum tool_words_level level) {
+    words->level = level;
 }
 
 /* Writes part of a line and returns its size; a part that cannot be written counts as written. */
@@ -105,15 +127,16 @@ static void write_taken(struct tool_words *words, size_t size) {
 /* Takes all waiting lines; returns their size. */
 static size_t take(struct tool_words *words) {
     static const char *const notes[] = {
-        "redlock: warning: nobody read standard error; lines left out here: %lu\n",
-        "{\"warning\":\"OUTPUT\",\"message\":\"nobody read standard error; lines left out here: %lu\"}\n"};
+        "%sredlock: warning: nobody read standard error; lines left out here: %lu\n",
+        "%s{\"warning\":\"OUTPUT\",\"message\":\"nobody read standard error; lines left out here: %lu\"}\n"};
     char *taken = words->queue;
     size_t size = words->queue_size;
     words->queue = words->taken;
     words->queue_size = 0;
     words->taken = taken;
     if (words->left_out > 0) {
-        size += (size_t)snprintf(taken + size, NOTE_SIZE, notes[words->json], words->left_out);
+        size +=
+            (size_t)snprintf(taken + size, NOTE_SIZE, notes[words->json], words->marks ? "<4>" : "", words->left_out);
         words->left_out = 0;
     }
     return size;
@@ -148,31 +171,47 @@ int tool_words_start(struct tool_words *words, bool json) {
     return error;
 }
 
-static void enqueue(struct tool_words *words, size_t limit) {
+static void enqueue(struct tool_words *words, const char *line, size_t size, size_t limit) {
     pthread_mutex_lock(&words->mutex);
-    if (words->queue_size + words->line_size > limit) {
+    if (words->queue_size + size > limit) {
         words->left_out++;
     } else {
-        memcpy(words->queue + words->queue_size, words->line, words->line_size);
-        words->queue_size += words->line_size;
+        memcpy(words->queue + words->queue_size, line, size);
+        words->queue_size += size;
     }
     pthread_cond_signal(&words->changed);
     pthread_mutex_unlock(&words->mutex);
 }
 
+static void send_line(struct tool_words *words, const char *line, size_t size, enum tool_words_kind kind) {
+    if (words->threaded) {
+        enqueue(words, line, size, kind == TOOL_WORDS_LOG ? LOG_SIZE : QUEUE_SIZE);
+        return;
+    }
+    for (size_t at = 0; at < size;) {
+        at += write_line(line + at, size - at);
+    }
+}
+
 void tool_words_send(struct tool_words *words, enum tool_words_kind kind) {
     (void)fflush(words->line_file); /* keep() does not fail */
+    char *line = words->line + MARK_SIZE;
+    char *const end = line + words->line_size;
     if (words->line_size == QUEUE_SIZE - 1) {
-        words->line[words->line_size - 1] = '\n';
+        end[-1] = '\n';
     }
-    if (words->threaded) {
-        enqueue(words, kind == TOOL_WORDS_LOG ? LOG_SIZE : QUEUE_SIZE);
-    } else {
-        for (size_t at = 0; at < words->line_size;) {
-            at += write_line(words->line + at, words->line_size - at);
-        }
+    /* A mark takes the place of what stood before its line, which is sent already. */
+    for (char *next; words->marks && line < end; line = next) {
+        char *const newline = memchr(line, '\n', (size_t)(end - line));
+        next = newline == NULL ? end : newline + 1;
+        memcpy(line - MARK_SIZE, (const char[MARK_SIZE]){'<', (char)('0' + words->level), '>'}, MARK_SIZE);
+        send_line(words, line - MARK_SIZE, (size_t)(next - line) + MARK_SIZE, kind);
+    }
+    if (line < end) {
+        send_line(words, line, words->line_size, kind);
     }
     words->line_size = 0;
+    words->level = TOOL_WORDS_ERROR;
 }
 
 /* Returns whether all lines are written. */

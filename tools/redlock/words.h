@@ -6,6 +6,9 @@
  * lines into the thread's queue. Simpler ways do not work. O_NONBLOCK belongs to the open file,
  * which our parent and our command share. poll() may report room in a pipe that the command then
  * fills.
+ *
+ * If standard error goes to systemd's journal, each line begins with its level, as in "<4>". The
+ * journal takes that off.
  */
 #ifndef TOOL_WORDS_H
 #define TOOL_WORDS_H
@@ -14,6 +17,15 @@
 #include <stdio.h>
 
 struct tool_words;
+
+/* How important a line is, as syslog counts it. */
+enum tool_words_level {
+    TOOL_WORDS_ERROR = 3,
+    TOOL_WORDS_WARNING,
+    TOOL_WORDS_NOTICE,
+    TOOL_WORDS_INFO,
+    TOOL_WORDS_DEBUG
+};
 
 /* The log may fill only a part of the queue, so that there is always room for a report. */
 enum tool_words_kind { TOOL_WORDS_LOG, TOOL_WORDS_REPORT };
@@ -25,8 +37,10 @@ struct tool_words *tool_words_new(void);
  * counted; the count is printed when there is room again, as JSON or not. Returns 0 or an errno. */
 int tool_words_start(struct tool_words *words, bool json);
 
-/* Print one line here, with its '\n', then call tool_words_send(). */
+/* Print one line here, with its '\n', then call tool_words_send(). It is an ERROR, unless its level
+ * is set before it is sent. */
 FILE *tool_words_line(struct tool_words *words);
+void tool_words_level(struct tool_words *words, enum tool_words_level level);
 void tool_words_send(struct tool_words *words, enum tool_words_kind kind);
 
 /* Waits until all lines are written, but gives up when nothing is written for 5 s. The process must

@@ -217,12 +217,15 @@ static void warn_of_renewal(struct tool_work *work) {
     }
     work->warned = true;
     char validity[32];
+    char late[96];
     char summary[TOOL_NODES_SUMMARY_SIZE];
     size_t quorum = redlock_manager_quorum(session->manager);
+    (void)snprintf(late, sizeof late, ", but too few of them confirmed it within %" PRId64 " ms (--node-timeout)",
+                   session->node_timeout_ms);
     bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s%s",
                      session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
-                     ready ? ", but too few of them confirmed it" : "");
+                     ready ? late : "");
 }
 
 /* Warns of trouble while the lease is still valid. */

@@ -47,6 +47,7 @@ class NodeInfo:
     queue_refused: bool
     credentials_pending: bool
     credentials_error: str
+    round_trip_min_us: Optional[int]
 
     @staticmethod
     def of(info: CData) -> NodeInfo:
@@ -54,7 +55,8 @@ class NodeInfo:
                         text(info.warning), text(info.error), None if info.uptime_s < 0 else info.uptime_s,
                         None if info.round_trip_us < 0 else info.round_trip_us, info.connects, info.quarantine_ms,
                         text(info.quarantine), bool(info.listens), text(info.queue_error), bool(info.queue_refused),
-                        bool(info.credentials_pending), text(info.credentials_error))
+                        bool(info.credentials_pending), text(info.credentials_error),
+                        None if info.round_trip_min_us < 0 else info.round_trip_min_us)
 
 
 @dataclass(frozen=True)

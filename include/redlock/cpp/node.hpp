@@ -58,6 +58,8 @@ struct node_info {
     bool queue_refused = false;
     bool credentials_pending = false;   /**< It has not accepted the newest credentials. */
     std::string_view credentials_error; /**< Why it refused them. */
+    /** The shortest on this connection; none of its votes comes in time if node_timeout is less. */
+    std::optional<std::chrono::microseconds> round_trip_min;
 
     /** An unknown node. */
     node_info() noexcept = default;
@@ -74,6 +76,9 @@ struct node_info {
         }
         if (from.round_trip_us >= 0) {
             round_trip = std::chrono::microseconds(from.round_trip_us);
+        }
+        if (from.round_trip_min_us >= 0) {
+            round_trip_min = std::chrono::microseconds(from.round_trip_min_us);
         }
     }
 };
