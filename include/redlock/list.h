@@ -20,7 +20,7 @@ typedef struct redlock_listed {
     const char *resource; /**< The key without the key prefix. */
     const char *token;    /**< The key's value: redlock_token_holder() has the holder's text. */
     int64_t ttl_ms;       /**< How long the key will live; -1 if it has no ttl. */
-    int64_t waiters;      /**< How many wait in its queue at this node; -1 if it cannot tell. */
+    int64_t waiters;      /**< How many wait at this node and are alive; -1 if it cannot tell. */
 } redlock_listed;
 
 /**

@@ -105,8 +105,8 @@ REDLOCK_API uint64_t redlock_result_passed_over(const redlock_result *result);
 
 /**
  * redlock_inspect(): how many wait for the resource in queues: the median of what the nodes say, -1
- * if fewer than a quorum could tell, or for any other request. One that died counts until its place
- * is served or forgotten. Those whose order is NONE do not count.
+ * if fewer than a quorum could tell, or for any other request. One that died does not count, once
+ * the nodes have noticed it. Those whose order is NONE do not count.
  */
 REDLOCK_API int64_t redlock_result_waiters(const redlock_result *result);
 
