@@ -31,12 +31,14 @@ enum redlock_planted_bug {
     REDLOCK_BUG_PLAIN_CLOSE,          /* close() of a connection, without CLIENT KILL */
     REDLOCK_BUG_QUEUE_NO_SERIALS,     /* a push counts, though a later WAIT was answered "queued" */
     REDLOCK_BUG_QUEUE_BOUND_AT_PUSH,  /* a grant counts from the arrival of the push */
-    REDLOCK_BUG_QUEUE_LATE_BACKING,   /* a late push backs a lease, whatever its bound */
-    REDLOCK_BUG_QUEUE_YIELD_KEEPS,    /* a waiter that yields keeps its token */
-    REDLOCK_BUG_QUEUE_OWN_CLOCK,      /* the ticket comes from the client's own clock, */
-    REDLOCK_BUG_QUEUE_EARLY_TICKET,   /* or only before any node has told the time; then it stays */
-    REDLOCK_BUG_QUEUE_POLLS_ON,       /* who once could not queue polls for ever */
-    REDLOCK_BUG_QUEUE_DEAF,           /* who cannot be told of a grant waits in the queue */
+    /* A late push backs a lease, whatever its bound; and without a look at the clock, whose answer
+     * would come behind newer grants (docs/protocols.md, "Waiting in a queue"). */
+    REDLOCK_BUG_QUEUE_LATE_BACKING,
+    REDLOCK_BUG_QUEUE_YIELD_KEEPS,  /* a waiter that yields keeps its token */
+    REDLOCK_BUG_QUEUE_OWN_CLOCK,    /* the ticket comes from the client's own clock, */
+    REDLOCK_BUG_QUEUE_EARLY_TICKET, /* or only before any node has told the time; then it stays */
+    REDLOCK_BUG_QUEUE_POLLS_ON,     /* who once could not queue polls for ever */
+    REDLOCK_BUG_QUEUE_DEAF,         /* who cannot be told of a grant waits in the queue */
     /* A push of another run_id counts, and WAITs go to nodes that may not vote. In the simulator
      * each of these rules covers for the other (docs/protocols.md, "Waiting in a queue"). */
     REDLOCK_BUG_QUEUE_ANY_SERVER,

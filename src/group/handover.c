@@ -172,7 +172,7 @@ void redlock_handover_pushed(struct redlock_group *group, unsigned node, const s
     }
     if (!known || !may_count(lease)) {
         give_back(group, node, push, known && lease->target.announced);
-    } else if (group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK)) {
+    } else if (group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK) && !REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         ask_time(lease, node, push->round);
     } else {
         count(lease, node, push->round);
