@@ -14,7 +14,7 @@ from ._callbacks import Handle
 from ._core import check_call, Core, interruptible
 from ._election import Election
 from ._news import NodeInfo, statistics_of, Telemetry
-from ._options import list_options, manager_options, Options
+from ._options import list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
 from ._result import check, error_of, result_of
 
@@ -94,23 +94,22 @@ class Client:
         """Takes the lock, and raises ContendedError or another Error if it cannot.
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
-        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) runs on another thread. An owner
-        of a reentrant lease is below 2**63.
+        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) and on_expiring(remaining_ms) run
+        on another thread. An owner of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
         if to_int("owner", given.get("owner", 0), "uint64_t") >= _Owner.FIRST:
             raise ValueError(f"owner is {given['owner']}; it must be below 2**63")
         made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
-        lost = self._lost(given.pop("on_lost", None))
+        lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         lock = ffi.addressof(made.c, "lock")
         made.set(given.items(), lock, made.c)
-        if lost:
-            lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
+        set_told(lock, lost, expiring)
         if made.c.reentrant and made.c.owner == 0:
             made.c.owner = _owner.id
         name = to_bytes("resource", resource)
         owner = made.c.owner if made.c.reentrant else 0
-        lease = Lease(self, owner, lost)
+        lease = Lease(self, owner, lost, expiring)
         result = ffi.new("redlock_result **")
         with self._core.call() as client:
 
@@ -145,13 +144,12 @@ class Client:
     def adopt(self, resource: str, token: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
         """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
         given: dict[str, Any] = dict(options)
-        lost = self._lost(given.pop("on_lost", None))
+        lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
         made.set(given.items())
-        if lost:
-            made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.c
+        set_told(made.c, lost, expiring)
         name, kept = to_bytes("resource", resource), to_bytes("token", token)
-        lease = Lease(self, 0, lost)
+        lease = Lease(self, 0, lost, expiring)
         with self._core.call() as client:
             try:
                 check_call(lib.redlock_client_adopt(client, name, kept, made.c, lease._slot))
@@ -247,16 +245,18 @@ class Client:
         finally:
             lib.redlock_node_info_free(info)
 
-    def _lost(self, on_lost: Optional[Callable[[str], None]]) -> Optional[Handle]:
-        if on_lost is None:
+    def _told(self, name: str, options: dict[str, Any]) -> Optional[Handle]:
+        """Takes this callback out of the options."""
+        given = options.pop(name, None)
+        if given is None:
             return None
-        core, run = self._core, to_callable("on_lost", on_lost)
+        core, run = self._core, to_callable(name, given)
 
-        def lost(reason: str) -> None:
+        def told(*what: object) -> None:
             core.on_loop_thread()
-            run(reason)
+            run(*what)
 
-        return Handle(lost)
+        return Handle(told)
 
 
 def _is_over(owner: int, result: Optional[CData]) -> bool:
@@ -272,10 +272,10 @@ class Lease:
     _slot: CData = (ffi.NULL,)
     _end_codes: Optional[list[int]] = None
 
-    def __init__(self, client: Client, owner: int, lost: Optional[Handle]) -> None:
+    def __init__(self, client: Client, owner: int, *told: Optional[Handle]) -> None:
         self._client = client
         self._owner = owner
-        self._lost = lost
+        self._told = [handle for handle in told if handle]
         self._id: object = object()
         self._users: dict[object, int] = {}  # the threads inside a call of C that does not end it
         self._result: Optional[Result] = None
@@ -293,8 +293,8 @@ class Lease:
         self.fence = int(lib.redlock_lease_fence(self._handle))
         # All who share a reentrant lease of C know it by this.
         self._id = self.token if self._owner else self._id
-        if self._lost:
-            self._client._core.keep(self._id, self._lost, self._owner != 0 and result is None)
+        if self._told:
+            self._client._core.keep(self._id, self._told, self._owner != 0 and result is None)
 
     def _undo(self, end: Callable[[CData, CData], int]) -> None:
         """Ends the handle, if C has made it: the caller will not get it."""

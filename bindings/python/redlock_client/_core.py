@@ -33,9 +33,9 @@ class Core:
         self.inside: set[object] = set()
         self.cancels: set[CData] = set()
         self.elections: set[CData] = set()
-        # What on_lost needs, until C has ended the lease. Not by the address of that: another lease
-        # may have it before this one is dropped here.
-        self.losses: dict[object, list[Handle]] = {}
+        # What on_lost and on_expiring need, until C has ended the lease. Not by the address of that:
+        # another lease may have it before this one is dropped here.
+        self.told: dict[object, list[Handle]] = {}
 
     @contextlib.contextmanager
     def call(self) -> Iterator[CData]:
@@ -70,17 +70,17 @@ class Core:
             with self.lock:
                 self.cancels.discard(cancel)
 
-    def keep(self, lease: object, lost: Handle, shared: bool) -> None:
-        """C may call `lost` for this lease. If the lease is shared, it calls that of who took it, who
+    def keep(self, lease: object, told: list[Handle], shared: bool) -> None:
+        """C may call these for this lease. If the lease is shared, it calls those of who took it, who
         may not have come here yet."""
         with self.lock:
-            if not shared or lease not in self.losses:
-                self.losses.setdefault(lease, []).append(lost)
+            if not shared or lease not in self.told:
+                self.told.setdefault(lease, []).extend(told)
 
     def drop(self, lease: object) -> None:
         """C has ended this lease."""
         with self.lock:
-            self.losses.pop(lease, None)
+            self.told.pop(lease, None)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """With the lock: until others let the condition hold. Ctrl-C may have taken their notification."""
@@ -142,7 +142,7 @@ class Core:
         lib.redlock_client_close(self.c)
         with self.lock:
             self.is_closed = True
-            self.losses.clear()
+            self.told.clear()
             self.changed.notify_all()
 
 

@@ -59,7 +59,7 @@ class Lost(Base):
         eventually(lambda: heard)
         with self.assertRaises(redlock_client.LostError):
             lease.release()
-        self.assertEqual(self.client._core.losses, {})
+        self.assertEqual(self.client._core.told, {})
 
     def test_a_lease_at_the_address_of_one_that_ends(self):
         heard, drops, core = [], [], self.client._core

@@ -102,6 +102,7 @@ class Values(unittest.TestCase):
                 (lambda: client.acquire("r", reentrant=True, owner="x"), "^owner must be an int, not str$"),
                 (lambda: client.acquire("r", heal="yes"), "^heal must be a bool, not str$"),
                 (lambda: client.acquire("r", on_lost=3), "^on_lost must be callable, not int$"),
+                (lambda: client.acquire("r", on_expiring=3), "^on_expiring must be callable, not int$"),
                 (lambda: client.adopt("r", 3), "^token must be a str, not int$"),
                 (lambda: client.elect("e", lock_delay_ms="1"), "^lock_delay_ms must be an int, not str$"),
                 (lambda: client.elect("e").next("1"), "^timeout_ms must be an int, not str$"),
