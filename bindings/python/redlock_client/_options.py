@@ -50,6 +50,12 @@ class ManagerOptions(TypedDict, total=False):
     on_event: Callable[[TelemetryEvent], None]
 
 
+class ClientOptions(ManagerOptions, total=False):
+    """Options of a client."""
+
+    cooperative: Optional[bool]
+
+
 class AcquireOptions(TypedDict, total=False):
     """Options of an acquire: those of redlock_acquire_options, by the same names."""
 

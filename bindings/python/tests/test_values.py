@@ -85,6 +85,7 @@ class Values(unittest.TestCase):
             ({"on_log": 3}, TypeError, "^on_log must be callable, not int$"),
             ({"on_event": "print"}, TypeError, "^on_event must be callable, not str$"),
             ({"tls": "yes"}, TypeError, "^tls must be a dict, not str$"),
+            ({"cooperative": 1}, TypeError, "^cooperative must be a bool or None, not int$"),
             ({"tls": {"verify": "no"}}, TypeError, "^verify must be a bool, not str$"),
             ({"tls": {"ca_file": 3}}, TypeError, "^ca_file must be a str, not int$"),
             ({"nodes": 3}, TypeError, "^nodes must be a str or a list of str, not int$"),
