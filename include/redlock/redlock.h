@@ -95,9 +95,9 @@ typedef void (*redlock_callback)(const redlock_result *result, void *data);
 typedef void (*redlock_lost_callback)(redlock_lease *lease, const char *reason, void *data);
 
 /**
- * Runs when a lease will end unless a renewal or redlock_extend() succeeds: the time that is left of
- * it has come down to redlock_acquire_options.expiring_ms. Bring the work to a point where it can
- * stop, or hand it over. It runs once for each deadline: if the lease is extended and its new
+ * Runs when a lease will end unless a renewal or redlock_extend() succeeds: the time that is left
+ * of it has come down to redlock_acquire_options.expiring_ms. Bring the work to a point where it
+ * can stop, or hand it over. It runs once for each deadline: if the lease is extended and its new
  * deadline comes near, too, it runs again. A lease that begins with less time than that is told of
  * at once. Never after on_lost, and never for a lease that was released or forgotten. If the loop
  * stood still until the deadline, or the lease is lost earlier than at its deadline, on_lost is all

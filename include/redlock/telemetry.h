@@ -109,9 +109,10 @@ REDLOCK_API int redlock_manager_telemetry(const redlock_manager *manager, redloc
 /**
  * What happened. An acquire tells STARTED, then any number of DENIED and QUEUED, then ACQUIRED or
  * FAILED. A lease that was ACQUIRED or ADOPTED then tells any number of EXTENDED and EXPIRING, LOST
- * at most once, and RELEASED or FORGOTTEN as its last event. EXPIRING never comes after LOST. Each is told once. A manager that is closed
- * tells all that is still to come before its redlock_closed_callback; in a child process after
- * fork(), and after redlock_manager_abandon(), nothing more is told.
+ * at most once, and RELEASED or FORGOTTEN as its last event. EXPIRING never comes after LOST. Each
+ * is told once. A manager that is closed tells all that is still to come before its
+ * redlock_closed_callback; in a child process after fork(), and after redlock_manager_abandon(),
+ * nothing more is told.
  */
 typedef enum redlock_telemetry_kind {
     /** redlock_acquire() was accepted. Told inside that call. */

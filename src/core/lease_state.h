@@ -112,8 +112,8 @@
  *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
- * - `expiring` waits for nothing: not for the round that is under way, nor for the first renewal of a
- *   lease that began with less time than that. A deadline that moves is a new one, and is told of
+ * - `expiring` waits for nothing: not for the round that is under way, nor for the first renewal of
+ *   a lease that began with less time than that. A deadline that moves is a new one, and is told of
  *   again. Where the timer runs at or after the deadline, the loss is all that is told.
  * - Votes of an earlier round are stale and never count. The release that follows them removes what
  *   they set. Late votes of the current round, after its decision, still enter the sets of the

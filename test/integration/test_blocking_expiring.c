@@ -97,7 +97,8 @@ static void a_leader_reads_that_its_end_is_near(void **state) {
     const redlock_election_event event = next_change(election, REDLOCK_ELECTION_EXPIRING);
     const int64_t left_ms = redlock_client_election_validity_ms(election, term);
     hang(false);
-    kit_until(redlock_client_election_validity_ms(election, term) > EXPIRING_MS); /* the nodes answer again */
+    /* The nodes answer again. */
+    kit_until(redlock_client_election_validity_ms(election, term) > EXPIRING_MS);
     assert_int_equal(event.term, term);
     assert_in_range(event.remaining_ms, 1, EXPIRING_MS);
     assert_in_range(left_ms, 1, event.remaining_ms);

@@ -1,5 +1,5 @@
-/* on_expiring against real servers that hang: it comes before the end, ends nothing, and comes again
- * when the next deadline is near. */
+/* on_expiring against real servers that hang: it comes before the end, ends nothing, and comes
+ * again when the next deadline is near. */
 #include "world.h"
 
 #define TTL_MS      6000

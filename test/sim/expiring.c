@@ -1,5 +1,5 @@
-/* The checker of warnings: an owner who asked for it is told that the deadline of its lease is near,
- * in time, once for each deadline, and never after the end. */
+/* The checker of warnings: an owner who asked for it is told that the deadline of its lease is
+ * near, in time, once for each deadline, and never after the end. */
 #include <stdatomic.h>
 
 #include "group/lease_memory.h"
@@ -8,7 +8,7 @@
 /* Timers come up to 2 ms late here, and clocks differ in rate. */
 #define SLACK_NS (5 * SIM_MS)
 
-/* A hash of what the schedule has drawn, not one more draw: the other schedules stay as they are. */
+/* A hash of what was drawn, not one more draw: the other schedules stay as they are. */
 int64_t sim_draw_expiring_ms(const struct sim_world *world, int64_t ttl_ms) {
     if (world->seed % 4 != 0) {
         return 0;

@@ -1,5 +1,5 @@
-/* on_expiring, over a fake env: when it runs, with what, and that it never runs for a lease that has
- * ended. */
+/* on_expiring, over a fake env: when it runs, with what, and that it never runs for a lease that
+ * has ended. */
 #include "told_kit.h"
 
 #define END_MS 9898 /* the validity of a ttl of 10 s */

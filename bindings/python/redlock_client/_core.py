@@ -34,8 +34,8 @@ class Core:
         self.inside: set[object] = set()
         self.cancels: set[CData] = set()
         self.elections: set[CData] = set()
-        # What on_lost and on_expiring need, until C has ended the lease. Not by the address of that:
-        # another lease may have it before this one is dropped here.
+        # What on_lost and on_expiring need, until C has ended the lease. Not by its address:
+        # another lease may have that before this one is dropped here.
         self.told: dict[object, list[Handle]] = {}
 
     @contextlib.contextmanager

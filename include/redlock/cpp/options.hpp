@@ -195,7 +195,7 @@ struct election_options {
     bool heal = true;           /**< Sets the key again on nodes that lost it. */
     milliseconds lock_delay{0}; /**< Keeps others out after a leader that was lost. */
     void *trace = nullptr;      /**< For on_event, in the events of each term. */
-    /** How long before the deadline a leader is told expiring; at most half of the ttl; 0: never. */
+    /** How long before its deadline a leader is told; at most half of the ttl; 0: never. */
     milliseconds expiring{0};
 };
 
