@@ -10,7 +10,8 @@ ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
 # OpenSSL 3.2 and newer want libzstd-dev in static programs.
 TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev
     libzstd-dev redis-server openssl abigail-tools gcc-multilib python3 python3-cffi python3-dev python3-setuptools
-    docker.io docker-compose iptables chromium sqlite3 systemtap-sdt-dev zsh fish systemd busybox python3-yaml
+    python3-gevent python3-eventlet docker.io docker-compose iptables chromium sqlite3 systemtap-sdt-dev
+    zsh fish systemd busybox python3-yaml
     "${REDLOCK_LOOP_PACKAGES[@]}")
 # Elsewhere kubectl comes in a package of another name, beside which Debian's cannot be installed.
 command -v kubectl >/dev/null || TEST_PACKAGES+=(kubernetes-client)

@@ -22,6 +22,7 @@ CALLBACKS = """
 extern "Python" {
     void redlock_py_log(redlock_log_level level, const char *line, void *data);
     void redlock_py_lost(redlock_lease *lease, const char *reason, void *data);
+    void redlock_py_expiring(redlock_lease *lease, int64_t remaining_ms, void *data);
     void redlock_py_result(const redlock_result *result, void *data);
     void redlock_py_closed(void *data);
     void redlock_py_event(const redlock_election_event *event, void *data);

@@ -38,6 +38,9 @@ static uint64_t take(const redlock_election_event *event, uint64_t term) {
     case REDLOCK_ELECTION_LEADING:
         printf("leading, term %" PRIu64 "\n", event->term);
         return event->term;
+    case REDLOCK_ELECTION_EXPIRING: /* with the option expiring_ms */
+        printf("ends in %ld ms unless a renewal succeeds\n", (long)event->remaining_ms);
+        return term;
     case REDLOCK_ELECTION_LOST:
         printf("lost: %s\n", event->reason);
         return 0;

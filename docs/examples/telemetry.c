@@ -101,6 +101,7 @@ static void metrics(FILE *out, redlock_client *client, const redlock_statistics 
     by_node(out, client, "node_downs_total", told->node_downs, "Times that each node was ready no more.");
     number(out, "extends_total", "counter", counted->extends, "Rounds of extension.");
     number(out, "extends_failed_total", "counter", counted->extends_failed, "Rounds of extension without a quorum.");
+    number(out, "expiring_total", "counter", counted->expiring, "Deadlines that owners were told are near.");
     number(out, "lost_total", "counter", counted->lost, "Leases that were lost.");
     number(out, "released_total", "counter", counted->released, "Releases in time.");
     number(out, "leases_held", "gauge", counted->leases_held, "Leases that are held now.");

@@ -3,11 +3,11 @@
  * The lock for threads that block: a client with its own loop thread. Any number of threads may
  * call it.
  *
- * You may call every function from any thread except the client's own loop thread, on which on_lost
- * and on_log run. There a blocking call could never end, so it returns #REDLOCK_ERR_INVALID. No
- * mutex is held while a callback runs, but no call of the client completes meanwhile. So keep
- * callbacks short, and never let one wait for a thread that may be inside a call. The loop thread
- * blocks the application's signals.
+ * You may call every function from any thread except the client's own loop thread, on which
+ * on_lost, on_expiring and on_log run. There a blocking call could never end, so it returns
+ * #REDLOCK_ERR_INVALID. No mutex is held while a callback runs, but no call of the client completes
+ * meanwhile. So keep callbacks short, and never let one wait for a thread that may be inside a
+ * call. The loop thread blocks the application's signals.
  *
  * Leases are the handles of redlock.h. redlock_lease_validity_ms(), redlock_lease_fence(),
  * redlock_lease_token() and redlock_lease_resource() work on them from any thread, without a mutex.
@@ -64,7 +64,8 @@ typedef struct redlock_client_acquire_options {
     bool reentrant; /**< The owner may acquire again what it holds, with a count. Default false. */
     /** redlock_client_with(): do not renew the lease while the work runs. Default false. */
     bool no_auto_extend;
-    /** As for redlock_acquire(); on_lost runs on the loop thread. Last, because it may grow. */
+    /** As for redlock_acquire(); on_lost and on_expiring run on the loop thread. Last, because it
+     * may grow. */
     redlock_acquire_options lock;
 } redlock_client_acquire_options;
 
@@ -79,8 +80,8 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * with the same lease and a count one higher. It returns #REDLOCK_ERR_LOST if that lease has been
  * lost (release it as often as it was acquired, then start again), and #REDLOCK_ERR_LIMIT if the
  * count is at its maximum (2^32 - 1). The count lives in the client, not on the nodes
- * (docs/algorithm.md says why). The ttl and auto_extend of the first acquire stay. Another owner in
- * the same process waits or is refused, like any other client.
+ * (docs/algorithm.md says why). The ttl, auto_extend and callbacks of the first acquire stay.
+ * Another owner in the same process waits or is refused, like any other client.
  *
  * If several threads name one owner, at most one of them asks the nodes. The others wait for its
  * outcome, as long as their own wait_timeout_ms allows, and at least for node_timeout_ms or
@@ -247,7 +248,8 @@ REDLOCK_API void redlock_cancel_free(redlock_cancel *cancel);
 
 /**
  * Work to do under a lock. It learns of a loss by redlock_lease_validity_ms(lease) == 0 or by
- * on_lost. The call is cheap: make it before each step that the lock must protect.
+ * on_lost, and of one that is near by on_expiring. The call is cheap: make it before each step that
+ * the lock must protect.
  * @return any value; redlock_client_with() returns it in work_result.
  */
 typedef int (*redlock_work)(redlock_lease *lease, void *data);
@@ -295,7 +297,8 @@ REDLOCK_API int redlock_client_elect(redlock_client *client, const char *name, c
 /**
  * Blocks until there is news, and returns one event. Events that wait are merged, so that what one
  * reads is never out of date: LOST always comes first; a leadership that is over before anybody has
- * read of it is not told; of LEADER and TROUBLE only the newest is. ENDED is the last one.
+ * read of it is not told, nor is EXPIRING after the lease was extended; of LEADER and TROUBLE only
+ * the newest is. ENDED is the last one.
  *
  * One thread at a time. It should look at redlock_client_election_validity_ms() while it works, or
  * let another thread wait for LOST.

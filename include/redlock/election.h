@@ -112,7 +112,13 @@ typedef enum redlock_election_event_kind {
      * #REDLOCK_ERR_CLOSED if the manager was closed; else #REDLOCK_OK. The handle ends when the
      * callback returns.
      */
-    REDLOCK_ELECTION_ENDED
+    REDLOCK_ELECTION_ENDED,
+    /**
+     * We still lead, but `remaining_ms` from now the leadership will end unless a renewal succeeds:
+     * `term`. Bring the work to a point where it can stop. Only with the option `expiring_ms`; once
+     * for each deadline, as redlock_expiring_callback.
+     */
+    REDLOCK_ELECTION_EXPIRING
 } redlock_election_event_kind;
 
 /** An event. What it points to is valid only during the callback. Members it does not use are 0. */
@@ -127,8 +133,8 @@ typedef struct redlock_election_event {
      * function on it: the election renews and ends it. NULL in the blocking API.
      */
     redlock_lease *lease;
-    uint64_t term;                /**< LEADING, LOST: how often we began to campaign; it names this
-                                       leadership. */
+    uint64_t term;                /**< LEADING, EXPIRING, LOST: how often we began to campaign; it
+                                       names this leadership. */
     uint64_t fence;               /**< LEADING, with the option `fencing`: the fencing token
                                        (docs/fencing.md). */
     int code;                     /**< RESIGNED, TROUBLE, ENDED: #REDLOCK_OK or a redlock_error;
@@ -136,6 +142,7 @@ typedef struct redlock_election_event {
     const redlock_result *result; /**< RESIGNED, TROUBLE, ENDED: votes and a sentence, or NULL. */
     const char *reason;           /**< LOST: one sentence; else "". */
     const redlock_leader *leader; /**< LEADER: who leads; else NULL. */
+    int64_t remaining_ms;         /**< EXPIRING: redlock_election_validity_ms() now. */
 } redlock_election_event;
 
 /**
@@ -162,6 +169,9 @@ typedef struct redlock_election_options {
     bool heal;             /**< As redlock_acquire_options.heal. Default true. */
     int64_t lock_delay_ms; /**< As redlock_acquire_options.lock_delay_ms. Default 0. */
     void *trace;           /**< As redlock_acquire_options.trace, for each term. Default NULL. */
+    /** How long before its deadline a leader is told #REDLOCK_ELECTION_EXPIRING. As
+     * redlock_acquire_options.expiring_ms: 0 to ttl_ms / 2; default 0, never. */
+    int64_t expiring_ms;
 } redlock_election_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

@@ -94,6 +94,19 @@ typedef void (*redlock_callback)(const redlock_result *result, void *data);
  */
 typedef void (*redlock_lost_callback)(redlock_lease *lease, const char *reason, void *data);
 
+/**
+ * Runs when a lease will end unless a renewal or redlock_extend() succeeds: the time that is left
+ * of it has come down to redlock_acquire_options.expiring_ms. Bring the work to a point where it
+ * can stop, or hand it over. It runs once for each deadline: if the lease is extended and its new
+ * deadline comes near, too, it runs again. A lease that begins with less time than that is told of
+ * at once. Never after on_lost, and never for a lease that was released or forgotten. If the loop
+ * stood still until the deadline, or the lease is lost earlier than at its deadline, on_lost is all
+ * that runs. The callback may call the same functions as a request's callback.
+ * @param lease         the lease; still held.
+ * @param remaining_ms  redlock_lease_validity_ms() now: 1 to expiring_ms.
+ */
+typedef void (*redlock_expiring_callback)(redlock_lease *lease, int64_t remaining_ms, void *data);
+
 /** Runs when redlock_manager_close() has finished. The manager no longer exists. */
 typedef void (*redlock_closed_callback)(void *data);
 
@@ -290,6 +303,7 @@ typedef struct redlock_statistics {
     uint64_t polls;            /**< Times the first in the queue asked; nobody would tell it. */
     uint64_t passed_over;      /**< Times a waiter saw the lock go to one that came later. */
     uint64_t left_free;        /**< Releases that left the lock free for a moment, for pollers. */
+    uint64_t expiring;         /**< Times an owner was told that the deadline is near. */
 } redlock_statistics;
 
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */
@@ -346,6 +360,15 @@ typedef struct redlock_acquire_options {
     struct redlock_cancel *cancel;
     /** For on_event, in the events of this acquire and its lease: a span, say. Default NULL. */
     void *trace;
+    /**
+     * How long before the deadline on_expiring runs. At most half of the ttl, also of a later
+     * redlock_extend(): the first renewal begins at a third, so it has the time between to succeed.
+     * 0 to ttl_ms / 2; default 0, never.
+     */
+    int64_t expiring_ms;
+    /** Default none; see redlock_expiring_callback. Needs expiring_ms. */
+    redlock_expiring_callback on_expiring;
+    void *expiring_data; /**< Given to on_expiring. */
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -388,7 +411,8 @@ REDLOCK_API void redlock_request_cancel(redlock_request *request);
  * #REDLOCK_ERR_TOO_SLOW (the ttl is too short), #REDLOCK_ERR_CANCELLED (redlock_release() or
  * redlock_lease_forget() was called meanwhile), or #REDLOCK_ERR_CLOSED.
  * @param ttl_ms  1 to #REDLOCK_TTL_MS_MAX, or with a guard to ttl_max_ms, both minus the lease's
- *                lock delay; also the ttl of later automatic renewals.
+ *                lock delay, and at least twice its expiring_ms; also the ttl of later automatic
+ *                renewals.
  * @param cb      may be NULL.
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_LOST, #REDLOCK_ERR_BUSY,
  *         #REDLOCK_ERR_CLOSED, #REDLOCK_ERR_FORKED
@@ -412,8 +436,8 @@ REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
  * Makes a handle for a lock that was taken elsewhere, from its resource and token. Its validity is
  * unknown, so it is 0 until a redlock_extend() succeeds. The call asks no node.
  * @param token    1 to #REDLOCK_TOKEN_SIZE_MAX bytes; copied.
- * @param options  ttl_ms, auto_extend, heal, lock_delay_ms and on_lost are used; NULL for the
- *                 defaults.
+ * @param options  ttl_ms, auto_extend, heal, lock_delay_ms, on_lost, expiring_ms and on_expiring
+ *                 are used; NULL for the defaults.
  * @param lease    set on success; end it with redlock_release() or redlock_lease_forget().
  * @return as redlock_acquire(), but never #REDLOCK_ERR_RANDOM
  */

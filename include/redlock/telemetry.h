@@ -108,10 +108,11 @@ REDLOCK_API int redlock_manager_telemetry(const redlock_manager *manager, redloc
 
 /**
  * What happened. An acquire tells STARTED, then any number of DENIED and QUEUED, then ACQUIRED or
- * FAILED. A lease that was ACQUIRED or ADOPTED then tells any number of EXTENDED, LOST at most
- * once, and RELEASED or FORGOTTEN as its last event. Each is told once. A manager that is closed
- * tells all that is still to come before its redlock_closed_callback; in a child process after
- * fork(), and after redlock_manager_abandon(), nothing more is told.
+ * FAILED. A lease that was ACQUIRED or ADOPTED then tells any number of EXTENDED and EXPIRING, LOST
+ * at most once, and RELEASED or FORGOTTEN as its last event. EXPIRING never comes after LOST. Each
+ * is told once. A manager that is closed tells all that is still to come before its
+ * redlock_closed_callback; in a child process after fork(), and after redlock_manager_abandon(),
+ * nothing more is told.
  */
 typedef enum redlock_telemetry_kind {
     /** redlock_acquire() was accepted. Told inside that call. */
@@ -140,7 +141,10 @@ typedef enum redlock_telemetry_kind {
     REDLOCK_TELEMETRY_NODE_UP, /**< The node is READY: `node`, `node_index`. */
     /** The node is READY no more, or its first try failed: `node`, `node_index`, `reason`. Not told
      * again while it stays away. */
-    REDLOCK_TELEMETRY_NODE_DOWN
+    REDLOCK_TELEMETRY_NODE_DOWN,
+    /** The lease will end unless a renewal succeeds: `validity_ms`, `elapsed_us`. Told right before
+     * on_expiring. */
+    REDLOCK_TELEMETRY_EXPIRING
 } redlock_telemetry_kind;
 
 /** An event. What it points to is valid only during the call. Members it does not use are 0 or "".
@@ -162,8 +166,8 @@ struct redlock_telemetry_event {
     const char *reason;   /**< One sentence. */
     uint64_t attempts;    /**< The tries of the acquire until now. */
     /**
-     * EXTENDED: how long the round took. LOST, RELEASED, FORGOTTEN: how long the lock was held.
-     * Others: since STARTED.
+     * EXTENDED: how long the round took. EXPIRING, LOST, RELEASED, FORGOTTEN: how long the lock was
+     * held. Others: since STARTED.
      */
     int64_t elapsed_us;
     int64_t validity_ms; /**< As redlock_lease_validity_ms(). */

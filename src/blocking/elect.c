@@ -250,11 +250,27 @@ static struct timespec deadline_after(int64_t timeout_ms) {
     return now;
 }
 
+/* Whether EXPIRING is out of date: the lease has been extended since, or is at its end. */
+static bool is_old(const redlock_client_election *election, const redlock_election_event *event) {
+    const int64_t now_ns = redlock_loop_now_ns(NULL);
+    const int64_t remaining_ms = redlock_standing_validity_ms(&election->standing, event->term, now_ns);
+    return remaining_ms == 0 || remaining_ms > event->remaining_ms;
+}
+
+/* Under the mutex. */
+static const redlock_election_event *take(redlock_client_election *election) {
+    const redlock_election_event *event = redlock_news_take(&election->news);
+    while (event && event->kind == REDLOCK_ELECTION_EXPIRING && is_old(election, event)) {
+        event = redlock_news_take(&election->news);
+    }
+    return event;
+}
+
 /* Under the mutex: the next event, or NULL when the time is over. */
 static const redlock_election_event *wait_for_news(redlock_client_election *election, int64_t timeout_ms) {
     const bool limited = timeout_ms > 0;
     const struct timespec deadline = limited ? deadline_after(timeout_ms) : (struct timespec){0};
-    const redlock_election_event *event = redlock_news_take(&election->news);
+    const redlock_election_event *event = take(election);
     bool time_left = timeout_ms != 0;
     while (!event && time_left) {
         if (limited) {
@@ -264,7 +280,7 @@ static const redlock_election_event *wait_for_news(redlock_client_election *elec
         } else {
             pthread_cond_wait(&election->changed, &election->mutex);
         }
-        event = redlock_news_take(&election->news);
+        event = take(election);
     }
     return event;
 }

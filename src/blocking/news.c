@@ -28,6 +28,7 @@ void redlock_news_add(struct redlock_news *news, const redlock_election_event *e
     case REDLOCK_ELECTION_RESIGNED:
     case REDLOCK_ELECTION_ENDED:
         forget(news, REDLOCK_ELECTION_LEADING);
+        forget(news, REDLOCK_ELECTION_EXPIRING);
         forget(news, REDLOCK_ELECTION_TROUBLE);
         if (event->kind == REDLOCK_ELECTION_LOST && unread_term) {
             return; /* nobody has begun any work in that term */
@@ -40,6 +41,7 @@ void redlock_news_add(struct redlock_news *news, const redlock_election_event *e
         keep_leader(news, event->leader);
         break;
     case REDLOCK_ELECTION_TROUBLE:
+    case REDLOCK_ELECTION_EXPIRING:
     case REDLOCK_ELECTION_NOTHING:
         break;
     }
@@ -66,9 +68,9 @@ static void drop_told(struct redlock_news *news) {
 
 const redlock_election_event *redlock_news_take(struct redlock_news *news) {
     /* What ends a term comes before what begins one. */
-    static const redlock_election_event_kind order[] = {REDLOCK_ELECTION_LOST,    REDLOCK_ELECTION_RESIGNED,
-                                                        REDLOCK_ELECTION_LEADING, REDLOCK_ELECTION_TROUBLE,
-                                                        REDLOCK_ELECTION_LEADER,  REDLOCK_ELECTION_ENDED};
+    static const redlock_election_event_kind order[] = {
+        REDLOCK_ELECTION_LOST,    REDLOCK_ELECTION_RESIGNED, REDLOCK_ELECTION_LEADING, REDLOCK_ELECTION_EXPIRING,
+        REDLOCK_ELECTION_TROUBLE, REDLOCK_ELECTION_LEADER,   REDLOCK_ELECTION_ENDED};
     drop_told(news);
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         const redlock_election_event_kind kind = order[i];
@@ -94,7 +96,7 @@ const redlock_election_event *redlock_news_take(struct redlock_news *news) {
 }
 
 void redlock_news_clear(struct redlock_news *news) {
-    for (redlock_election_event_kind kind = REDLOCK_ELECTION_NOTHING; kind <= REDLOCK_ELECTION_ENDED; kind++) {
+    for (redlock_election_event_kind kind = REDLOCK_ELECTION_NOTHING; kind <= REDLOCK_ELECTION_EXPIRING; kind++) {
         forget(news, kind);
     }
     drop_told(news);

@@ -17,7 +17,7 @@ struct redlock_news_texts {
 
 struct redlock_news {
     unsigned waiting; /* a bit for each kind of event */
-    redlock_election_event event[REDLOCK_ELECTION_ENDED + 1];
+    redlock_election_event event[REDLOCK_ELECTION_EXPIRING + 1];
     redlock_leader leader;
     struct redlock_news_texts texts; /* of LOST and LEADER */
     /* What was read last. */

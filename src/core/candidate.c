@@ -175,6 +175,10 @@ void redlock_candidate_step(struct redlock_candidate *candidate, enum redlock_ca
     case REDLOCK_CANDIDATE_REFUSED:
         on_refused(candidate, code, now_ns);
         break;
+    case REDLOCK_CANDIDATE_EXPIRING:
+        assert(candidate->state == REDLOCK_CANDIDATE_LEADING);
+        tell(REDLOCK_ELECTION_EXPIRING, REDLOCK_OK, actions);
+        break;
     case REDLOCK_CANDIDATE_LOST:
         assert(candidate->state == REDLOCK_CANDIDATE_LEADING);
         actions->release = true;

@@ -26,6 +26,7 @@
  *              resign                   → LEAVING     done at once
  *              end                      → ENDING      done at once
  * LEADING      lost                     → CAMPAIGNING release, acquire, tell LOST
+ *              expiring                 → LEADING     tell EXPIRING
  *              resign                   → LEAVING     release
  *              end                      → ENDING      release
  * LEAVING      done                     → OUT         tell RESIGNED
@@ -64,6 +65,7 @@ enum redlock_candidate_input {
     REDLOCK_CANDIDATE_WON,
     REDLOCK_CANDIDATE_FAILED,  /* code: the acquire ended without the lock */
     REDLOCK_CANDIDATE_REFUSED, /* code: there is no acquire */
+    REDLOCK_CANDIDATE_EXPIRING,
     REDLOCK_CANDIDATE_LOST,
     REDLOCK_CANDIDATE_RELEASED, /* code */
     REDLOCK_CANDIDATE_TIMER,    /* code: why the acquire cannot win now, or OK */

@@ -86,7 +86,10 @@ static bool does_deadline_stand(const struct redlock_lease_core *lease) {
 
 /* The lease now depends on the current round alone, and on the nodes that still grant it. */
 static void stand_on_round(struct redlock_lease_core *lease) {
-    lease->deadline_ns = round_deadline_ns(lease);
+    const int64_t deadline_ns = round_deadline_ns(lease);
+    lease->expiring_told =
+        lease->expiring_told && (deadline_ns == lease->deadline_ns || REDLOCK_PLANTED(EXPIRING_ONCE));
+    lease->deadline_ns = deadline_ns;
     lease->backing_grows = !is_deadline_set(lease);
     lease->keys.backing = lease->backing_grows ? lease->votes.granted : lease->keys.backing;
 }
@@ -278,7 +281,18 @@ static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redloc
     redlock_keys_heal(&lease->keys, actions->heal);
 }
 
+int64_t redlock_extension_expiring_ns(const struct redlock_lease_core *lease) {
+    const bool told = lease->plan.expiring_ms == 0 || lease->expiring_told || !lease->was_held;
+    return told ? REDLOCK_NEVER_NS : lease->deadline_ns - lease->plan.expiring_ms * REDLOCK_NS_PER_MS;
+}
+
 void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    if (now_ns >= redlock_extension_expiring_ns(lease)) {
+        lease->expiring_told = actions->expiring = true;
+    }
+    if (lease->state == REDLOCK_LEASE_EXTENDING) {
+        return;
+    }
     if (now_ns >= lease->next_try_ns) {
         if (now_ns < renewals_end_ns(lease)) {
             start(lease, now_ns, actions);

@@ -9,7 +9,10 @@
 int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease);
 /* The current round is WON in time. */
 void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns);
-/* The clock was read while HELD: renews or heals what is due. */
+/* When to tell that the deadline is near; REDLOCK_NEVER_NS: not, or not again. */
+int64_t redlock_extension_expiring_ns(const struct redlock_lease_core *lease);
+/* The clock was read before the deadline: tells that it is near, and while HELD renews or heals
+ * what is due. */
 void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_ask(struct redlock_lease_core *lease, const struct redlock_event *event,
                            struct redlock_actions *actions);

@@ -146,6 +146,8 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_EXTENDING:
         if (ended) {
             redlock_extension_pass_deadline(lease, now_ns, actions);
+        } else {
+            redlock_extension_due(lease, now_ns, actions);
         }
         break;
     default:
@@ -324,9 +326,10 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_WAITING:
         return min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
-        return min_ns(loss_ns(lease), min_ns(lease->next_try_ns, lease->heal_ns));
+        return min_ns(min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease)),
+                      min_ns(lease->next_try_ns, lease->heal_ns));
     case REDLOCK_LEASE_EXTENDING:
-        return loss_ns(lease);
+        return min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease));
     default:
         return REDLOCK_NEVER_NS;
     }

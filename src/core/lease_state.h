@@ -93,6 +93,8 @@
  *            void; too few votes are left
  *                                 → LOST       cleanup, lost by a clock; before HELD, a lost
  *                                              attempt
+ * HELD, EXTENDING, with a deadline
+ *            expiring_ms before it             expiring, once for each deadline
  *
  * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
  *   however late the clock was read. Only a release ignores it: its votes show whether the lock was
@@ -112,6 +114,9 @@
  *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
+ * - `expiring` waits for nothing: not for the round that is under way, nor for the first renewal of
+ *   a lease that began with less time than that. A deadline that moves is a new one, and is told of
+ *   again. Where the timer runs at or after the deadline, the loss is all that is told.
  * - Votes of an earlier round are stale and never count. The release that follows them removes what
  *   they set. Late votes of the current round, after its decision, still enter the sets of the
  *   round: these sets decide where a release goes.
@@ -139,10 +144,11 @@ struct redlock_plan {
     int32_t ttl_ms;
     int32_t lock_delay_ms; /* how much longer the keys live than the lease */
     int32_t retry_delay_min_ms, retry_delay_max_ms;
-    int32_t node_timeout_ms;
-    bool auto_extend;
-    bool heal;
-    bool fencing;
+    int32_t expiring_ms; /* tell the owner so long before the deadline; 0: never */
+    uint16_t node_timeout_ms;
+    bool auto_extend : 1;
+    bool heal : 1;
+    bool fencing : 1;
 };
 
 enum redlock_event_type {
@@ -204,6 +210,7 @@ struct redlock_actions {
     bool lost_by_votes;  /* fewer than a quorum of nodes may have our key */
     bool deadline_moved; /* a late vote moved the deadline, but the state is the same */
     bool lost_by_clock;  /* clocks of nodes jumped, and too few votes are left */
+    bool expiring;       /* tell the owner that the deadline is near */
     bool acquired, extended, released;
     /* For news only: a try is lost, and the acquire goes on; or a round of extension, whoever asked
      * for it, has ended. */
@@ -231,6 +238,7 @@ struct redlock_lease_core {
     bool backing_grows;     /* the current round made the lease, so late grants also back it */
     bool fence_written;     /* the fencing token needed a second round trip */
     int8_t last_code;       /* why the last attempt was lost */
+    bool expiring_told;     /* `expiring` was told for this deadline */
     int32_t round_ttl_ms;   /* the ttl that the current round sent */
     int64_t begun_ns;       /* HELD since then; auto_extend_max_ms counts from here */
     int64_t next_try_ns;    /* time of the next attempt or renewal */

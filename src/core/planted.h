@@ -57,6 +57,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_REASON_SILENT,         /* a node that is silent counts as one that answered */
     REDLOCK_BUG_REASON_EARLY,          /* a lost round ends before its reason is known */
     REDLOCK_BUG_JUMP_VOTES,            /* a node whose clock jumped goes on voting */
+    REDLOCK_BUG_EXPIRING_ONCE,         /* after an extension, nobody is told of the new deadline */
     REDLOCK_BUG_ELECT_LOSS_LATE,       /* LOST is told when the candidate next looks */
     REDLOCK_BUG_ELECT_LOSS_RESTS,      /* who lost does not campaign again */
     REDLOCK_BUG_ELECT_RESIGN_KEEPS,    /* a release names another token, so the lock stays ours */

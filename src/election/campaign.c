@@ -124,6 +124,15 @@ static void on_acquired(const redlock_result *result, void *data) {
     }
 }
 
+static void on_expiring(redlock_lease *lease, int64_t remaining_ms, void *data) {
+    redlock_election *election = data;
+    redlock_election_event details = details_of(election);
+    assert(lease == election->lease);
+    (void)lease;
+    details.remaining_ms = remaining_ms;
+    feed(election, REDLOCK_CANDIDATE_EXPIRING, REDLOCK_OK, &details);
+}
+
 static void on_lost(redlock_lease *lease, const char *reason, void *data) {
     redlock_election *election = data;
     redlock_election_event details = details_of(election);
@@ -229,6 +238,9 @@ static redlock_acquire_options lock_options(const redlock_election_options *opti
     lock.heal = options->heal;
     lock.lock_delay_ms = options->lock_delay_ms;
     lock.trace = options->trace;
+    lock.expiring_ms = options->expiring_ms;
+    lock.on_expiring = options->expiring_ms != 0 ? on_expiring : NULL;
+    lock.expiring_data = election;
     return lock;
 }
 

@@ -87,6 +87,20 @@ static void call_extended(struct redlock_lease *lease) {
     }
 }
 
+/* Other callbacks may have run since it was decided (R1): one that ended the lease, or was slow. */
+__attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
+    const struct redlock_expiring *expiring = redlock_lease_expiring(lease);
+    const int64_t remaining_ms = redlock_lease_validity_ms(lease);
+    if (lease->handle_ended || remaining_ms == 0) {
+        return;
+    }
+    lease->group->statistics.expiring++;
+    redlock_telemetry_expiring(lease, remaining_ms);
+    if (expiring) {
+        expiring->cb(lease, remaining_ms, expiring->data);
+    }
+}
+
 __attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
     redlock_telemetry_lost(lease);
@@ -120,6 +134,9 @@ void redlock_lease_run_callbacks(struct redlock_lease *lease) {
     }
     if (callbacks & REDLOCK_CALLBACK_EXTENDED) {
         call_extended(lease);
+    }
+    if (callbacks & REDLOCK_CALLBACK_EXPIRING) {
+        call_expiring(lease);
     }
     if (callbacks & REDLOCK_CALLBACK_LOST) {
         call_lost(lease);

@@ -18,27 +18,35 @@
 #include "result/result.h"
 
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size, bool may_queue, void *trace) {
+                                        size_t token_size, bool may_queue, const redlock_acquire_options *options) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
     const size_t details_size = group->node_count * sizeof(struct redlock_detail);
-    const size_t trace_size = trace ? sizeof trace : 0;
+    const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
+    const size_t trace_size = options->trace ? sizeof options->trace : 0;
+    const size_t details_and_more_size = details_size + expiring_size + trace_size;
     const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_queue) +
                                                 group->node_count * sizeof(struct redlock_queue_node)
                                           : 0;
     struct redlock_lease *lease =
-        malloc(sizeof *lease + details_size + trace_size + waiting_size + key_size + 1 + token_size + 1);
+        malloc(sizeof *lease + details_and_more_size + waiting_size + key_size + 1 + token_size + 1);
     if (!lease) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(lease, 0, sizeof *lease + details_size + trace_size + waiting_size);
+    memset(lease, 0, sizeof *lease + details_and_more_size + waiting_size);
     lease->group = group;
     char *room = (char *)(lease->details + group->node_count);
-    if (trace) {
+    if (options->on_expiring) {
+        lease->has_expiring = true;
+        *redlock_lease_expiring(lease) =
+            (struct redlock_expiring){.cb = options->on_expiring, .data = options->expiring_data};
+        room += expiring_size;
+    }
+    if (options->trace) {
         lease->is_traced = true;
-        *(void **)(void *)room = trace;
+        *(void **)(void *)room = options->trace;
         room += trace_size;
     }
     if (may_queue) {
@@ -154,6 +162,9 @@ static void note_results(struct redlock_lease *lease, const struct redlock_actio
         if (lease->extend_pending) {
             queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
         }
+    }
+    if (actions->expiring) {
+        queue_callback(lease, REDLOCK_CALLBACK_EXPIRING);
     }
     if (actions->lost) {
         lease->loss = actions->lost_by_votes                  ? REDLOCK_LOSS_VOTES

@@ -5,9 +5,9 @@
 #include "group/lease_memory.h"
 
 /* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
- * in queues, and for the token of a waiter. `trace` is the caller's, for events; NULL: none. */
+ * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
 struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size, bool may_queue, void *trace);
+                                        size_t token_size, bool may_queue, const redlock_acquire_options *options);
 /* The clock for fencing tokens; 0 for a lease without one. */
 int64_t redlock_lease_wall_us(const struct redlock_lease *lease);
 /* An event of this moment, with what a waiter may need to ask nodes. */

@@ -43,7 +43,14 @@ enum redlock_callback_kind {
     REDLOCK_CALLBACK_ACQUIRED = 1,
     REDLOCK_CALLBACK_EXTENDED = 2,
     REDLOCK_CALLBACK_LOST = 4,
-    REDLOCK_CALLBACK_RELEASED = 8
+    REDLOCK_CALLBACK_RELEASED = 8,
+    REDLOCK_CALLBACK_EXPIRING = 16
+};
+
+/* Who wants to know that the deadline is near. Few give one. */
+struct redlock_expiring {
+    redlock_expiring_callback cb;
+    void *data;
 };
 
 /* The owner and the core come first: a vote uses little else. */
@@ -69,6 +76,7 @@ struct redlock_lease {
     bool has_span : 1;             /* ACQUIRED or ADOPTED was told, and its end was not */
     bool is_traced : 1;            /* has a trace */
     bool only_deletes : 1;         /* its release serves no queue: REDLOCK_ORDER_NONE */
+    bool has_expiring : 1;         /* has a struct redlock_expiring */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;
@@ -84,12 +92,21 @@ struct redlock_lease {
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
     struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
-    struct redlock_detail details[]; /* one for each node; then the trace, the key and the token */
+    /* One for each node; then redlock_expiring, the trace, `waiting`, the key and the token. */
+    struct redlock_detail details[];
 };
+
+/* NULL if nobody does. */
+static inline struct redlock_expiring *redlock_lease_expiring(const struct redlock_lease *lease) {
+    return lease->has_expiring ? (struct redlock_expiring *)(uintptr_t)(lease->details + lease->group->node_count)
+                               : NULL;
+}
 
 /* The caller's pointer for events. Few give one. */
 static inline void *redlock_lease_trace(const struct redlock_lease *lease) {
-    return lease->is_traced ? *(void *const *)(const void *)(lease->details + lease->group->node_count) : NULL;
+    const char *room = (const char *)(lease->details + lease->group->node_count);
+    room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
+    return lease->is_traced ? *(void *const *)(const void *)room : NULL;
 }
 
 /* The token stands behind the key. Both are terminated. */

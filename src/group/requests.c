@@ -46,6 +46,16 @@ static int check_times(struct redlock_failure *failure, const redlock_acquire_op
     return code;
 }
 
+static int check_expiring(struct redlock_failure *failure, const redlock_acquire_options *options) {
+    const int code = redlock_check_range(failure, "expiring_ms", options->expiring_ms, 0, options->ttl_ms / 2,
+                                         " (half of ttl_ms; 0: never)");
+    if (code == REDLOCK_OK && options->expiring_ms == 0 && options->on_expiring) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "on_expiring needs expiring_ms: how long before the deadline");
+    }
+    return code;
+}
+
 static int check_options(struct redlock_failure *failure, const redlock_acquire_options *options) {
     int code = check_times(failure, options);
     if (code == REDLOCK_OK) {
@@ -59,7 +69,7 @@ static int check_options(struct redlock_failure *failure, const redlock_acquire_
         code = redlock_check_range(failure, "lock_delay_ms", options->lock_delay_ms, 0,
                                    REDLOCK_TTL_MS_MAX - options->ttl_ms, " with this ttl_ms");
     }
-    return code;
+    return code == REDLOCK_OK ? check_expiring(failure, options) : code;
 }
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
@@ -77,7 +87,8 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
-                                 .node_timeout_ms = (int32_t)(group->node_timeout_ns / REDLOCK_NS_PER_MS),
+                                 .expiring_ms = (int32_t)options->expiring_ms,
+                                 .node_timeout_ms = (uint16_t)(group->node_timeout_ns / REDLOCK_NS_PER_MS),
                                  .auto_extend_max_ms = options->auto_extend_max_ms,
                                  .auto_extend = options->auto_extend};
 }
@@ -128,7 +139,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
-    *lease = redlock_lease_new(group, resource, key_size, token_size, queues, options->trace);
+    *lease = redlock_lease_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -276,9 +287,13 @@ static int check_lease(const struct redlock_lease *lease) {
 static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
+    const int64_t least_ms = 2 * (int64_t)lease->core.plan.expiring_ms;
     struct redlock_failure *failure = redlock_group_failure(group);
-    int code = redlock_check_range(failure, "ttl_ms", ttl_ms, 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
-                                   lock_delay_ms > 0 ? " with this lock_delay_ms" : "");
+    int code =
+        redlock_check_range(failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
+                            least_ms > 0        ? " (no less than twice the lease's expiring_ms)"
+                            : lock_delay_ms > 0 ? " with this lock_delay_ms"
+                                                : "");
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, ttl_ms, lock_delay_ms);
     }

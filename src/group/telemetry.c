@@ -15,7 +15,8 @@ const char *redlock_telemetry_kind_name(redlock_telemetry_kind kind) {
         [REDLOCK_TELEMETRY_FAILED] = "FAILED",     [REDLOCK_TELEMETRY_ADOPTED] = "ADOPTED",
         [REDLOCK_TELEMETRY_EXTENDED] = "EXTENDED", [REDLOCK_TELEMETRY_LOST] = "LOST",
         [REDLOCK_TELEMETRY_RELEASED] = "RELEASED", [REDLOCK_TELEMETRY_FORGOTTEN] = "FORGOTTEN",
-        [REDLOCK_TELEMETRY_NODE_UP] = "NODE_UP",   [REDLOCK_TELEMETRY_NODE_DOWN] = "NODE_DOWN"};
+        [REDLOCK_TELEMETRY_NODE_UP] = "NODE_UP",   [REDLOCK_TELEMETRY_NODE_DOWN] = "NODE_DOWN",
+        [REDLOCK_TELEMETRY_EXPIRING] = "EXPIRING"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : "unknown";
 }
 
@@ -116,6 +117,9 @@ static void probe(const redlock_telemetry_event *event) {
     case REDLOCK_TELEMETRY_NODE_DOWN:
         REDLOCK_PROBE(3, node_down, event->node_index, event->node, event->reason);
         break;
+    case REDLOCK_TELEMETRY_EXPIRING:
+        REDLOCK_PROBE(3, expiring, id, resource, validity_ms);
+        break;
     }
     (void)resource, (void)id, (void)attempts, (void)elapsed_us, (void)validity_ms, (void)code, (void)automatic;
 }
@@ -204,6 +208,15 @@ void redlock_telemetry_round_over(struct redlock_lease *lease, const struct redl
 
 void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns) {
     redlock_histogram_add(&lease->group->telemetry.renewal_late, now_ns - planned_ns);
+}
+
+void redlock_telemetry_expiring(const struct redlock_lease *lease, int64_t remaining_ms) {
+    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, expiring)) {
+        const int64_t held_ns = redlock_group_now_ns(lease->group) - lease->core.begun_ns;
+        tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXPIRING,
+                                                 .elapsed_us = held_ns / 1000,
+                                                 .validity_ms = remaining_ms});
+    }
 }
 
 void redlock_telemetry_lost(const struct redlock_lease *lease) {

@@ -19,7 +19,8 @@
     X(released)                                                                                                        \
     X(forgotten)                                                                                                       \
     X(node_up)                                                                                                         \
-    X(node_down)
+    X(node_down)                                                                                                       \
+    X(expiring)
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_DECLARE)
 
@@ -63,6 +64,8 @@ static inline void redlock_telemetry_held(struct redlock_lease *lease, int64_t u
     }
 }
 
+/* on_expiring is next. */
+void redlock_telemetry_expiring(const struct redlock_lease *lease, int64_t remaining_ms);
 /* The callback of the loss, or of the release, is next. */
 void redlock_telemetry_lost(const struct redlock_lease *lease);
 void redlock_telemetry_released(struct redlock_lease *lease);

@@ -80,6 +80,8 @@ const char *redlock_election_event_name(redlock_election_event_kind kind) {
         return "TROUBLE";
     case REDLOCK_ELECTION_ENDED:
         return "ENDED";
+    case REDLOCK_ELECTION_EXPIRING:
+        return "EXPIRING";
     }
     return "?";
 }

@@ -18,8 +18,9 @@ static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 15, "give redlock::errc the new 
 #define ENDS_WITH(type, member)                                                                                        \
     static_assert(sizeof(type) - offsetof(type, member) <= sizeof(void *), #type " has grown")
 ENDS_WITH(redlock_manager_options, quorum);
-ENDS_WITH(redlock_acquire_options, trace);
-ENDS_WITH(redlock_election_options, trace);
+ENDS_WITH(redlock_acquire_options, expiring_data);
+ENDS_WITH(redlock_election_options, expiring_ms);
+ENDS_WITH(redlock_election_event, remaining_ms);
 ENDS_WITH(redlock_tls_options, verify);
 ENDS_WITH(redlock_node_info, round_trip_min_us);
 ENDS_WITH(redlock_vote, holder_text);
@@ -85,6 +86,8 @@ void the_options_have_the_defaults_of_c(void **) {
     assert_int_equal(lock.heal, acquire.lock.heal);
     assert_int_equal(lock.lock_delay_ms, acquire.lock.lock_delay_ms);
     assert_int_equal(lock.order, acquire.lock.order);
+    assert_int_equal(lock.expiring_ms, acquire.lock.expiring_ms);
+    assert_true(lock.on_expiring == nullptr);
     assert_int_equal(asked.reentrant, acquire.reentrant);
     assert_int_equal(asked.owner, acquire.owner);
 
@@ -98,6 +101,7 @@ void the_options_have_the_defaults_of_c(void **) {
     assert_int_equal(how.heal, election.heal);
     assert_int_equal(how.lock_delay_ms, election.lock_delay_ms);
     assert_null(how.trace);
+    assert_int_equal(how.expiring_ms, election.expiring_ms);
 }
 
 void set_options_reach_c(void **) {
@@ -131,7 +135,17 @@ void set_options_reach_c(void **) {
     acquire.wait = redlock::forever;
     acquire.order = redlock::order::none;
     acquire.lock_delay = 1min;
+    acquire.expiring = 5s;
+    redlock::milliseconds told{0};
+    const auto on_expiring = [&told](redlock::lease_view, redlock::milliseconds remaining) { told = remaining; };
+    acquire.on_expiring = on_expiring;
     const redlock_acquire_options lock = redlock::detail::to_c(acquire);
+    assert_int_equal(lock.expiring_ms, 5000);
+    lock.on_expiring(nullptr, 4321, lock.expiring_data);
+    assert_int_equal(told.count(), 4321);
+    redlock::election_options election;
+    election.expiring = 3s;
+    assert_int_equal(redlock::detail::to_c(election).expiring_ms, 3000);
     assert_int_equal(lock.wait_timeout_ms, REDLOCK_WAIT_FOREVER);
     assert_int_equal(lock.order, REDLOCK_ORDER_NONE);
     assert_int_equal(lock.lock_delay_ms, 60000);

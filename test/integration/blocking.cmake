@@ -1,10 +1,10 @@
 # The blocking client against five real servers.
-foreach(part "" _reentrant _with _end _fork _election _election_threads _cancel _nodes _telemetry)
+foreach(part "" _reentrant _with _end _fork _election _election_threads _expiring _cancel _nodes _telemetry)
   redlock_integration_test(test_blocking${part} TIMEOUT 300 LABELS blocking SOURCES test_blocking${part}.c
     blocking_kit.c)
 endforeach()
-foreach(part "" _threads)
-  target_sources(test_blocking_election${part} PRIVATE blocking_election_kit.c)
+foreach(part election election_threads expiring)
+  target_sources(test_blocking_${part} PRIVATE blocking_election_kit.c)
 endforeach()
 redlock_integration_test(test_rotation TIMEOUT 300 LABELS blocking SOURCES test_rotation.c blocking_kit.c)
 # Failures that only a wrapper can bring about: of pthread_create(), and of each allocation in turn.

@@ -172,6 +172,7 @@ static void on_event(const redlock_election_event *event, void *data) {
     case REDLOCK_ELECTION_ENDED:
         must(self, self->closing && event->code == REDLOCK_ERR_CLOSED);
         break;
+    case REDLOCK_ELECTION_EXPIRING:
     case REDLOCK_ELECTION_NOTHING:
         must(self, false);
     }

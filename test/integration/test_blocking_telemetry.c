@@ -11,14 +11,14 @@
 
 /* The context of one acquire. Only the loop thread writes it, until the last event. */
 struct span {
-    unsigned counts[REDLOCK_TELEMETRY_NODE_DOWN + 1];
+    unsigned counts[REDLOCK_TELEMETRY_EXPIRING + 1];
     uint64_t id;
 };
 
 /* The loop thread's. */
 static struct {
     pthread_t loop;
-    unsigned counts[REDLOCK_TELEMETRY_NODE_DOWN + 1];
+    unsigned counts[REDLOCK_TELEMETRY_EXPIRING + 1];
 } tale;
 
 static void take_event(const redlock_telemetry_event *event, void *data) {

@@ -8,7 +8,7 @@
 
 /* What on_event was told of one manager. */
 struct tale {
-    unsigned counts[REDLOCK_TELEMETRY_NODE_DOWN + 1];
+    unsigned counts[REDLOCK_TELEMETRY_EXPIRING + 1];
     unsigned node_ups, node_downs; /* sets of nodes */
     void *trace;                   /* of the last event with a resource */
     char reason[256];              /* of the last NODE_DOWN */

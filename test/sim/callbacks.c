@@ -92,6 +92,7 @@ void sim_on_acquired(const redlock_result *result, void *data) {
         lease->auto_extend = call->auto_extend;
         lease->capped = call->capped;
         lease->lock_delay_ms = call->lock_delay_ms;
+        lease->expiring_ms = call->expiring_ms;
         sim_grant_acquired(call, lease);
         sim_line_acquired(call, lease->token);
         world->holds++;

@@ -30,6 +30,7 @@ static void draw_options(struct sim_candidate *candidate, redlock_election_optio
     if (profile->lock_delay_max_ms > 0) {
         options->lock_delay_ms = sim_random_between(&world->random, 0, profile->lock_delay_max_ms);
     }
+    options->expiring_ms = sim_draw_expiring_ms(world, options->ttl_ms);
     candidate->ttl_ms = options->ttl_ms;
     candidate->fencing = options->fencing;
     candidate->lock_delay_ms = options->lock_delay_ms;

@@ -121,6 +121,7 @@ static void check_held(struct sim_world *world, const struct sim_client *client,
         sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
                       lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
     }
+    sim_check_expiring(lease);
     sim_grant_promise(world, lease, validity_ms);
     if (!lease->shared && world->profile.trust != SIM_RECKLESS) {
         check_backing(world, lease, validity_ms);

@@ -25,7 +25,7 @@ struct options {
 struct shared {
     _Atomic uint64_t failed_seed;
     _Atomic uint64_t events, holds, schedules, violations;
-    _Atomic uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
+    _Atomic uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost, expiring;
     _Atomic uint64_t terms, successions, news;
 };
 
@@ -77,6 +77,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_REASON_SILENT] = "reason-silent",
     [REDLOCK_BUG_REASON_EARLY] = "reason-early",
     [REDLOCK_BUG_JUMP_VOTES] = "jump-votes",
+    [REDLOCK_BUG_EXPIRING_ONCE] = "expiring-once",
     [REDLOCK_BUG_ELECT_LOSS_LATE] = "elect-loss-late",
     [REDLOCK_BUG_ELECT_LOSS_RESTS] = "elect-loss-rests",
     [REDLOCK_BUG_ELECT_RESIGN_KEEPS] = "elect-resign-keeps",
@@ -263,6 +264,7 @@ static void work(const struct options *options, unsigned job, struct shared *sha
     shared->quarantines += world->totals.quarantines;
     shared->clock_jumps += world->totals.clock_jumps;
     shared->lost += world->totals.lost;
+    shared->expiring += world->totals.expiring;
     shared->terms += world->totals.terms;
     shared->successions += world->totals.successions;
     shared->news += world->totals.news;
@@ -347,9 +349,10 @@ static int run_all(const struct options *options) {
     printf("bug %s: %llu schedules, %llu events, %llu leases in %.1f s\n", options->bug_name,
            (unsigned long long)shared->schedules, (unsigned long long)shared->events, (unsigned long long)shared->holds,
            seconds_now() - began);
-    printf("%llu leases lost, %llu keys healed, %llu fencing tokens at once and %llu written back, %llu quarantines, "
+    printf("%llu deadlines told of, %llu leases lost, %llu keys healed, %llu fencing tokens at once and %llu written "
+           "back, %llu quarantines, "
            "%llu clocks seen to jump\n",
-           (unsigned long long)shared->lost, (unsigned long long)shared->healed,
+           (unsigned long long)shared->expiring, (unsigned long long)shared->lost, (unsigned long long)shared->healed,
            (unsigned long long)shared->fenced_fast, (unsigned long long)shared->fenced_slow,
            (unsigned long long)shared->quarantines, (unsigned long long)shared->clock_jumps);
     if (options->elections) {

@@ -42,6 +42,8 @@ static bool is_next(const struct sim_candidate *candidate, const redlock_electio
     switch (event->kind) {
     case REDLOCK_ELECTION_LEADING:
         return candidate->wants && !candidate->leading && !candidate->resigning && event->term > candidate->term;
+    case REDLOCK_ELECTION_EXPIRING:
+        return candidate->leading && event->term == candidate->term && event->remaining_ms > 0;
     case REDLOCK_ELECTION_LOST:
         return candidate->leading && event->term == candidate->term && event->reason[0] != '\0';
     case REDLOCK_ELECTION_RESIGNED:
@@ -61,10 +63,12 @@ static bool is_next(const struct sim_candidate *candidate, const redlock_electio
 static bool has_its_members(const redlock_election_event *event) {
     const redlock_election_event_kind kind = event->kind;
     const bool leads = kind == REDLOCK_ELECTION_LEADING, is_lost = kind == REDLOCK_ELECTION_LOST;
+    const bool is_expiring = kind == REDLOCK_ELECTION_EXPIRING;
     const bool has_code =
         kind == REDLOCK_ELECTION_RESIGNED || kind == REDLOCK_ELECTION_TROUBLE || kind == REDLOCK_ELECTION_ENDED;
     return event->size == sizeof *event && leads == (event->lease != NULL) &&
-           (leads || is_lost) == (event->term != 0) && (leads || event->fence == 0) &&
+           (leads || is_lost || is_expiring) == (event->term != 0) && is_expiring == (event->remaining_ms != 0) &&
+           (leads || event->fence == 0) &&
            (has_code || (event->code == (is_lost ? REDLOCK_ERR_LOST : REDLOCK_OK) && event->result == NULL)) &&
            is_lost == (event->reason[0] != '\0') && (kind == REDLOCK_ELECTION_LEADER) == (event->leader != NULL);
 }
@@ -102,6 +106,7 @@ static void lead(struct sim_candidate *candidate, const redlock_election_event *
     lease->held = lease->has_on_lost = lease->auto_extend = true;
     lease->ttl_ms = candidate->ttl_ms;
     lease->lock_delay_ms = candidate->lock_delay_ms;
+    lease->expiring_ms = sim_draw_expiring_ms(world, candidate->ttl_ms);
     client->slots[candidate->slot].lease = lease;
     SIM_TRACE(world, "client %u LEADS '%s' (%.8s) in term %llu for %lld ms, fencing token %llu", client->index,
               sim_resource_name(candidate->resource), sim_name(lease->token), (unsigned long long)event->term,
@@ -180,6 +185,9 @@ void sim_on_elected(const redlock_election_event *event, void *data) {
     switch (event->kind) {
     case REDLOCK_ELECTION_LEADING:
         lead(candidate, event);
+        break;
+    case REDLOCK_ELECTION_EXPIRING:
+        sim_check_expiring_told(client->slots[candidate->slot].lease, event->remaining_ms);
         break;
     case REDLOCK_ELECTION_LOST:
         if (candidate->leading) {

@@ -110,6 +110,15 @@ void sim_on_released(const redlock_result *result, void *data);
 void sim_on_inspected(const redlock_result *result, void *data);
 void sim_on_lost(redlock_lease *handle, const char *reason, void *data);
 
+/* --- expiring.c: who is told that a deadline is near --- */
+/* How long before the deadline of a lease with this ttl; 0: never. */
+int64_t sim_draw_expiring_ms(const struct sim_world *world, int64_t ttl_ms);
+void sim_on_expiring(redlock_lease *handle, int64_t remaining_ms, void *data);
+/* The owner of the lease is told so now. */
+void sim_check_expiring_told(struct sim_lease *lease, int64_t remaining_ms);
+/* The lease is valid. */
+void sim_check_expiring(struct sim_lease *lease);
+
 /* --- spans.c: the events that the library tells --- */
 void sim_on_event(const redlock_telemetry_event *event, void *data);
 /* Each acquire and each lease of this client has told its end. */

@@ -40,6 +40,7 @@ static bool is_next(const struct sim_span *span, redlock_telemetry_kind kind) {
     case REDLOCK_TELEMETRY_QUEUED:
         return span != NULL && span->state == ASKED && !span->queued;
     case REDLOCK_TELEMETRY_LOST:
+    case REDLOCK_TELEMETRY_EXPIRING:
         return span != NULL && span->state == HELD;
     case REDLOCK_TELEMETRY_EXTENDED:
     case REDLOCK_TELEMETRY_RELEASED:
@@ -90,7 +91,7 @@ static void node_event(struct sim_client *client, const redlock_telemetry_event 
 
 void sim_on_event(const redlock_telemetry_event *event, void *data) {
     struct sim_client *client = data;
-    if (event->kind >= REDLOCK_TELEMETRY_NODE_UP) {
+    if (event->kind == REDLOCK_TELEMETRY_NODE_UP || event->kind == REDLOCK_TELEMETRY_NODE_DOWN) {
         node_event(client, event);
         return;
     }

@@ -85,6 +85,10 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (world->profile.lock_delay_max_ms > 0 && !probe) {
         options->lock_delay_ms = sim_random_between(random, 0, world->profile.lock_delay_max_ms);
     }
+    options->expiring_ms = probe ? 0 : sim_draw_expiring_ms(world, options->ttl_ms);
+    options->on_expiring = options->expiring_ms > 0 ? sim_on_expiring : NULL;
+    options->expiring_data = client;
+    call->expiring_ms = options->expiring_ms;
     call->fencing = options->fencing;
     call->fair = options->order == REDLOCK_ORDER_FAIR && options->wait_timeout_ms != 0;
     call->lock_delay_ms = options->lock_delay_ms;
@@ -136,7 +140,7 @@ static int64_t draw_ttl_to_extend(const struct sim_lease *lease) {
     int64_t ttl_ms = sim_random_percent(&world->random, 50)
                          ? lease->ttl_ms
                          : sim_random_between(&world->random, world->profile.ttl_min_ms, world->profile.ttl_max_ms);
-    return ttl_ms;
+    return ttl_ms > 2 * lease->expiring_ms ? ttl_ms : 2 * lease->expiring_ms;
 }
 
 void sim_user_extend(struct sim_lease *lease) {
@@ -248,6 +252,9 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.auto_extend = world->profile.auto_extend && sim_random_percent(&world->random, 50);
     options.heal = world->profile.heal;
     options.lock_delay_ms = lease->lock_delay_ms;
+    options.expiring_ms = sim_draw_expiring_ms(world, options.ttl_ms);
+    options.on_expiring = options.expiring_ms > 0 ? sim_on_expiring : NULL;
+    options.expiring_data = client;
     redlock_lease *handle = NULL;
     sim_api_enter(client);
     int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), lease->token, &options, &handle);
@@ -266,6 +273,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     adopted->has_on_lost = true;
     adopted->lock_delay_ms = options.lock_delay_ms;
     adopted->ttl_ms = options.ttl_ms;
+    adopted->expiring_ms = options.expiring_ms;
     adopted->adopted = true;
     client->slots[slot].lease = adopted;
     adopted->shared = lease->shared = !instead;

@@ -229,6 +229,10 @@ struct sim_lease {
     /* Its deadline is before this, on its owner's clock; 0: not known. */
     int64_t ends_ns;
     int64_t ttl_ms; /* the least that was ever asked */
+    int64_t expiring_ms;
+    int64_t told_deadline_ns; /* its owner was told that this deadline is near; 0: of none */
+    /* When this deadline was first seen to be near, and what its client had been paused for. */
+    int64_t due_deadline_ns, due_ns, due_paused_ns;
     char token[SIM_TOKEN_SIZE + 1];
 };
 
@@ -243,7 +247,7 @@ struct sim_call {
     uint8_t slot, resource;
     bool done, cancelled, probe;
     bool auto_extend, has_on_lost, capped, fencing, fair;
-    int64_t ttl_ms, lock_delay_ms;
+    int64_t ttl_ms, lock_delay_ms, expiring_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
     int64_t asked_local_ns, wait_ms;   /* on the client's clock; 0: it tries once */
@@ -324,6 +328,7 @@ struct sim_client {
 /* What the managers counted, over all schedules. */
 struct sim_totals {
     uint64_t fenced_fast, fenced_slow, healed, quarantines, clock_jumps, lost;
+    uint64_t expiring;                 /* warnings of a deadline */
     uint64_t terms, successions, news; /* of elections; changes that had to come in time */
 };
 

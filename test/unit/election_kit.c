@@ -57,8 +57,12 @@ void take_event(const redlock_election_event *event, void *data) {
     assert_int_equal(event->size, sizeof *event);
     assert_true(told_count < TOLD_MAX);
     struct told *now = &told[told_count++];
-    *now = (struct told){
-        .kind = event->kind, .lease = event->lease, .term = event->term, .fence = event->fence, .code = event->code};
+    *now = (struct told){.kind = event->kind,
+                         .lease = event->lease,
+                         .term = event->term,
+                         .fence = event->fence,
+                         .remaining_ms = event->remaining_ms,
+                         .code = event->code};
     strncpy(now->reason, event->reason, sizeof now->reason - 1);
     redlock_result_message(event->result, now->message, sizeof now->message);
     if (event->leader) {

@@ -25,6 +25,7 @@ extern struct told {
     redlock_election_event_kind kind;
     redlock_lease *lease;
     uint64_t term, fence;
+    int64_t remaining_ms;
     int code;
     char reason[256], message[512], token[REDLOCK_TOKEN_SIZE_MAX + 1], holder[64];
     bool is_self;

@@ -173,14 +173,16 @@ void life_expect_next(struct life *life, int64_t least_ms, int64_t most_ms) {
 
 static const char *describe(const struct redlock_actions *actions, char *text, size_t size) {
     snprintf(text, size,
-             "cleanup %x handing %d step %d send %d to %x as round %u heal %x lost %d by votes %d by clock %d acquired "
+             "cleanup %x handing %d step %d send %d to %x as round %u heal %x lost %d by votes %d by clock %d expiring "
+             "%d acquired "
              "%d (%d) extended "
              "%d (%d) "
              "released %d (%d)",
              (unsigned)actions->cleanup, (int)actions->handing, (int)actions->step, (int)actions->send,
              (unsigned)actions->send_nodes, (unsigned)actions->round, (unsigned)actions->heal, actions->lost,
-             actions->lost_by_votes, actions->lost_by_clock, actions->acquired, actions->acquired_code,
-             actions->extended, actions->extended_code, actions->released, actions->released_code);
+             actions->lost_by_votes, actions->lost_by_clock, actions->expiring, actions->acquired,
+             actions->acquired_code, actions->extended, actions->extended_code, actions->released,
+             actions->released_code);
     return text;
 }
 

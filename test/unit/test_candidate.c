@@ -84,6 +84,14 @@ static void it_campaigns_leads_and_resigns(void **state) {
     lead();
 }
 
+static void a_leader_is_told_that_its_end_is_near(void **state) {
+    (void)state;
+    lead();
+    feed(REDLOCK_CANDIDATE_EXPIRING, REDLOCK_OK);
+    assert_next(LEADING, .tell = REDLOCK_ELECTION_EXPIRING);
+    assert_sleeps();
+}
+
 static void after_a_loss_it_campaigns_before_it_tells(void **state) {
     (void)state;
     lead();
@@ -304,6 +312,7 @@ static void it_closes_in_each_state(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         candidate_test(it_campaigns_leads_and_resigns),
+        candidate_test(a_leader_is_told_that_its_end_is_near),
         candidate_test(after_a_loss_it_campaigns_before_it_tells),
         candidate_test(a_campaign_is_cancelled),
         candidate_test(a_call_while_it_leaves_campaigns_again),

@@ -105,6 +105,25 @@ static void loss_on_reply_only(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
+/* The first deadline is told of, and no other. */
+static void expiring_once(void **state) {
+    (void)state;
+    for (int on = 0; on < 2; on++) {
+        struct life life;
+        life_init(&life, 1);
+        life.plan.expiring_ms = 1000;
+        redlock_planted_bug = on ? REDLOCK_BUG_EXPIRING_ONCE : REDLOCK_BUG_NONE;
+        life_begin(&life);
+        life_vote(&life, 0, G);
+        life.at_ms = END_MS - 1000;
+        life_timer(&life);
+        life_expect(&life, HELD, .expiring = true);
+        life_extend(&life, TTL_MS);
+        life_vote(&life, 0, G);
+        assert_int_equal(life_next_ms(&life), life.at_ms + END_MS - (on ? 0 : 1000));
+    }
+}
+
 static void debt_ends_by_clock(void **state) {
     (void)state;
     struct redlock_debt debt;
@@ -192,7 +211,7 @@ int main(void) {
         cmocka_unit_test_teardown(extend_after_the_end, heal), cmocka_unit_test_teardown(loss_on_reply_only, heal),
         cmocka_unit_test_teardown(debt_ends_by_clock, heal),   cmocka_unit_test_teardown(queue_no_serials, heal),
         cmocka_unit_test_teardown(queue_bound_at_push, heal),  cmocka_unit_test_teardown(queue_late_backing, heal),
-        cmocka_unit_test_teardown(queue_yield_keeps, heal),
+        cmocka_unit_test_teardown(queue_yield_keeps, heal),    cmocka_unit_test_teardown(expiring_once, heal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void after_a_loss_it_leads_in_another_term(void **state) {
 }
 
 static int span;
-static unsigned traced[REDLOCK_TELEMETRY_NODE_DOWN + 1];
+static unsigned traced[REDLOCK_TELEMETRY_EXPIRING + 1];
 
 static void count_traced(const redlock_telemetry_event *event, void *data) {
     (void)data;
@@ -66,6 +66,53 @@ static void each_term_has_the_context_of_its_election(void **state) {
     assert_int_equal(traced[REDLOCK_TELEMETRY_LOST], 1);
     assert_int_equal(traced[REDLOCK_TELEMETRY_RELEASED], 1);
     assert_int_equal(traced[REDLOCK_TELEMETRY_STARTED], 2);
+}
+
+static const struct told *lead_warned(void) {
+    redlock_election_options options;
+    redlock_election_options_default(&options);
+    options.expiring_ms = 4000;
+    assert_int_equal(start_with(&options), REDLOCK_OK);
+    grant_all();
+    return next(REDLOCK_ELECTION_LEADING);
+}
+
+static void a_leader_that_nobody_answers_is_told_before_its_end(void **state) {
+    (void)state;
+    (void)lead_warned();
+    fake_env_pass_ms(&fake, 9898 - 4000);
+    const struct told *event = next(REDLOCK_ELECTION_EXPIRING);
+    assert_int_equal(event->term, 1);
+    assert_int_equal(event->remaining_ms, 4000);
+    assert_int_equal(event->code, REDLOCK_OK);
+    assert_string_equal(event->reason, "");
+    assert_int_equal(redlock_election_validity_ms(election, 1), 4000);
+    assert_silent();
+    fake_env_pass_ms(&fake, 4000);
+    next(REDLOCK_ELECTION_LOST);
+}
+
+static void a_leader_may_resign_when_it_is_told_so(void **state) {
+    (void)state;
+    (void)lead_warned();
+    call_at = REDLOCK_ELECTION_EXPIRING;
+    call = redlock_election_resign;
+    fake_env_pass_ms(&fake, 9898 - 4000);
+    next(REDLOCK_ELECTION_EXPIRING);
+    grant_all();
+    next(REDLOCK_ELECTION_RESIGNED);
+    fake_env_pass_ms(&fake, 20000);
+    assert_silent();
+}
+
+static void a_leader_that_is_renewed_is_told_nothing(void **state) {
+    (void)state;
+    (void)lead_warned();
+    for (int i = 0; i < 20; i++) {
+        fake_env_pass_ms(&fake, 1000);
+        grant_all();
+    }
+    assert_silent();
 }
 
 static void it_resigns_and_stays_out(void **state) {
@@ -312,6 +359,9 @@ int main(void) {
         election_test(it_leads_with_a_term_of_its_own),
         election_test(after_a_loss_it_leads_in_another_term),
         election_test(each_term_has_the_context_of_its_election),
+        election_test(a_leader_that_nobody_answers_is_told_before_its_end),
+        election_test(a_leader_may_resign_when_it_is_told_so),
+        election_test(a_leader_that_is_renewed_is_told_nothing),
         election_test(it_resigns_and_stays_out),
         election_test(a_release_that_fails_is_told),
         election_test(it_gives_up_a_campaign),

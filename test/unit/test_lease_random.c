@@ -388,7 +388,7 @@ static void begin_queue(struct onlooker *o) {
     const struct redlock_plan plan = o->life.plan;
     life_may_queue(&o->life);
     o->life.plan.wait_timeout_ms = plan.wait_timeout_ms != 0 ? plan.wait_timeout_ms : 100;
-    o->life.plan.node_timeout_ms = (int32_t)draw(o, 50);
+    o->life.plan.node_timeout_ms = (uint16_t)draw(o, 50);
     o->life.in_line = draw(o, 2) != 0;
     o->queues = true;
 }

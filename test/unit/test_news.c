@@ -120,6 +120,25 @@ static void a_loss_comes_before_all_else(void **state) {
     assert_empty();
 }
 
+static void a_warning_belongs_to_its_term(void **state) {
+    (void)state;
+    static const redlock_election_event_kind ends[] = {REDLOCK_ELECTION_LOST, REDLOCK_ELECTION_RESIGNED,
+                                                       REDLOCK_ELECTION_ENDED};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        lead(1);
+        add(REDLOCK_ELECTION_EXPIRING, 1, REDLOCK_OK);
+        take(REDLOCK_ELECTION_LEADING);
+        assert_int_equal(take(REDLOCK_ELECTION_EXPIRING)->term, 1);
+        add(REDLOCK_ELECTION_EXPIRING, 1, REDLOCK_OK);
+        add(ends[i], 1, REDLOCK_ERR_LOST);
+        lead(2);
+        take(ends[i] == REDLOCK_ELECTION_ENDED ? REDLOCK_ELECTION_LEADING : ends[i]);
+        take(ends[i] == REDLOCK_ELECTION_ENDED ? ends[i] : REDLOCK_ELECTION_LEADING);
+        assert_empty();
+    }
+    add(REDLOCK_ELECTION_EXPIRING, 2, REDLOCK_OK); /* nobody reads it */
+}
+
 /* A term that nobody has read of is not told; a loss that nobody has read of stays. */
 static void a_term_that_is_over_is_not_told(void **state) {
     (void)state;
@@ -191,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         news_test(each_kind_is_read_once),
         news_test(a_loss_comes_before_all_else),
+        news_test(a_warning_belongs_to_its_term),
         news_test(a_term_that_is_over_is_not_told),
         news_test(a_resignation_comes_before_the_next_term),
         news_test(only_the_newest_trouble_and_leader_are_told),

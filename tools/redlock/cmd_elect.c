@@ -59,6 +59,7 @@ static void on_event(const redlock_election_event *event, void *data) {
         elect->ended = true;
         break;
     case REDLOCK_ELECTION_LEADER:
+    case REDLOCK_ELECTION_EXPIRING:
     case REDLOCK_ELECTION_NOTHING:
         break;
     }

@@ -51,6 +51,11 @@ def redlock_py_lost(lease: CData, reason: CData, data: CData) -> None:
 
 
 @ffi.def_extern(onerror=report)
+def redlock_py_expiring(lease: CData, remaining_ms: int, data: CData) -> None:
+    target_of(data)(remaining_ms)
+
+
+@ffi.def_extern(onerror=report)
 def redlock_py_result(result: CData, data: CData) -> None:
     target_of(data)(result)
 

@@ -2,19 +2,18 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import threading
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Union
 
+from . import _native
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
-from ._core import check_call, Core, interruptible
+from ._core import check_call, Core
 from ._election import Election
 from ._news import NodeInfo, statistics_of, Telemetry
-from ._options import list_options, manager_options, Options
+from ._options import list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
 from ._result import check, error_of, result_of
 
@@ -25,21 +24,8 @@ if TYPE_CHECKING:
 
     from ._base import CData
     from ._news import Listed
-    from ._options import ClientAcquireOptions, ElectionOptions, ManagerOptions
+    from ._options import ClientAcquireOptions, ClientOptions, ElectionOptions
     from ._result import Result
-
-
-class _Owner(threading.local):
-    """The calling thread, as the owner of reentrant leases. Python uses the ids of threads again: a new
-    thread would own what a dead one holds. C cannot tell: another thread may make the call there."""
-
-    FIRST = 1 << 63
-    _ids = itertools.count(FIRST)
-
-    def __init__(self) -> None:
-        self.id = next(self._ids)
-
-_owner = _Owner()
 
 
 class Client:
@@ -47,10 +33,15 @@ class Client:
 
     `nodes` is a list of node URIs, or a text with commas. The options are those of redlock_manager_options
     in redlock/redlock.h, by the same names. Nodes that are down are no error here.
+
+    Calls block their thread. Where gevent or eventlet have patched threading, and their hub runs in the thread,
+    they block only the calling greenlet. With `cooperative` True it is the same where nothing is patched; with
+    False the thread always blocks.
     """
 
-    def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ManagerOptions]) -> None:
+    def __init__(self, nodes: Union[str, Iterable[str]], **options: Unpack[ClientOptions]) -> None:
         given: dict[str, Any] = dict(options)
+        cooperative = _to_cooperative(given.pop("cooperative", None))
         cores: Callable[[], Optional[Core]] = lambda: None
 
         def on_loop(run: Callable[..., None]) -> Callable[..., None]:
@@ -68,8 +59,14 @@ class Client:
         made, handles = manager_options(nodes, given)
         client = ffi.new("redlock_client **")
         error = ffi.new("char[]", 512)
-        check(lib.redlock_client_open(made.c, client, error, 512), None, text(error))
-        self._core = Core(client[0], handles)
+        try:
+            check(_native.call(lambda: lib.redlock_client_open(made.c, client, error, 512), None, cooperative), None,
+                  text(error))
+            self._core = Core(client[0], handles, cooperative)
+        except BaseException:  # a greenlet was killed, or a signal came
+            if client[0] != ffi.NULL:
+                lib.redlock_client_close(client[0])
+            raise
         cores = weakref.ref(self._core)
         # Also at the end of the program: C must not call Python after it.
         self._end = weakref.finalize(self, self._core.close)
@@ -94,43 +91,38 @@ class Client:
         """Takes the lock, and raises ContendedError or another Error if it cannot.
 
         The options are those of redlock_acquire_options and redlock_client_acquire_options, by the same
-        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) runs on another thread. An owner
-        of a reentrant lease is below 2**63.
+        names; wait_timeout_ms=0, the default, tries once. on_lost(reason) and on_expiring(remaining_ms) run
+        on another thread. An owner of a reentrant lease is below 2**63.
         """
         given: dict[str, Any] = dict(options)
-        if to_int("owner", given.get("owner", 0), "uint64_t") >= _Owner.FIRST:
+        if to_int("owner", given.get("owner", 0), "uint64_t") >= _native.FIRST_OWNER:
             raise ValueError(f"owner is {given['owner']}; it must be below 2**63")
         made = Options("redlock_client_acquire_options", lib.redlock_client_acquire_options_default)
-        lost = self._lost(given.pop("on_lost", None))
+        lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         lock = ffi.addressof(made.c, "lock")
         made.set(given.items(), lock, made.c)
-        if lost:
-            lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
+        set_told(lock, lost, expiring)
         if made.c.reentrant and made.c.owner == 0:
-            made.c.owner = _owner.id
+            made.c.owner = _native.owner()
         name = to_bytes("resource", resource)
         owner = made.c.owner if made.c.reentrant else 0
-        lease = Lease(self, owner, lost)
-        result = ffi.new("redlock_result **")
+        lease = Lease(self, owner, lost, expiring)
         with self._core.call() as client:
 
-            def acquire() -> int:
+            def acquire(result: CData) -> int:
                 return int(lib.redlock_client_acquire(client, name, made.c, lease._slot, result))
 
             try:
                 if lock.wait_timeout_ms == 0:
-                    code = acquire()
+                    code, said = self._core.ask(acquire)
                 else:
                     with self._core.cancel() as cancel:
                         lock.cancel = cancel
-                        code = interruptible(acquire, lambda: lib.redlock_cancel_set(cancel))
-                made_result, result[0] = result[0], ffi.NULL
-                said = result_of(made_result)
+                        code, said = self._core.ask(acquire, lambda: lib.redlock_cancel_set(cancel))
                 check(code, said)
                 lease._begin(said)
                 return lease
-            except BaseException:  # a signal may have come when C had made them
-                lib.redlock_result_free(result[0])
+            except BaseException:  # a signal may have come when C had made it
                 lease._undo(lambda handle, made: lib.redlock_client_release_as(client, handle, owner, made))
                 raise
 
@@ -145,16 +137,15 @@ class Client:
     def adopt(self, resource: str, token: str, **options: Unpack[ClientAcquireOptions]) -> Lease:
         """A lease of a lock that was taken elsewhere. Its validity is 0 until an extend()."""
         given: dict[str, Any] = dict(options)
-        lost = self._lost(given.pop("on_lost", None))
+        lost, expiring = self._told("on_lost", given), self._told("on_expiring", given)
         made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
         made.set(given.items())
-        if lost:
-            made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.c
+        set_told(made.c, lost, expiring)
         name, kept = to_bytes("resource", resource), to_bytes("token", token)
-        lease = Lease(self, 0, lost)
+        lease = Lease(self, 0, lost, expiring)
         with self._core.call() as client:
             try:
-                check_call(lib.redlock_client_adopt(client, name, kept, made.c, lease._slot))
+                self._core.check(lambda: lib.redlock_client_adopt(client, name, kept, made.c, lease._slot))
                 lease._begin(None)
                 return lease
             except BaseException:  # a signal: the keys stay as they were
@@ -163,10 +154,9 @@ class Client:
 
     def inspect(self, resource: str) -> Result:
         """Who holds the resource: the votes have the holder at each node. Takes no lock."""
-        result = ffi.new("redlock_result **")
+        name = to_bytes("resource", resource)
         with self._core.call() as client:
-            code = lib.redlock_client_inspect(client, to_bytes("resource", resource), result)
-        found = result_of(result[0])
+            code, found = self._core.ask(lambda result: lib.redlock_client_inspect(client, name, result))
         check(code, found)
         assert found
         return found
@@ -177,17 +167,11 @@ class Client:
         found: list[Listed] = []
         made = list_options(match, others)
         handle = Handle((found,))
-        result = ffi.new("redlock_result **")
         with self._core.call() as client, self._core.cancel() as cancel:
             made.c.cancel = cancel
-            try:
-                code = interruptible(
-                    lambda: int(lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)),
-                    lambda: lib.redlock_cancel_set(cancel))
-            except BaseException:
-                lib.redlock_result_free(result[0])
-                raise
-        said = result_of(result[0])
+            code, said = self._core.ask(
+                lambda result: int(lib.redlock_client_list(client, made.c, lib.redlock_py_listed, handle.c, result)),
+                lambda: lib.redlock_cancel_set(cancel))
         check(code, said)
         assert said
         return found, said
@@ -200,22 +184,23 @@ class Client:
         with self._core.call() as client:
             of = to_bytes("name", name)
             try:
-                check_call(lib.redlock_client_elect(client, of, made.c, election))
+                self._core.check(lambda: lib.redlock_client_elect(client, of, made.c, election))
                 return Election(self, election[0])
             except BaseException:  # a signal: nobody would know of this candidate
                 if election[0] != ffi.NULL:
-                    lib.redlock_client_election_end(election[0], ffi.NULL)
+                    self._core.run(lambda: lib.redlock_client_election_end(election[0], ffi.NULL))
                 raise
 
     def statistics(self) -> dict[str, int]:
         """The counters of redlock_statistics."""
         with self._core.call() as client:
-            return statistics_of(lambda counted: check_call(lib.redlock_client_statistics(client, counted)))
+            return statistics_of(
+                lambda counted: self._core.check(lambda: lib.redlock_client_statistics(client, counted)))
 
     def telemetry(self) -> Telemetry:
         """Histograms, and the votes of each node by cause."""
         with self._core.call() as client:
-            return Telemetry(lambda c: check_call(lib.redlock_client_telemetry(client, c)),
+            return Telemetry(lambda c: self._core.check(lambda: lib.redlock_client_telemetry(client, c)),
                              lib.redlock_client_node_count(client))
 
     def nodes(self) -> list[NodeInfo]:
@@ -236,27 +221,37 @@ class Client:
         index = lib.REDLOCK_ALL_NODES if node is None else to_int("node", node, "size_t")
         secret = to_bytes("password", password)
         with self._core.call() as client:
-            check_call(lib.redlock_client_set_credentials(client, index, name, secret))
+            self._core.check(lambda: lib.redlock_client_set_credentials(client, index, name, secret))
 
     def _node(self, client: CData, index: int) -> NodeInfo:
         info = ffi.new("redlock_node_info *")
         info.size = ffi.sizeof("redlock_node_info")
-        check_call(lib.redlock_client_node(client, index, info))
+        self._core.check(lambda: lib.redlock_client_node(client, index, info))
         try:
             return NodeInfo.of(info)
         finally:
             lib.redlock_node_info_free(info)
 
-    def _lost(self, on_lost: Optional[Callable[[str], None]]) -> Optional[Handle]:
-        if on_lost is None:
+    def _told(self, name: str, options: dict[str, Any]) -> Optional[Handle]:
+        """Takes this callback out of the options."""
+        given = options.pop(name, None)
+        if given is None:
             return None
-        core, run = self._core, to_callable("on_lost", on_lost)
+        core, run = self._core, to_callable(name, given)
 
-        def lost(reason: str) -> None:
+        def told(*what: object) -> None:
             core.on_loop_thread()
-            run(reason)
+            run(*what)
 
-        return Handle(lost)
+        return Handle(told)
+
+
+def _to_cooperative(value: Any) -> Optional[bool]:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"cooperative must be a bool or None, not {type(value).__name__}")
+    if value:
+        _native.must_be_able_to_cooperate()
+    return value
 
 
 def _is_over(owner: int, result: Optional[CData]) -> bool:
@@ -272,12 +267,12 @@ class Lease:
     _slot: CData = (ffi.NULL,)
     _end_codes: Optional[list[int]] = None
 
-    def __init__(self, client: Client, owner: int, lost: Optional[Handle]) -> None:
+    def __init__(self, client: Client, owner: int, *told: Optional[Handle]) -> None:
         self._client = client
         self._owner = owner
-        self._lost = lost
+        self._told = [handle for handle in told if handle]
         self._id: object = object()
-        self._users: dict[object, int] = {}  # the threads inside a call of C that does not end it
+        self._users: dict[object, object] = {}  # who is inside a call of C that does not end it
         self._result: Optional[Result] = None
         self.resource = ""
         self.token = ""
@@ -293,8 +288,8 @@ class Lease:
         self.fence = int(lib.redlock_lease_fence(self._handle))
         # All who share a reentrant lease of C know it by this.
         self._id = self.token if self._owner else self._id
-        if self._lost:
-            self._client._core.keep(self._id, self._lost, self._owner != 0 and result is None)
+        if self._told:
+            self._client._core.keep(self._id, self._told, self._owner != 0 and result is None)
 
     def _undo(self, end: Callable[[CData, CData], int]) -> None:
         """Ends the handle, if C has made it: the caller will not get it."""
@@ -302,10 +297,12 @@ class Lease:
             return
         result = ffi.new("redlock_result **")
         handle, self._slot[0] = self._handle, ffi.NULL
-        end(handle, result)
-        if _is_over(self._owner, result):
-            self._client._core.drop(self._id)
-        lib.redlock_result_free(result[0])
+        try:
+            self._client._core.run(lambda: end(handle, result))
+        finally:
+            if _is_over(self._owner, result):
+                self._client._core.drop(self._id)
+            lib.redlock_result_free(result[0])
 
     @property
     def _handle(self) -> CData:
@@ -341,10 +338,10 @@ class Lease:
 
     def extend(self, ttl_ms: int) -> Result:
         """Gives it at least this much time from now."""
-        result = ffi.new("redlock_result **")
+        time_ms = to_int("ttl_ms", ttl_ms)
         with self._use() as client:
-            code = lib.redlock_client_extend(client, self._handle, to_int("ttl_ms", ttl_ms), result)
-        made = result_of(result[0])
+            code, made = self._client._core.ask(
+                lambda result: lib.redlock_client_extend(client, self._handle, time_ms, result))
         check(code, made)
         assert made
         return made
@@ -353,8 +350,12 @@ class Lease:
         """Ends it. Raises LostError if the lock was not ours until now. The result is None for a reentrant
         lease that is still held."""
         result = ffi.new("redlock_result **")
-        code = self._end(lib.redlock_client_release_as, result, self._owner, result)
-        made = result_of(result[0])
+        try:
+            code = self._end(lib.redlock_client_release_as, result, self._owner, result)
+            taken, result[0] = result[0], ffi.NULL
+            made = result_of(taken)
+        finally:
+            lib.redlock_result_free(result[0])
         check(code, made)
         return made
 
@@ -399,7 +400,7 @@ class Lease:
         if core.may_wait():
             release()
         else:
-            threading.Thread(target=release).start()
+            _native.start(release)
         warnings.warn(f"the lease of {self.resource!r} was never released", ResourceWarning, source=self)
 
     @contextlib.contextmanager
@@ -410,7 +411,7 @@ class Lease:
             try:
                 with core.lock:
                     self._must_be_held()
-                    self._users[this] = threading.get_ident()
+                    self._users[this] = _native.this()
                 yield client
             finally:
                 with core.lock:
@@ -420,7 +421,8 @@ class Lease:
     def _end(self, end: Callable[..., int], result: Optional[CData], *arguments: object) -> int:
         """Ends the handle. C frees it, so no other thread may use it from now on. This thread may be in
         _use(), if a handler of a signal calls this; C refuses a call on the loop thread."""
-        core, thread = self._client._core, threading.get_ident()
+        core, this = self._client._core, _native.this()
+        on_loop_thread = core.is_loop_thread()
         stays = (lib.REDLOCK_ERR_INVALID, lib.REDLOCK_ERR_FORKED, lib.REDLOCK_ERR_NOT_OWNER, lib.REDLOCK_ERR_BUSY)
         codes: list[int] = []
         with core.call() as client:
@@ -428,9 +430,10 @@ class Lease:
                 with core.lock:
                     self._must_be_held()
                     self._end_codes = codes
-                    core.wait_for(lambda: thread == core.loop_thread or set(self._users.values()) <= {thread})
+                core.wait_for(lambda: on_loop_thread or set(self._users.values()) <= {this})
                 # One step of Python: no signal comes before the code is noted.
-                codes.extend(map(end, (client,), (self._handle,), *((value,) for value in arguments)))
+                core.run(lambda: codes.extend(
+                    map(end, (client,), (self._handle,), *((value,) for value in arguments))))
             finally:
                 if self._end_codes is codes:
                     if not codes or codes[0] in stays:

@@ -9,7 +9,7 @@ from ._core import check_call
 from ._enums import EventKind
 from ._news import Event
 from ._redlock import ffi, lib
-from ._result import check, result_of
+from ._result import check
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +23,7 @@ class Election:
     """A candidate. Any number of threads may use it, but one at a time reads the events. Iterate over it
     to get them."""
 
-    # So long a signal may wait while the main thread waits for an event.
+    # So long a signal, or the kill of a greenlet, may wait while somebody waits for an event.
     _SLICE_MS = 500
 
     def __init__(self, client: Client, handle: CData) -> None:
@@ -60,7 +60,8 @@ class Election:
                 if self._unread:
                     return Event.of(self._unread.pop())
                 try:
-                    check_call(lib.redlock_client_election_next(self._handle, slice_ms, event))
+                    self._client._core.check(
+                        lambda: lib.redlock_client_election_next(self._handle, slice_ms, event))
                 except BaseException:  # a signal came meanwhile, and its handler raised this
                     if event.kind != lib.REDLOCK_ELECTION_NOTHING:
                         self._unread.append(event)
@@ -80,7 +81,7 @@ class Election:
     def campaign(self) -> None:
         """Campaigns, at the end of the queue."""
         with self._client._core.call():
-            check_call(lib.redlock_client_election_campaign(self._handle))
+            self._client._core.check(lambda: lib.redlock_client_election_campaign(self._handle))
 
     def end(self) -> Optional[Result]:
         """Resigns, and ends. A thread that waits for an event gets ENDED."""
@@ -99,11 +100,13 @@ class Election:
             return 0
 
     def _leave(self, leave: Callable[[CData, CData], int]) -> Optional[Result]:
-        result = ffi.new("redlock_result **")
-        with self._client._core.call():
+        def left(result: CData) -> int:
             code = leave(self._handle, result)
-        made = result_of(result[0])
-        if made is None:
-            check_call(code)
+            if result[0] == ffi.NULL:
+                check_call(code)
+            return code
+
+        with self._client._core.call():
+            code, made = self._client._core.ask(left)
         check(code, made)
         return made

@@ -70,11 +70,12 @@ class Event:
     result: Optional[Result]
     reason: str
     leader: Optional[Leader]
+    remaining_ms: int
 
     @staticmethod
     def of(event: CData) -> Event:
         return Event(EventKind(event.kind), event.term, event.fence, Code(event.code), copy_of(event.result),
-                     text(event.reason), Leader.of(event.leader))
+                     text(event.reason), Leader.of(event.leader), event.remaining_ms)
 
 
 @dataclass(frozen=True)

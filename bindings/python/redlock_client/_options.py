@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypedDict, Union
 
 from ._base import to_bytes, to_callable, to_int
 from ._callbacks import Handle
@@ -50,6 +50,12 @@ class ManagerOptions(TypedDict, total=False):
     on_event: Callable[[TelemetryEvent], None]
 
 
+class ClientOptions(ManagerOptions, total=False):
+    """Options of a client."""
+
+    cooperative: Optional[bool]
+
+
 class AcquireOptions(TypedDict, total=False):
     """Options of an acquire: those of redlock_acquire_options, by the same names."""
 
@@ -64,6 +70,8 @@ class AcquireOptions(TypedDict, total=False):
     heal: bool
     lock_delay_ms: int
     order: int
+    expiring_ms: int
+    on_expiring: Callable[[int], None]
 
 
 class ClientAcquireOptions(AcquireOptions, total=False):
@@ -81,6 +89,7 @@ class ElectionOptions(TypedDict, total=False):
     fencing: bool
     heal: bool
     lock_delay_ms: int
+    expiring_ms: int
 
 
 class Options:
@@ -88,7 +97,7 @@ class Options:
 
     # What the binding sets itself.
     RESERVED = frozenset(("size", "nodes", "node_count", "log_data", "lost_data", "lock", "cancel", "event_data",
-                          "on_event", "trace", "tls", "on_log", "on_lost"))
+                          "on_event", "trace", "tls", "on_log", "on_lost", "on_expiring", "expiring_data"))
 
     def __init__(self, type_: str, default: Callable[[CData], None]) -> None:
         self.c = ffi.new(f"{type_} *")
@@ -120,6 +129,14 @@ class Options:
         else:
             value = to_int(name, value, type_.cname)
         setattr(struct, name, value)
+
+
+def set_told(lock: CData, lost: Optional[Handle], expiring: Optional[Handle]) -> None:
+    """Whom an acquire or an adoption tells. The handles must live until C has ended the lease."""
+    if lost:
+        lock.on_lost, lock.lost_data = lib.redlock_py_lost, lost.c
+    if expiring:
+        lock.on_expiring, lock.expiring_data = lib.redlock_py_expiring, expiring.c
 
 
 def list_options(match: str, others: bool) -> Options:

@@ -12,7 +12,7 @@ from ._aio_election import Election, Observer
 from ._base import text, to_bytes, to_callable, to_int
 from ._callbacks import Handle
 from ._news import NodeInfo, statistics_of, Telemetry
-from ._options import list_options, manager_options, Options
+from ._options import list_options, manager_options, Options, set_told
 from ._redlock import ffi, lib
 from ._result import check, copy_of, error_of
 
@@ -109,7 +109,7 @@ class Manager:
         meanwhile gives up the lock.
 
         The options are those of redlock_acquire_options, by the same names; wait_timeout_ms=0, the default,
-        tries once. on_lost(reason) runs on the event loop.
+        tries once. on_lost(reason) and on_expiring(remaining_ms) run on the event loop.
         """
         made, lost = self._acquire_options(options)
         future: asyncio.Future[Lease] = self._loop.create_future()
@@ -273,10 +273,10 @@ class Manager:
 
     def _acquire_options(self, options: AcquireOptions) -> tuple[Options, _Loss]:
         given: dict[str, Any] = dict(options)
-        lost = _Loss(given.pop("on_lost", None))
+        lost = _Loss(given.pop("on_lost", None), given.pop("on_expiring", None))
         made = Options("redlock_acquire_options", lib.redlock_acquire_options_default)
         made.set(given.items())
-        made.c.on_lost, made.c.lost_data = lib.redlock_py_lost, lost.handle.c
+        set_told(made.c, lost.handle, lost.expiring)
         return made, lost
 
     def _node(self, index: int) -> NodeInfo:
@@ -287,20 +287,29 @@ class Manager:
 
 
 class _Loss:
-    """Whether a lease is lost, and who wants to know."""
+    """Whether a lease is lost, and who wants to know that, or that its end is near."""
 
-    def __init__(self, on_lost: Optional[Callable[[str], None]]) -> None:
+    def __init__(self, on_lost: Optional[Callable[[str], None]], on_expiring: Optional[Callable[[int], None]]) -> None:
         self.over = asyncio.Event()  # lost, ended, or the manager is closed
         self.is_lost = False
         self.reason = ""
         self.on_lost = None if on_lost is None else to_callable("on_lost", on_lost)
         self.handle = Handle(self._run)
+        self.on_expiring = None if on_expiring is None else to_callable("on_expiring", on_expiring)
+        self.expiring = self.on_expiring and Handle(self._expires)
 
     def _run(self, reason: str) -> None:
         self.reason, self.is_lost = reason, True
         self.over.set()
         if self.on_lost:
             asyncio.get_running_loop().call_soon(self.on_lost, reason)
+
+    def _expires(self, remaining_ms: int) -> None:
+        asyncio.get_running_loop().call_soon(self._tell_expiring, remaining_ms)
+
+    def _tell_expiring(self, remaining_ms: int) -> None:
+        if self.on_expiring and not self.over.is_set():
+            self.on_expiring(remaining_ms)
 
 
 class Lease:

@@ -120,6 +120,25 @@ class Locks(Base):
                 raise KeyError
         await self.gone("r")
 
+    async def test_an_end_that_is_near_is_told_before_it(self):
+        told, loop = [], asyncio.get_running_loop()
+        lease = await self.manager.acquire("r", ttl_ms=4000, expiring_ms=2000, on_expiring=lambda left_ms: told.append(
+            (left_ms, lease.validity_ms, asyncio.get_running_loop() is loop)))
+        await eventually(lambda: told)
+        left_ms, validity_ms, on_the_loop = told[0]
+        self.assertTrue(0 < validity_ms <= left_ms <= 2000 and on_the_loop)
+        await lease.release()
+        self.assertEqual(len(told), 1)
+        await eventually(lambda: not self.manager._kept)
+
+    async def test_nothing_is_told_after_the_release(self):
+        told = []
+        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS, expiring_ms=1, on_expiring=told.append)
+        lease._lost._expires(1)  # C told it, and the loop has not run since
+        await lease.release()
+        await asyncio.sleep(0)
+        self.assertEqual(told, [])
+
     async def test_a_wait_for_a_loss_ends_with_the_lease(self):
         released = await self.manager.acquire("r", ttl_ms=PATIENT_MS)
         waiting = asyncio.create_task(released.wait_lost())
@@ -175,6 +194,8 @@ class Locks(Base):
             await self.manager.acquire("r", heal="yes")
         with self.assertRaisesRegex(TypeError, "^on_lost must be callable, not int$"):
             await self.manager.acquire("r", on_lost=3)
+        with self.assertRaisesRegex(TypeError, "^on_expiring must be callable, not int$"):
+            await self.manager.acquire("r", on_expiring=3)
         with self.assertRaisesRegex(TypeError, "^timeout_ms must be an int, not str$"):
             await self.manager.connect("1")
         with self.assertRaisesRegex(ValueError, "^node is -1; it is out of range$"):

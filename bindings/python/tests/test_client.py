@@ -49,6 +49,22 @@ class Locks(Base):
                 self.servers.delete("r")  # the release would raise LostError
                 raise KeyError
 
+    def test_an_end_that_is_near_is_told_before_it(self):
+        told, reasons = [], []
+        lease = self.client.acquire("r", ttl_ms=4000, expiring_ms=2000, on_lost=reasons.append,
+                                    on_expiring=lambda left_ms: told.append((left_ms, list(reasons))))
+        eventually(lambda: told)
+        self.assertTrue(0 < told[0][0] <= 2000 and told[0][1] == [])
+        lease.extend(PATIENT_MS)
+        eventually(lambda: lease.validity_ms > 2000)
+        lease.release()
+        self.assertEqual((len(told), reasons, self.client._core.told), (1, [], {}))
+        self.assertEqual(self.client.statistics()["expiring"], 1)
+        with self.assertRaisesRegex(redlock_client.InvalidError, "expiring_ms is 2001; it must be 0 to 2000"):
+            self.client.acquire("r", ttl_ms=4000, expiring_ms=2001)
+        with self.assertRaisesRegex(redlock_client.InvalidError, "on_expiring needs expiring_ms"):
+            self.client.acquire("r", on_expiring=told.append)
+
     def test_a_block_that_loses_its_lock_raises(self):
         reasons = []
         with self.assertRaises(redlock_client.LostError):

@@ -49,7 +49,7 @@ class Ends(Base):
             gc.collect()
         self.assertEqual([warning.category for warning in told], [ResourceWarning])
         self.gone("r")
-        self.assertEqual(self.client._core.losses, {})
+        self.assertEqual(self.client._core.told, {})
 
     def test_a_callback_may_close_the_client(self):
         closed = threading.Event()

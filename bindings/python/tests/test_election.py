@@ -41,6 +41,23 @@ class Elections(Base):
         with self.assertRaises(redlock_client.InvalidError):
             first.campaign()
 
+    def test_a_leader_that_is_cut_off_is_told_before_its_end(self):
+        def to_servers(number):
+            for server in self.servers.all:
+                server.process.send_signal(number)
+
+        election = self.client.elect("e", ttl_ms=6000, expiring_ms=3000)
+        term = self.until(election, EventKind.LEADING).term
+        self.addCleanup(to_servers, signal.SIGCONT)
+        to_servers(signal.SIGSTOP)
+        event = self.until(election, EventKind.EXPIRING)
+        self.assertEqual(event.term, term)
+        self.assertTrue(0 < event.remaining_ms <= 3000)
+        self.assertGreater(election.validity_ms(term), 0)
+        to_servers(signal.SIGCONT)
+        eventually(lambda: election.validity_ms(term) > 3000)
+        election.end()
+
     def test_an_event_that_comes_with_ctrl_c_is_not_lost(self):
         def interrupt(number, frame):
             raise KeyboardInterrupt

@@ -1,10 +1,10 @@
 """The ends of leases, on five real servers: C frees one while Python still holds what belongs to it."""
-import _thread
 import gc
 import warnings
 from unittest import mock
 
 import redlock_client
+from redlock_client import _native
 from client_kit import Base, PATIENT_MS
 from servers import eventually
 
@@ -21,12 +21,12 @@ class Lost(Base):
         del lease
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with client._core.changed:
+            with client._core.lock:
                 gc.collect()
         self.gone("r")
 
     def test_ctrl_c_while_the_thread_of_a_wait_begins(self):
-        start, held = _thread.start_new_thread, self.client.acquire("r", ttl_ms=PATIENT_MS)
+        start, held = _native.start_new_thread, self.client.acquire("r", ttl_ms=PATIENT_MS)
 
         def nothing(run, arguments):
             raise KeyboardInterrupt
@@ -36,7 +36,7 @@ class Lost(Base):
             raise KeyboardInterrupt
 
         for interrupted in (nothing, begins):
-            with mock.patch.object(_thread, "start_new_thread", interrupted), self.assertRaises(KeyboardInterrupt):
+            with mock.patch.object(_native, "start_new_thread", interrupted), self.assertRaises(KeyboardInterrupt):
                 self.client.acquire("r", ttl_ms=PATIENT_MS, wait_timeout_ms=PATIENT_MS)
             # C has let go: what is freed now, it does not use.
             self.assertEqual(self.client.statistics()["requests_pending"], 0)
@@ -46,7 +46,7 @@ class Lost(Base):
         self.gone("r")
 
     def test_ctrl_c_when_c_has_made_the_lease(self):
-        with mock.patch.object(redlock_client._client, "result_of", side_effect=KeyboardInterrupt):
+        with mock.patch.object(redlock_client._core, "result_of", side_effect=KeyboardInterrupt):
             for wait_ms in (0, PATIENT_MS):
                 with self.assertRaises(KeyboardInterrupt):
                     self.client.acquire("r", ttl_ms=10 * PATIENT_MS, wait_timeout_ms=wait_ms)
@@ -59,7 +59,7 @@ class Lost(Base):
         eventually(lambda: heard)
         with self.assertRaises(redlock_client.LostError):
             lease.release()
-        self.assertEqual(self.client._core.losses, {})
+        self.assertEqual(self.client._core.told, {})
 
     def test_a_lease_at_the_address_of_one_that_ends(self):
         heard, drops, core = [], [], self.client._core

@@ -201,7 +201,8 @@ class cancel_flag {
 /**
  * A lock of a redlock::client, released by the destructor. It can be moved. A lease that is
  * reentrant has an object for each time it was acquired. If its owner is a thread, it must end on
- * that thread; otherwise it stays until the close of the client. Do not end a lease in on_lost.
+ * that thread; otherwise it stays until the close of the client. Do not end a lease in on_lost or
+ * on_expiring.
  */
 class lease : public basic_lease<redlock_client> {
   public:

@@ -107,6 +107,9 @@ using event_callback = callback<as<const redlock_telemetry_event *, telemetry_ev
 /** redlock_lost_callback: `void(lease_view, std::string_view reason)` */
 using lost_callback = callback<as<redlock_lease *, lease_view>, as<const char *, std::string_view>>;
 
+/** redlock_expiring_callback: `void(lease_view, milliseconds remaining)` */
+using expiring_callback = callback<as<redlock_lease *, lease_view>, as<std::int64_t, milliseconds>>;
+
 /** The versions of redlock_tls_version. */
 enum class tls_version : int {
     tls_1_2 = REDLOCK_TLS_1_2, /**< 1.2 */
@@ -178,6 +181,10 @@ struct acquire_options {
     const cancel_flag *cancel = nullptr;
     bool no_auto_extend = false; /**< client::with(): do not renew the lease while the work runs. */
     void *trace = nullptr;       /**< For on_event, in the events of this acquire and its lease. */
+    /** How long before the deadline on_expiring runs; at most half of the ttl; 0: never. */
+    milliseconds expiring{0};
+    /** Runs when the lease will end unless a renewal succeeds, on the loop's thread. */
+    expiring_callback on_expiring;
 };
 
 /** redlock_election_options */
@@ -188,6 +195,8 @@ struct election_options {
     bool heal = true;           /**< Sets the key again on nodes that lost it. */
     milliseconds lock_delay{0}; /**< Keeps others out after a leader that was lost. */
     void *trace = nullptr;      /**< For on_event, in the events of each term. */
+    /** How long before its deadline a leader is told; at most half of the ttl; 0: never. */
+    milliseconds expiring{0};
 };
 
 /** redlock_list_options. An empty text is the default. */
@@ -241,7 +250,9 @@ enum class election_event_kind : int {
     leader = REDLOCK_ELECTION_LEADER,     /**< The leader has changed: leader. */
     /** We cannot win now, or the trouble is over: code, result. */
     trouble = REDLOCK_ELECTION_TROUBLE,
-    ended = REDLOCK_ELECTION_ENDED /**< The last event: code, result. */
+    ended = REDLOCK_ELECTION_ENDED, /**< The last event: code, result. */
+    /** We still lead, but not for long unless a renewal succeeds: term, remaining. */
+    expiring = REDLOCK_ELECTION_EXPIRING
 };
 
 /** redlock_election_event_name(): "LEADING", "LOST", … */
@@ -255,7 +266,7 @@ struct election_event {
     election_event_kind kind = election_event_kind::nothing; /**< What happened. */
     /** leading, on a loop: the lease, to read. */
     lease_view lease;
-    /** leading, lost: names this leadership. */
+    /** leading, expiring, lost: names this leadership. */
     std::uint64_t term = 0;
     std::uint64_t fence = 0; /**< leading: the fencing token. */
     errc code = errc::ok;    /**< resigned, trouble, ended. */
@@ -263,6 +274,8 @@ struct election_event {
     result_view result;
     std::string_view reason; /**< lost: one sentence. */
     redlock::leader leader;  /**< leader: who leads. */
+    /** expiring: the time that is left. */
+    milliseconds remaining{0};
 
     /** Nothing. */
     election_event() noexcept = default;
@@ -270,7 +283,7 @@ struct election_event {
     explicit election_event(const redlock_election_event *from) noexcept
         : kind(static_cast<election_event_kind>(from->kind)), lease(from->lease), term(from->term), fence(from->fence),
           code(static_cast<errc>(from->code)), result(from->result), reason(detail::view(from->reason)),
-          leader(from->leader ? redlock::leader(from->leader) : redlock::leader()) {
+          leader(from->leader ? redlock::leader(from->leader) : redlock::leader()), remaining(from->remaining_ms) {
     }
 };
 
@@ -348,6 +361,9 @@ inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
     to.lock_delay_ms = from.lock_delay.count();
     to.order = static_cast<redlock_order>(from.order);
     to.trace = from.trace;
+    to.expiring_ms = from.expiring.count();
+    to.on_expiring = from.on_expiring.function();
+    to.expiring_data = from.on_expiring.data();
     return to;
 }
 
@@ -360,6 +376,7 @@ inline redlock_election_options to_c(const election_options &from) noexcept {
     to.heal = from.heal;
     to.lock_delay_ms = from.lock_delay.count();
     to.trace = from.trace;
+    to.expiring_ms = from.expiring.count();
     return to;
 }
 

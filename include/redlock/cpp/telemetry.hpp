@@ -28,7 +28,8 @@ enum class telemetry_kind : int {
     released = REDLOCK_TELEMETRY_RELEASED,   /**< The release is decided. */
     forgotten = REDLOCK_TELEMETRY_FORGOTTEN, /**< forget() ended the handle. */
     node_up = REDLOCK_TELEMETRY_NODE_UP,     /**< The node is ready. */
-    node_down = REDLOCK_TELEMETRY_NODE_DOWN  /**< The node is ready no more. */
+    node_down = REDLOCK_TELEMETRY_NODE_DOWN, /**< The node is ready no more. */
+    expiring = REDLOCK_TELEMETRY_EXPIRING    /**< The lease will end unless a renewal succeeds. */
 };
 
 /** redlock_telemetry_kind_name(): "STARTED", "ACQUIRED", … */
