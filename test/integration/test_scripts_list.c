@@ -13,7 +13,7 @@
 
 /* A page that looks at every key. Its entries are those of the last answer. */
 static struct redlock_answer page(bool others) {
-    const struct redlock_page wanted = {.pattern = "*", .count = 1000, .others = others};
+    const struct redlock_page wanted = {.pattern = "*", .count = 100000, .others = others};
     struct redlock_message message = message_of(REDLOCK_OP_LIST, 0);
     message.page = &wanted;
     const struct redlock_answer answer = ask(&message);
