@@ -81,6 +81,17 @@ static void without_a_queue_nothing_is_left(void **state) {
     assert_int_equal(server_key_count(server), 0);
 }
 
+/* Without a waiter's entry nobody can be told. What says that the lock is left free would have no
+ * ttl then. */
+static void where_nobody_can_be_told_nothing_is_left(void **state) {
+    (void)state;
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    (void)say("DEL", WAITERS);
+    assert_int_equal(release_with(OURS, LONG_LEFT), DELETED);
+    assert_int_equal(server_key_count(server), 0);
+}
+
 static void who_is_still_in_the_lock_hands_it_over(void **state) {
     (void)state;
     lock_as(OURS);
@@ -96,6 +107,7 @@ int main(void) {
         QUEUE_TEST(whoever_tries_gets_a_lock_that_is_left_free),
         QUEUE_TEST(a_lock_is_not_left_free_for_long),
         QUEUE_TEST(without_a_queue_nothing_is_left),
+        QUEUE_TEST(where_nobody_can_be_told_nothing_is_left),
         QUEUE_TEST(who_is_still_in_the_lock_hands_it_over),
     };
     return cmocka_run_group_tests_name("a lock that is left free", tests, scripts_begin, scripts_end);

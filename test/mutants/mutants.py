@@ -12,15 +12,18 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import explained  # noqa: E402
+import lua  # noqa: E402
 import operators  # noqa: E402
 import tree  # noqa: E402
 
 # What is changed unless files are given; patterns, from the top of the tree.
-FILES = ["src/core/*.c", "src/group/guards.c", "src/group/quarantine.c", "src/group/owed.c", "src/node/traffic.c",
-         "src/node/requests.c", "src/node/connection.[ch]", "src/group/lease.c", "src/group/votes.c",
-         "src/group/token.c"]
+FILES = ["src/core/*.c", "src/group/*.c", "src/node/traffic.c", "src/node/requests.c", "src/node/connection.[ch]",
+         "src/wire/scripts/*.lua", "src/wire/scripts/parts/*.lua"]
 # The quickest first: a mutant that one stage kills does not reach the next.
-STAGES = ["core", "unit", "sim", "integration"]
+STAGES = ["core", "unit", "scripts", "sim", "integration"]
+# Against a real server: only it runs Lua.
+SCRIPTS = ["test_scripts", "test_scripts_announced", "test_scripts_left", "test_scripts_queue", "test_scripts_refused",
+           "test_scripts_list", "test_list", "sim_conformance"]
 INTEGRATION = ["test_lease", "test_lifecycle", "test_faults", "test_heal", "test_clock_guard", "test_restart_guard",
                "test_late"]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -46,8 +49,8 @@ exit status: 0 if every survivor is explained in explained.txt, 1 if not, 2 if n
     parser.add_argument("--count", type=int, help="so many mutants, drawn at random (default: all)")
     parser.add_argument("--only", metavar="FILE:LINE", action="append", default=[],
                         help="only mutants of this line; may be repeated")
-    parser.add_argument("--stages", default="core,unit,sim", metavar="NAMES",
-                        help=f"of {','.join(STAGES)} (default: core,unit,sim)")
+    parser.add_argument("--stages", default="core,unit,scripts,sim", metavar="NAMES",
+                        help=f"of {','.join(STAGES)} (default: core,unit,scripts,sim)")
     parser.add_argument("--schedules", type=int, default=3000,
                         help="of the simulation, for each mutant (default: 3000)")
     parser.add_argument("--sanitize", default="", metavar="LIST",
@@ -78,7 +81,10 @@ def find_mutants(arguments):
     """All mutants of the files, and those of them that are asked for."""
     given = arguments.files or [only.rpartition(":")[0] for only in arguments.only]
     files = find_files(arguments.tree, given)
-    found = [m for file in files for m in operators.mutants(file, (arguments.tree / file).read_text(encoding="utf-8"))]
+    found = []
+    for file in files:
+        language = lua if file.endswith(".lua") else operators
+        found += language.mutants(file, (arguments.tree / file).read_text(encoding="utf-8"))
     chosen = found
     if arguments.only:
         chosen = [m for m in found if f"{m.file}:{m.line}" in arguments.only]
@@ -105,8 +111,9 @@ def find_stages(copy, arguments):
             continue
         if name == "sim":
             wanted = list(simulations(tests, arguments.schedules))
-        elif name == "integration":
-            wanted = [test for _, test in tests if test.name in INTEGRATION]
+        elif name in ("integration", "scripts"):
+            names = INTEGRATION if name == "integration" else SCRIPTS
+            wanted = [test for _, test in tests if test.name in names]
         else:
             wanted = [test for labels, test in tests if name in labels and "lint" not in labels and test.targets]
         if name == "unit" and "core" in arguments.stages.split(","):
@@ -131,6 +138,8 @@ def judge(copy, stages, mutant):
     """Returns how it ended, and where."""
     noticed = False
     for name, tests in stages:
+        if mutant.file.endswith(".lua") != (name == "scripts") and name != "integration":
+            continue
         if not copy.build_for(tests):
             return "broken", ""
         for test in tests:

@@ -62,12 +62,33 @@ class Mutant:
         return (self.file, self.function, self.before, self.after)
 
 
-class Source:
-    """The tokens of one file, which function each is in, and what is not to be changed."""
+class Text:
+    """A file whose places are changed."""
 
     def __init__(self, file, text):
         self.file = file
         self.text = text
+
+    def line_of(self, position):
+        return self.text.count("\n", 0, position) + 1
+
+    def mutant_at(self, start, end, replacement, operator, function):
+        begin = self.text.rfind("\n", 0, start) + 1
+        finish = self.text.find("\n", end)
+        finish = len(self.text) if finish < 0 else finish
+        # A bare "return;" names no place: the lines above it do.
+        while begin > 0 and len(" ".join(self.text[begin:finish].split())) < SHORT:
+            begin = self.text.rfind("\n", 0, begin - 1) + 1
+        before = " ".join(self.text[begin:finish].split())
+        after = " ".join((self.text[begin:start] + replacement + self.text[end:finish]).split())
+        return Mutant(self.file, self.line_of(start), function, start, end, replacement, operator, before, after)
+
+
+class Source(Text):
+    """The tokens of one file, which function each is in, and what is not to be changed."""
+
+    def __init__(self, file, text):
+        super().__init__(file, text)
         self.tokens = []
         self.directives = []
         for match in TOKEN.finditer(text):
@@ -116,9 +137,6 @@ class Source:
             i += 1
         return functions
 
-    def line_of(self, position):
-        return self.text.count("\n", 0, position) + 1
-
     def _skipped(self):
         """Assertions, and all that belongs to bugs that tests plant."""
         skipped = set()
@@ -142,17 +160,6 @@ class Source:
         start, end = self.tokens[first].start, self.tokens[last].end
         replacement += "\n" * (self.text.count("\n", start, end) - replacement.count("\n"))
         return self.mutant_at(start, end, replacement, operator, self.functions.get(first, ""))
-
-    def mutant_at(self, start, end, replacement, operator, function):
-        begin = self.text.rfind("\n", 0, start) + 1
-        finish = self.text.find("\n", end)
-        finish = len(self.text) if finish < 0 else finish
-        # A bare "return;" names no place: the lines above it do.
-        while begin > 0 and len(" ".join(self.text[begin:finish].split())) < SHORT:
-            begin = self.text.rfind("\n", 0, begin - 1) + 1
-        before = " ".join(self.text[begin:finish].split())
-        after = " ".join((self.text[begin:start] + replacement + self.text[end:finish]).split())
-        return Mutant(self.file, self.line_of(start), function, start, end, replacement, operator, before, after)
 
 
 def is_binary(source, i):

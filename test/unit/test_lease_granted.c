@@ -168,6 +168,26 @@ static void a_late_grant_backs_the_lease_if_its_key_lives_as_long(void **state) 
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
+/* A place that was given up had another token: nothing that a node grants to it backs this one. */
+static void a_late_grant_of_an_old_token_backs_nothing(void **state) {
+    (void)state;
+    struct life life;
+    queued(&life, 5, 1, false, false);
+    life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 0; /* so its bound is as late */
+    life.core.plan = life.plan;
+    life.in_line = false;
+    life_poll(&life);
+    life_expect(&life, WAITING, .cleanup = 31);
+    life_timer(&life);
+    life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 31, 2));
+    life_votes(&life, "GGG");
+    life_expect(&life, HELD, ACQUIRED(OK));
+    life_push(&life, 3, 1);
+    life_expect(&life, HELD, NOTHING);
+    assert_int_equal(life_queue(&life)->granted, 0);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
+}
+
 static void nodes_that_refuse_a_wait_back_nothing(void **state) {
     (void)state;
     struct life life;
@@ -378,6 +398,7 @@ int main(void) {
         cmocka_unit_test(an_extension_at_once_that_fails_is_not_repeated),
         cmocka_unit_test(a_lease_of_old_grants_is_not_healed_at_once),
         cmocka_unit_test(a_late_grant_backs_the_lease_if_its_key_lives_as_long),
+        cmocka_unit_test(a_late_grant_of_an_old_token_backs_nothing),
         cmocka_unit_test(nodes_that_refuse_a_wait_back_nothing),
         cmocka_unit_test(a_push_from_before_a_jump_backs_nothing),
         cmocka_unit_test(an_extension_does_not_lengthen_a_late_grant),

@@ -1,0 +1,168 @@
+/* The script of a listing on a real server: which keys it takes for locks, and what it says of
+ * them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "scripts_kit.h"
+#include "wire/page.h"
+
+#define TICKET   "00000000000000aa"
+#define COUNTER  "00001700000000000000"
+#define KEY_MAX  1024
+#define TEXT_MAX 64
+
+/* A page that looks at every key. Its entries are those of the last answer. */
+static struct redlock_answer page(bool others) {
+    const struct redlock_page wanted = {.pattern = "*", .count = 100000, .others = others};
+    struct redlock_message message = message_of(REDLOCK_OP_LIST, 0);
+    message.page = &wanted;
+    const struct redlock_answer answer = ask(&message);
+    assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(answer.cursor, 0);
+    return answer;
+}
+
+/* How many locks a page names; the last one is *entry. */
+static int count(bool others, struct redlock_page_entry *entry) {
+    const struct redlock_answer answer = page(others);
+    const char *at = answer.holder, *end = answer.holder + answer.holder_size;
+    int entries = 0;
+    while (redlock_page_next(&at, end, entry)) {
+        entries++;
+    }
+    assert_ptr_equal(at, end);
+    return entries;
+}
+
+/* The only key of the server is listed: as a token of ours, as somebody else's lock, or not. */
+static void check(const char *key, const char *value, bool ends, bool ours, bool others) {
+    struct redlock_page_entry entry;
+    start_anew();
+    assert_string_equal(
+        ends ? server_ask(server, "SET", key, value, "PX", "600000") : server_ask(server, "SET", key, value), "OK");
+    for (int asks_for_others = 0; asks_for_others <= 1; asks_for_others++) {
+        if (count(asks_for_others, &entry) != (asks_for_others ? others : ours)) {
+            fail_msg("%.40s with %.70s: listed otherwise", key, value);
+        }
+        if (asks_for_others ? others : ours) {
+            assert_int_equal(entry.key_size, strlen(key));
+            assert_memory_equal(entry.key, key, entry.key_size);
+            assert_int_equal(entry.token_size, strlen(value));
+            assert_memory_equal(entry.token, value, entry.token_size);
+            assert_int_equal(entry.waiters, 0);
+            assert_true(ends ? entry.ttl_ms > 0 && entry.ttl_ms <= TTL_MS : entry.ttl_ms == -1);
+        }
+    }
+}
+
+static void tokens_of_ours_are_listed(void **state) {
+    (void)state;
+    check("door", OURS, true, true, true);
+    check("door", OURS, false, true, true); /* somebody took the ttl away */
+    check("door", TICKET OURS, true, true, true);
+    check("door", OURS "@host:1", true, true, true);
+    check("door", TICKET OURS "@!~", true, true, true);
+}
+
+/* Another library's value of a lock is any string. It has a ttl. */
+static void other_strings_are_listed_on_request_if_they_end(void **state) {
+    static const char *const values[] = {"x", OURS "0", TICKET OURS "0", "0123", OURS "host", OURS "@", OURS "@a b"};
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        check("door", values[i], true, false, true);
+        check("door", values[i], false, false, false);
+    }
+}
+
+static void the_holders_text_has_its_bound(void **state) {
+    char value[sizeof OURS + 1 + TEXT_MAX + 1] = OURS "@";
+    (void)state;
+    memset(value + sizeof OURS, 't', TEXT_MAX);
+    check("door", value, true, true, true);
+    value[sizeof OURS + TEXT_MAX] = 't';
+    check("door", value, true, false, true);
+}
+
+static void what_no_token_and_no_lock_can_be_is_not_listed(void **state) {
+    char value[130] = "", key[KEY_MAX + 2] = "";
+    (void)state;
+    check("door", "", true, false, false);
+    memset(value, 'v', 128);
+    check("door", value, true, false, true);
+    value[128] = 'v';
+    check("door", value, true, false, false);
+    memset(key, 'k', KEY_MAX);
+    check(key, OURS, true, true, true);
+    key[KEY_MAX] = 'k';
+    check(key, OURS, true, false, false);
+}
+
+static void counters_are_not_taken_for_locks(void **state) {
+    (void)state;
+    check("door:fence", COUNTER, true, false, false);
+    check("door:fence", OURS, true, true, true); /* a lock of that name */
+    check("door:fence", "12a", true, false, true);
+    check("door:fences", COUNTER, true, false, true);
+}
+
+static void it_says_how_many_wait(void **state) {
+    struct redlock_page_entry entry;
+    (void)state;
+    lock_as(OURS);
+    assert_string_equal(server_ask(server, "ZADD", "door:wait", "1", "a", "2", "b"), "2");
+    assert_int_equal(count(true, &entry), 1);
+    assert_int_equal(entry.waiters, 2);
+    (void)say("DEL", "door:wait");
+    assert_string_equal(server_ask(server, "SET", "door:wait", "no queue"), "OK");
+    assert_int_equal(count(true, &entry), 1);
+    assert_int_equal(entry.waiters, -1);
+}
+
+/* A key of another type is no lock of ours, and no fault. One that may not be read is counted. */
+static void keys_that_cannot_be_read_are_counted(void **state) {
+    struct redlock_page_entry entry;
+    (void)state;
+    assert_string_equal(server_ask(server, "LPUSH", "list", "x"), "1");
+    assert_int_equal(page(true).unread, 0);
+    lock_as(OURS);
+    assert_string_equal(server_ask(server, "ACL", "SETUSER", "all", "resetkeys", "~other*"), "OK");
+    assert_int_equal(page(true).unread, 2);
+    assert_int_equal(count(true, &entry), 0);
+    assert_string_equal(server_ask(server, "ACL", "SETUSER", "all", "~*", "-pttl"), "OK");
+    assert_int_equal(page(true).unread, 2);
+    assert_string_equal(server_ask(server, "ACL", "SETUSER", "all", "+pttl"), "OK");
+    assert_int_equal(count(true, &entry), 1);
+}
+
+/* A client takes a reply of 1 MiB: what does not fit is counted. */
+static void a_page_has_its_bound(void **state) {
+    char key[KEY_MAX + 1];
+    (void)state;
+    memset(key, 'k', KEY_MAX);
+    key[KEY_MAX] = '\0';
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(key, sizeof key, "%03d", i);
+        key[3] = 'k';
+        assert_string_equal(server_ask(server, "SET", key, OURS, "PX", "600000"), "OK");
+    }
+    struct redlock_page_entry entry;
+    const struct redlock_answer answer = page(false);
+    assert_in_range(answer.holder_size, 1000000 - 2 * KEY_MAX, 1000000);
+    assert_in_range(answer.unread, 1, 999);
+    assert_int_equal(count(false, &entry) + (int)answer.unread, 1000);
+}
+
+int main(void) {
+#define LIST_TEST(name) cmocka_unit_test_setup_teardown(name, scripts_setup, scripts_teardown)
+    const struct CMUnitTest tests[] = {
+        LIST_TEST(tokens_of_ours_are_listed),
+        LIST_TEST(other_strings_are_listed_on_request_if_they_end),
+        LIST_TEST(the_holders_text_has_its_bound),
+        LIST_TEST(what_no_token_and_no_lock_can_be_is_not_listed),
+        LIST_TEST(counters_are_not_taken_for_locks),
+        LIST_TEST(it_says_how_many_wait),
+        LIST_TEST(keys_that_cannot_be_read_are_counted),
+        LIST_TEST(a_page_has_its_bound),
+    };
+    return cmocka_run_group_tests_name("the script of a listing", tests, scripts_begin, scripts_end);
+}
