@@ -95,7 +95,7 @@ static bool may_stay(const struct sim_world *world, const struct fake_key *key) 
 
 void sim_leftover_event(struct sim_world *world) {
     /* Without CLIENT KILL a SET may run after its release: docs/protocols.md, "Late SETs". */
-    bool checked = world->profile.may_kill || world->profile.calm;
+    const bool checked = world->profile.may_kill || (world->profile.calm && !world->profile.one_hung);
     int64_t free_ns = world->now_ns;
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         const struct fake_node *node = &world->nodes[i].fake;
