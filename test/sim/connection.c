@@ -252,7 +252,7 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     }
     link->state = SIM_LINK_READY;
     link->timeouts = link->failures = 0;
-    link->first_try_done = true;
+    link->first_try_done = link->met = true;
     link->flush_asked = true;
     SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
     sim_client_enter(client);

@@ -184,6 +184,15 @@ void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_
     }
 }
 
+/* Whether both have the clocks of the same nodes. The median of other clocks makes other tickets. */
+static bool know_the_same(const struct sim_world *world, unsigned one, unsigned other) {
+    bool same = sim_nodes_of(world, one) == sim_nodes_of(world, other);
+    for (unsigned i = 0; i < world->profile.nodes && world->profile.waking; i++) {
+        same = same && world->clients[one].links[i].met == world->clients[other].links[i].met;
+    }
+    return same;
+}
+
 /* An acquire that began earlier, and was in line at a quorum before the first node gave the lock to
  * this one, comes first. A ticket is as wrong as the clock that it comes from: rates, and a round
  * trip. */
@@ -204,10 +213,8 @@ void sim_line_acquired(const struct sim_call *call, const char *token) {
         for (unsigned i = 0; i < world->profile.nodes; i++) {
             count += place->since_ns[i] != 0 && place->since_ns[i] < taken_ns;
         }
-        /* The median of other clocks makes other tickets. */
-        const bool comparable = sim_nodes_of(world, place->client) == sim_nodes_of(world, call->client->index);
-        if (comparable && place->resource == call->resource && place->asked_ns + margin_ns < call->asked_ns &&
-            count >= sim_quorum_of(world, place->client)) {
+        if (know_the_same(world, place->client, call->client->index) && place->resource == call->resource &&
+            place->asked_ns + margin_ns < call->asked_ns && count >= sim_quorum_of(world, place->client)) {
             sim_violation(world, "bypass",
                           "client %u (%.8s) gets '%s' before client %u, which asked %.3f ms earlier and is in line",
                           call->client->index, sim_name(token), sim_resource_name(call->resource), place->client,

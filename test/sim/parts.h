@@ -138,6 +138,15 @@ void sim_mode_event(struct sim_world *world, const struct sim_event *event);
 /* Heals all faults. Returns when everything works again. */
 int64_t sim_faults_heal(struct sim_world *world);
 
+/* --- plagues.c --- */
+/* One node, or all of them, permits no queue for so long: one ACL is often that of all. */
+void sim_plague_forbid(struct sim_world *world, unsigned node, int64_t for_ns);
+/* The client's subscriptions end, and it can open no others for so long. */
+void sim_plague_starve(struct sim_world *world, unsigned client, int64_t for_ns);
+/* A process dies, now or soon, whose threads, hundreds of them, are in line before all others. What
+ * it is handed until then, it keeps. Some of its places were not refreshed for long. */
+void sim_plague_die_in_line(struct sim_world *world);
+
 /* Now and then, keeps a copy of the node's data, if it may come back. */
 void sim_node_back_up(const struct sim_world *world, struct sim_node *node);
 /* A key that the node loses now, though its ttl is not over. */

@@ -156,6 +156,7 @@ struct sim_link {
     uint32_t silent_gen; /* nothing passes on this connection any more; 0: none is so */
     bool spare;          /* a second connection is tried */
     bool first_try_done; /* the first try is over */
+    bool met;            /* it was ready once: its client knows the node's clock */
     bool flush_asked;    /* entries wait for the end of this turn */
     uint32_t run;        /* the process of the node that it is connected to */
     struct sim_subscription subscription;
