@@ -78,6 +78,7 @@ void redlock_connection_take_over(struct redlock_connection *connection, struct 
     assert(connection->fd < 0 && connection->tls == NULL && redlock_outbox_size(&connection->hello) == 0);
     redlock_reader_delete(connection->reader);
     watch(from, -1, 0);
+    redlock_unshared_move(&connection->unshared, &from->unshared);
     connection->fd = from->fd;
     connection->blocked = from->blocked;
     connection->unread = from->unread;

@@ -57,6 +57,25 @@ static void begin(void) {
     (void)pthread_atfork(lock, unlock, in_child);
 }
 
+static void list(struct redlock_unshared *unshared) {
+    unshared->next = first;
+    unshared->link = &first;
+    if (first) {
+        first->link = &unshared->next;
+    }
+    first = unshared;
+}
+
+static void unlist(struct redlock_unshared *unshared) {
+    if (unshared->link) {
+        *unshared->link = unshared->next;
+        if (unshared->next) {
+            unshared->next->link = unshared->link;
+        }
+        unshared->link = NULL;
+    }
+}
+
 int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockaddr *address, socklen_t size) {
     (void)pthread_once(&once, begin);
     lock();
@@ -70,25 +89,26 @@ int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockad
         fd = -error;
     }
     if (fd >= 0) {
-        *unshared = (struct redlock_unshared){.next = first, .link = &first, .fd = fd};
-        if (first) {
-            first->link = &unshared->next;
-        }
-        first = unshared;
+        unshared->fd = fd;
+        list(unshared);
     }
     unlock();
     return fd;
 }
 
+void redlock_unshared_move(struct redlock_unshared *to, struct redlock_unshared *from) {
+    lock();
+    if (from->link) {
+        to->fd = from->fd;
+        list(to);
+        unlist(from);
+    }
+    unlock();
+}
+
 void redlock_unshared_close(struct redlock_unshared *unshared, int fd, bool resets) {
     lock();
-    if (unshared->link) {
-        *unshared->link = unshared->next;
-        if (unshared->next) {
-            unshared->next->link = unshared->link;
-        }
-        unshared->link = NULL;
-    }
+    unlist(unshared);
     if (resets) {
         redlock_stream_reset(fd);
     } else {

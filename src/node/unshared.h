@@ -20,6 +20,9 @@ struct redlock_unshared {
 /* As redlock_stream_open(). The member must stay where it is until it is closed. */
 int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockaddr *address, socklen_t size);
 
+/* The connection is `to`'s from now on. */
+void redlock_unshared_move(struct redlock_unshared *to, struct redlock_unshared *from);
+
 /* As redlock_stream_reset(), or a plain close. In a child it closes what took the place. */
 void redlock_unshared_close(struct redlock_unshared *unshared, int fd, bool resets);
 

@@ -103,6 +103,7 @@ static void what_the_old_one_has_answered_already_counts(void **state) {
     (void)state;
     go_silent();
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     peer_say(&peer, "$31\r\nredis_version:7.0.15\r\nrun_id:r1\r\n*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n:8\r\n");
     say_on_old("+OK\r\n");
@@ -117,6 +118,7 @@ static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
     (void)state;
     go_silent();
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     assert_true(peer_send(&peer, "b", 2));
     turn_for(20);
@@ -261,6 +263,7 @@ static void a_spare_that_is_refused_changes_nothing(void **state) {
     (void)state;
     go_silent();
     peer_accept(&peer);
+    peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
     peer_expect_end(&peer, true);
