@@ -74,8 +74,8 @@ void assert_free(void) {
 void queue_add(uint64_t ticket, const char *token, const char *channel, int64_t good_ms) {
     char score[24], entry[128];
     (void)snprintf(score, sizeof score, "%llu", (unsigned long long)ticket);
-    (void)snprintf(entry, sizeof entry, "%lld %d 5 9 %s", (long long)(server_now_us() / 1000 + good_ms), (int)TTL_MS,
-                   channel);
+    (void)snprintf(entry, sizeof entry, "%lld %d 5 000000000900000000000000000000 %s",
+                   (long long)(server_now_us() / 1000 + good_ms), (int)TTL_MS, channel);
     assert_string_equal(server_ask(server, "ZADD", QUEUE, score, token), "1");
     assert_string_equal(server_ask(server, "HSET", WAITERS, token, entry), "1");
 }

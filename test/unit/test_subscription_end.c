@@ -76,19 +76,18 @@ static void it_ends_with_the_first_connection(void **state) {
 /* The server is alive, but this connection is dead, and nobody publishes. */
 static void ping_finds_a_dead_connection(void **state) {
     (void)state;
-    listen_on_it();
     int64_t begin_ns = redlock_loop_now_ns(NULL);
+    listen_on_it();
     peer_expect(&second, PING);
     assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(4900000000));
+    begin_ns = redlock_loop_now_ns(NULL);
     peer_say(&second, A_PUSH PONG);
     PEER_UNTIL(&second, peer.pushes == 1);
-    begin_ns = redlock_loop_now_ns(NULL);
     peer_expect(&second, PING);
     assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(4900000000));
-    begin_ns = redlock_loop_now_ns(NULL);
     peer_say(&second, A_PUSH); /* is no answer */
     until_told(REDLOCK_LISTENING_NOT, "no answer to PING within 5000 ms");
-    assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(4900000000));
+    assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(9800000000));
     assert_int_equal(peer.pushes, 2);
     peer_expect_end(&second, true);
     greet_second();
