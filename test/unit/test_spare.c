@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,12 @@ static int setup(void **state) {
 static int setup_guarded(void **state) {
     (void)state;
     peer_start_guarded(&peer);
+    return 0;
+}
+
+static int setup_marked(void **state) {
+    (void)state;
+    peer_start_marked(&peer);
     return 0;
 }
 
@@ -221,6 +228,34 @@ static void a_server_without_a_name_gets_nothing_either(void **state) {
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
 }
 
+static bool is_known_to_others(const char *mark) {
+    const char *marks[2];
+    redlock_node_marks(peer.node, marks);
+    return strcmp(marks[0], mark) == 0 && mark[0] != '\0';
+}
+
+/* By its mark, the other nodes learn that it is the same server as theirs. */
+static void the_mark_of_a_spare_is_known_to_others(void **state) {
+    char first[64];
+    (void)state;
+    peer_greet(&peer, "", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(is_known_to_others(peer.mark));
+    (void)snprintf(first, sizeof first, "%s", peer.mark);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    peer_accept(&peer);
+    assert_true(is_known_to_others(first)); /* it may stay */
+    peer_hello(&peer, "", 8, 0);
+    peer_introduced(&peer);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    assert_true(is_known_to_others(peer.mark));
+    assert_int_not_equal(strcmp(peer.mark, first), 0); /* its address may lead elsewhere by now */
+    assert_string_equal(peer_info(&peer).warning, "");
+}
+
 /* The guard has seen this run before: it may go on. */
 static void a_guarded_node_resumes_with_the_same_run(void **state) {
     (void)state;
@@ -387,6 +422,7 @@ int main(void) {
         spare_test(another_server_gets_nothing_that_was_kept),
         spare_test(a_server_without_a_name_gets_nothing_either),
         cmocka_unit_test_setup_teardown(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown),
+        cmocka_unit_test_setup_teardown(the_mark_of_a_spare_is_known_to_others, setup_marked, teardown),
         spare_test(a_node_that_hangs_gets_few_connections),
         spare_test(a_spare_that_is_refused_changes_nothing),
         spare_test(a_stalled_connection_is_replaced_too),
