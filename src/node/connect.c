@@ -217,6 +217,8 @@ static void due(struct redlock_node *node) {
     if (dial->phase == REDLOCK_DIAL_OFF) {
         if (redlock_spare_is_due(node, now_ns)) {
             redlock_connect_begin(node);
+        } else {
+            redlock_spare_look(node, now_ns); /* something was heard since */
         }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);

@@ -140,6 +140,27 @@ static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
     assert_int_equal(peer.became_ready, 1);
 }
 
+/* Some overdue answers come, and then nothing: no new request has to wait for it. */
+static void a_connection_that_goes_silent_again_gets_another_spare(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 4; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaaa");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 4);
+    peer_accept(&peer);
+    say_on_old("+OK\r\n");
+    peer_expect_end(&peer, true);
+    for (int i = 0; i < 2; i++) {
+        turn_for(300);
+        say_on_old("+OK\r\n");
+    }
+    peer_greet(&peer, "r1", 8, 7);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
 static void what_was_kept_goes_to_the_new_connection(void **state) {
     (void)state;
     go_silent();
@@ -416,6 +437,7 @@ int main(void) {
         spare_test(a_new_connection_that_answers_replaces_a_silent_one),
         spare_test(what_the_old_one_has_answered_already_counts),
         spare_test(a_slow_connection_stays_and_gets_what_was_kept),
+        spare_test(a_connection_that_goes_silent_again_gets_another_spare),
         spare_test(what_was_kept_goes_to_the_new_connection),
         spare_test(what_was_written_on_the_old_connection_is_unknown),
         spare_test(what_was_written_in_part_is_unknown_and_dropped),
