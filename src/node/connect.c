@@ -45,8 +45,8 @@ static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
 }
 
-/* The other nodes must know it before any of it is sent: two may come to one server at once. Without
- * random bytes it has none, and nobody finds it. */
+/* The other nodes must know it before any of it is sent: two may come to one server at once.
+ * Without random bytes it has none, and nobody finds it. */
 static void draw_mark(struct redlock_node *node) {
     uint64_t halves[2];
     char *mark = node->dial.mark;
