@@ -214,11 +214,16 @@ static void on_hears(void *context, unsigned index, const struct redlock_channel
     redlock_group_hears(((redlock_manager *)context)->group, index, channel);
 }
 
+static bool is_server(const struct redlock_node *node, const char *server) {
+    const char *marks[2];
+    redlock_node_marks(node, marks);
+    return strcmp(redlock_node_run_id(node), server) == 0 || strcmp(marks[0], server) == 0;
+}
+
 static const char *on_same_server(void *context, unsigned index, const char *server, bool *yields) {
     redlock_manager *manager = context;
     for (unsigned i = 0; i < manager->count; i++) {
-        if (i == index || (strcmp(redlock_node_run_id(manager->nodes[i]), server) != 0 &&
-                           strcmp(redlock_node_mark(manager->nodes[i]), server) != 0)) {
+        if (i == index || !is_server(manager->nodes[i], server)) {
             continue;
         }
         *yields = i > index;
@@ -235,7 +240,8 @@ static size_t on_other_marks(void *context, unsigned index, const char *marks[RE
     size_t count = 0;
     for (unsigned i = 0; i < manager->count; i++) {
         if (i != index) {
-            marks[count++] = redlock_node_mark(manager->nodes[i]);
+            redlock_node_marks(manager->nodes[i], &marks[count]);
+            count += 2;
         }
     }
     return count;

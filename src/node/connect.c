@@ -45,12 +45,14 @@ static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
 }
 
-/* Without random bytes it has no mark, and nobody finds it. */
+/* The other nodes must know it before any of it is sent: two may come to one server at once.
+ * Without random bytes it has none, and nobody finds it. */
 static void draw_mark(struct redlock_node *node) {
     uint64_t halves[2];
-    node->mark[0] = '\0';
+    char *mark = node->dial.mark;
+    mark[0] = '\0';
     if (node->reactor.random(node->reactor.ctx, halves, sizeof halves) == 0) {
-        (void)snprintf(node->mark, sizeof node->mark, "s%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
+        (void)snprintf(mark, REDLOCK_NODE_MARK_SIZE, "s%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
     }
 }
 
@@ -66,7 +68,7 @@ static void greet(struct redlock_node *node) {
     dial->handshake.guarded = node->options.guarded;
     dial->handshake.probed = node->options.probed;
     dial->handshake.marker = node->options.marker;
-    dial->handshake.mark = node->mark;
+    dial->handshake.mark = dial->mark;
     dial->handshake.mark_count =
         node->options.marker == NULL
             ? 0
@@ -163,8 +165,9 @@ void redlock_connect_begin(struct redlock_node *node) {
     dial->begun_ns = redlock_node_now_ns(node);
     dial->give_up_ns = redlock_after_ms(dial->begun_ns, node->options.connect_timeout_ms);
     dial->phase = REDLOCK_DIAL_RESOLVING;
+    draw_mark(node);
     if (!redlock_node_is_up(node)) {
-        draw_mark(node);
+        node->mark[0] = '\0';
         redlock_node_set_phase(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
     }
     set_timer(node, dial->give_up_ns);
@@ -214,6 +217,8 @@ static void due(struct redlock_node *node) {
     if (dial->phase == REDLOCK_DIAL_OFF) {
         if (redlock_spare_is_due(node, now_ns)) {
             redlock_connect_begin(node);
+        } else {
+            redlock_spare_look(node, now_ns); /* something was heard since */
         }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);
@@ -242,12 +247,11 @@ static void take_over(struct redlock_node *node) {
     if (spare && !redlock_spare_replaces(node)) {
         return;
     }
-    if (spare) {
-        draw_mark(node); /* the address may lead elsewhere by now */
-    }
     redlock_connection_take_over(&node->connection, &dial->connection);
     node->endpoint = dial->endpoints.list[dial->endpoint];
     node->handshake = dial->handshake;
+    memcpy(node->mark, dial->mark, sizeof node->mark);
+    node->handshake.mark = node->mark;
     node->shortest_ns = node->round_trip_ns = dial->round_trip_ns;
     redlock_dial_end(node);
     redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));

@@ -13,7 +13,7 @@
 #define REDLOCK_PROBED_KEY "redlock:probe"
 /* 's', which no token begins with, 32 random digits, and the end. */
 #define REDLOCK_NODE_MARK_SIZE  34
-#define REDLOCK_NODE_OTHERS_MAX 30
+#define REDLOCK_NODE_OTHERS_MAX 60 /* marks of the other nodes: see redlock_node_marks() */
 
 struct redlock_node_options {
     int64_t node_timeout_ms;

@@ -286,8 +286,9 @@ const char *redlock_node_name(const struct redlock_node *node) {
     return node->address.name;
 }
 
-const char *redlock_node_mark(const struct redlock_node *node) {
-    return node->mark;
+void redlock_node_marks(const struct redlock_node *node, const char *marks[2]) {
+    marks[0] = node->mark;
+    marks[1] = node->dial.mark;
 }
 
 const char *redlock_node_run_id(const struct redlock_node *node) {

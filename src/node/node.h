@@ -60,8 +60,9 @@ void redlock_node_yield(struct redlock_node *node, const char *rival);
 /* Why it refuses requests now. Borrowed until the next call. NULL without a reason. */
 struct redlock_text *redlock_node_refusal(struct redlock_node *node);
 const char *redlock_node_name(const struct redlock_node *node);
-/* Of its last try to connect; lives as long as the node. */
-const char *redlock_node_mark(const struct redlock_node *node);
+/* Of its connection or last try to have one, and of the try that may follow, or "". They live as
+ * long as the node. */
+void redlock_node_marks(const struct redlock_node *node, const char *marks[2]);
 const char *redlock_node_run_id(const struct redlock_node *node); /* "" unless READY or STALLED */
 /* How to ask it for a RELEASE that only deletes. */
 enum redlock_deleting redlock_node_deleting(const struct redlock_node *node);

@@ -47,6 +47,7 @@ struct redlock_dial {
     struct redlock_endpoints endpoints;
     size_t endpoint, endpoints_tried, endpoint_first;
     struct redlock_handshake handshake;
+    char mark[REDLOCK_NODE_MARK_SIZE]; /* of this try */
     struct redlock_clock_sample clock; /* from the handshake */
     int64_t round_trip_ns;             /* of its first reply; 0: none yet */
 };
@@ -84,7 +85,7 @@ struct redlock_node {
     /* The last connection that was READY: its server, and its id there (R9). */
     char known_run_id[REDLOCK_INFO_WORD_SIZE];
     int64_t known_client_id;
-    char mark[REDLOCK_NODE_MARK_SIZE]; /* of the last try: it tells where that led */
+    char mark[REDLOCK_NODE_MARK_SIZE]; /* of the last try to know its server: it tells where */
     struct redlock_subscription subscription;
 
     struct redlock_text *why;                   /* why it is not READY; NULL if it is */

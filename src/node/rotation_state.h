@@ -15,6 +15,8 @@
  *             a handshake begins, unless it is to go_back   the address; what was there: older
  * asked       AUTH accepted                                 the address; what was there is wiped
  *             AUTH refused, withdrawn; the connection ends  newer, or wiped if that is taken
+ *             a spare replaces the connection, and AUTH is
+ *             kept for it (spare.h)                         stays
  * the address, with `trying`:
  *             the handshake is done                         stays; older is wiped
  *             it fails (a refused AUTH sets go_back)        newer, or wiped; older: the address

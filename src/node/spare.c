@@ -78,8 +78,23 @@ bool redlock_spare_replaces(struct redlock_node *node) {
     return true;
 }
 
+/* Such an AUTH goes to the new connection with the other requests. */
+static bool keeps_auth(const struct redlock_node *node) {
+    const struct redlock_connection *connection = &node->connection;
+    const struct redlock_inflight *inflight = &connection->inflight;
+    for (size_t i = inflight->count; node->resumes && i-- > 0;) {
+        const struct redlock_inflight_entry *entry = redlock_inflight_at(inflight, i);
+        if (entry->owner == &node->rotation && !redlock_connection_has_written(connection, entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void redlock_spare_replaced(struct redlock_node *node) {
-    redlock_rotation_ends(node);
+    if (!keeps_auth(node)) {
+        redlock_rotation_ends(node);
+    }
     redlock_subscription_end(&node->subscription);
     if (node->resumes) {
         redlock_requests_end_written(node);

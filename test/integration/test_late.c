@@ -238,7 +238,7 @@ static long long releases_asked_of_a_hung_node(void) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     take(manager, &crowd, 1, LONG_TTL_MS);
     assert_true(world_wait_with_key("late-000", 3, DRIVE_TIMEOUT_MS));
-    const long long before = world_calls(late_server(), "evalsha");
+    const long long before = world_calls(late_server(), "evalsha"); /* the probe of the handshake */
     const int64_t paused_ms = support_now_ms();
     server_pause(late_server());
     release_all(&crowd);

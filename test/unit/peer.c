@@ -131,11 +131,21 @@ static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming nam
     ((struct peer *)ctx)->naming = naming;
 }
 
-static void start(struct peer *peer, bool guarded, const char *credentials) {
+#define OTHER_MARK "s0123456789abcdef0123456789abcdef"
+
+static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
+    (void)ctx;
+    (void)index;
+    marks[0] = OTHER_MARK;
+    return 1;
+}
+
+static void start(struct peer *peer, bool guarded, const char *marker, const char *credentials) {
     struct redlock_node_options options = {.node_timeout_ms = PEER_TIMEOUT_MS,
                                            .connect_timeout_ms = 2000,
                                            .client_name = "me",
                                            .probed = REDLOCK_PROBED_KEY,
+                                           .marker = marker,
                                            .guarded = guarded};
     struct redlock_node_listener listener = {.ctx = peer,
                                              .answer = on_answer,
@@ -147,7 +157,8 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
                                              .listens = on_listens,
                                              .hinted = on_hinted,
                                              .hears = on_hears,
-                                             .same_server = on_same_server};
+                                             .same_server = on_same_server,
+                                             .other_marks = on_other_marks};
     struct redlock_loop_hooks hooks = {
         .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;
@@ -167,15 +178,19 @@ static void start(struct peer *peer, bool guarded, const char *credentials) {
 }
 
 void peer_start(struct peer *peer) {
-    start(peer, false, "");
+    start(peer, false, NULL, "");
 }
 
 void peer_start_with(struct peer *peer, const char *credentials) {
-    start(peer, false, credentials);
+    start(peer, false, NULL, credentials);
 }
 
 void peer_start_guarded(struct peer *peer) {
-    start(peer, true, "");
+    start(peer, true, NULL, "");
+}
+
+void peer_start_marked(struct peer *peer) {
+    start(peer, false, "mk", "");
 }
 
 void peer_close(struct peer *peer) {
@@ -252,11 +267,21 @@ void peer_say(struct peer *peer, const char *bytes) {
     assert_int_equal(send(peer->connection, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
+static bool heard_at_the_end(const struct peer *peer, const char *probe, size_t rest) {
+    const size_t size = strlen(probe) + rest;
+    return peer->heard_size > size && memcmp(peer->heard + peer->heard_size - size, probe, strlen(probe)) == 0;
+}
+
 /* The probe is the end: its words are the same each time, but for the mark. */
-static bool heard_the_end(const struct peer *peer) {
-    static const char probe[] = "$13\r\nredlock:probe\r\n$0\r\n\r\n$33\r\ns";
-    const size_t size = sizeof probe - 1 + 34;
-    return peer->heard_size > size && memcmp(peer->heard + peer->heard_size - size, probe, sizeof probe - 1) == 0;
+static bool heard_the_end(struct peer *peer) {
+    static const char other[] = "$33\r\n" OTHER_MARK "\r\n";
+    const size_t rest = 34 + sizeof other - 1;
+    if (heard_at_the_end(peer, "$13\r\nredlock:probe\r\n$2\r\nmk\r\n$33\r\ns", rest)) {
+        (void)snprintf(peer->mark, sizeof peer->mark, "%.33s", peer->heard + peer->heard_size - rest - 1);
+        return true;
+    }
+    peer->mark[0] = '\0';
+    return heard_at_the_end(peer, "$13\r\nredlock:probe\r\n$0\r\n\r\n$33\r\ns", 34);
 }
 
 void peer_introduced(struct peer *peer) {
@@ -272,7 +297,9 @@ void peer_introduced(struct peer *peer) {
     for (int i = 0; i <= REDLOCK_SCRIPT_COUNT; i++) {
         peer_say(peer, "$1\r\na\r\n");
     }
-    peer_say(peer, "*2\r\n$0\r\n\r\n$0\r\n\r\n");
+    char answer[128];
+    (void)snprintf(answer, sizeof answer, "*2\r\n$0\r\n\r\n$%zu\r\n%s\r\n", strlen(peer->mark), peer->mark);
+    peer_say(peer, answer);
 }
 
 void peer_ping(struct peer *peer) {

@@ -47,6 +47,7 @@ struct peer {
     const struct redlock_channel *hears;
     enum redlock_naming naming;
     const char *version; /* what it says of itself in INFO; NULL: redis_version:7.0.15 */
+    char mark[64];       /* that the last probe of a server without a run_id has said */
     const char *rival;   /* what same_server says */
     bool rival_yields;
     void (*in_answer)(struct peer *peer);
@@ -56,6 +57,7 @@ struct peer {
 /* A node that is to connect to us at 127.0.0.1. */
 void peer_start(struct peer *peer);
 void peer_start_guarded(struct peer *peer);
+void peer_start_marked(struct peer *peer);                        /* one of several nodes */
 void peer_start_with(struct peer *peer, const char *credentials); /* "user:password@" */
 /* Once more, after the listener was closed. */
 void peer_start_listening(struct peer *peer);

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 #include "node/node_state.h"
 #include "subscriber.h"
 
@@ -362,6 +364,30 @@ static void auth_that_could_not_be_written_is_asked_again(void **state) {
     free(big);
 }
 
+/* It waits for whichever connection answers first, and is said there once. */
+static void auth_that_was_kept_is_said_once_on_the_new_connection(void **state) {
+    (void)state;
+    connect_with(OLD);
+    assert_true(peer_send(&peer, "aa", 1));
+    peer_expect(&peer, "aa");
+    const int old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    offer("bob", "neu-1");
+    hear_auth(OLD);
+    welcome("7.0.15");
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    peer_expect(&peer, NEW WITH_PING);
+    for (int i = 0; i < 10; i++) {
+        peer_turn(&peer);
+    }
+    assert_int_equal(peer.heard_size, 0);
+    peer_say(&peer, "+OK\r\n" ECHO);
+    assert_accepted();
+    (void)close(old);
+    peer_close(&peer);
+    connect_with(NEW);
+}
+
 static void an_answer_that_is_none_ends_the_connection(void **state) {
     (void)state;
     connect_with(OLD);
@@ -426,6 +452,7 @@ int main(void) {
         TEST(a_refusal_is_over_when_newer_ones_wait),
         TEST(an_old_server_gets_them_with_the_next_connection),
         TEST(auth_that_could_not_be_written_is_asked_again),
+        TEST(auth_that_was_kept_is_said_once_on_the_new_connection),
         TEST(an_answer_that_is_none_ends_the_connection),
         TEST(a_new_user_begins_the_second_connection_anew),
     };

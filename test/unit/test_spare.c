@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,12 @@ static int setup(void **state) {
 static int setup_guarded(void **state) {
     (void)state;
     peer_start_guarded(&peer);
+    return 0;
+}
+
+static int setup_marked(void **state) {
+    (void)state;
+    peer_start_marked(&peer);
     return 0;
 }
 
@@ -133,6 +140,27 @@ static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
     assert_int_equal(peer.became_ready, 1);
 }
 
+/* Some overdue answers come, and then nothing: no new request has to wait for it. */
+static void a_connection_that_goes_silent_again_gets_another_spare(void **state) {
+    (void)state;
+    connect_it();
+    for (uint32_t i = 1; i <= 4; i++) {
+        assert_true(peer_send(&peer, "a", i));
+    }
+    peer_expect(&peer, "aaaa");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 4);
+    peer_accept(&peer);
+    say_on_old("+OK\r\n");
+    peer_expect_end(&peer, true);
+    for (int i = 0; i < 2; i++) {
+        turn_for(300);
+        say_on_old("+OK\r\n");
+    }
+    peer_greet(&peer, "r1", 8, 7);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
 static void what_was_kept_goes_to_the_new_connection(void **state) {
     (void)state;
     go_silent();
@@ -219,6 +247,34 @@ static void a_server_without_a_name_gets_nothing_either(void **state) {
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
+static bool is_known_to_others(const char *mark) {
+    const char *marks[2];
+    redlock_node_marks(peer.node, marks);
+    return strcmp(marks[0], mark) == 0 && mark[0] != '\0';
+}
+
+/* By its mark, the other nodes learn that it is the same server as theirs. */
+static void the_mark_of_a_spare_is_known_to_others(void **state) {
+    char first[64];
+    (void)state;
+    peer_greet(&peer, "", 7, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(is_known_to_others(peer.mark));
+    (void)snprintf(first, sizeof first, "%s", peer.mark);
+    assert_true(peer_send(&peer, "a", 1));
+    peer_expect(&peer, "a");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 1);
+    peer_accept(&peer);
+    assert_true(is_known_to_others(first)); /* it may stay */
+    peer_hello(&peer, "", 8, 0);
+    peer_introduced(&peer);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    assert_true(is_known_to_others(peer.mark));
+    assert_int_not_equal(strcmp(peer.mark, first), 0); /* its address may lead elsewhere by now */
+    assert_string_equal(peer_info(&peer).warning, "");
 }
 
 /* The guard has seen this run before: it may go on. */
@@ -381,12 +437,14 @@ int main(void) {
         spare_test(a_new_connection_that_answers_replaces_a_silent_one),
         spare_test(what_the_old_one_has_answered_already_counts),
         spare_test(a_slow_connection_stays_and_gets_what_was_kept),
+        spare_test(a_connection_that_goes_silent_again_gets_another_spare),
         spare_test(what_was_kept_goes_to_the_new_connection),
         spare_test(what_was_written_on_the_old_connection_is_unknown),
         spare_test(what_was_written_in_part_is_unknown_and_dropped),
         spare_test(another_server_gets_nothing_that_was_kept),
         spare_test(a_server_without_a_name_gets_nothing_either),
         cmocka_unit_test_setup_teardown(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown),
+        cmocka_unit_test_setup_teardown(the_mark_of_a_spare_is_known_to_others, setup_marked, teardown),
         spare_test(a_node_that_hangs_gets_few_connections),
         spare_test(a_spare_that_is_refused_changes_nothing),
         spare_test(a_stalled_connection_is_replaced_too),
