@@ -44,11 +44,11 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_ANY_SERVER,
     REDLOCK_BUG_QUEUE_PUSH_CLOCK,      /* nobody reads a node's clock after its push */
     REDLOCK_BUG_WAIT_UNGREETED,        /* a WAIT is queued to a guarded node that has not greeted */
-    REDLOCK_BUG_FREE_UNGUARDED,        /* a lock left free is handed over by a node in quarantine, */
+    REDLOCK_BUG_FREE_UNGUARDED,        /* a node in quarantine hands over a lock left free, */
     REDLOCK_BUG_RELEASE_UNGUARDED,     /* or one that is released */
     REDLOCK_BUG_QUEUE_RELEASE_STAYS,   /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,    /* a stale entry is served */
-    REDLOCK_BUG_QUEUE_SERVES_FEW,      /* of the dead, a release passes over 64, and WAIT over none */
+    REDLOCK_BUG_QUEUE_SERVES_FEW,      /* of the dead, a release passes over 64, WAIT over none */
     REDLOCK_BUG_QUEUE_FEW_LOOK,        /* with eight or more before it, a waiter does not look */
     REDLOCK_BUG_QUEUE_COUNTS_PATTERNS, /* who subscribes to a pattern counts as a waiter */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,       /* the keys of a queue stay for ever */

@@ -253,8 +253,9 @@ static int64_t draw_first_meeting_ns(struct sim_world *world, unsigned client) {
     const struct sim_profile *profile = &world->profile;
     bool cold = profile->trust == SIM_GUARDED && !profile->early && !profile->calm && client > 0 &&
                 sim_random_percent(&world->random, 40);
-    if (profile->waking) { /* it acquires before it is connected */
-        return sim_random_between(&world->random, 1, profile->user_gap_ns);
+    if (profile->waking) { /* it acquires before it is connected, and pays its debts in the end */
+        const int64_t gap_ns = profile->user_gap_ns, active_ns = profile->active_ns;
+        return sim_random_between(&world->random, 1, gap_ns < active_ns ? gap_ns : active_ns);
     }
     return cold ? sim_random_between(&world->random, 1, profile->active_ns) : 0;
 }

@@ -184,7 +184,8 @@ void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_
     }
 }
 
-/* Whether both have the clocks of the same nodes. The median of other clocks makes other tickets. */
+/* Whether both have the clocks of the same nodes. The median of other clocks makes other
+ * tickets. */
 static bool know_the_same(const struct sim_world *world, unsigned one, unsigned other) {
     bool same = sim_nodes_of(world, one) == sim_nodes_of(world, other);
     for (unsigned i = 0; i < world->profile.nodes && world->profile.waking; i++) {
