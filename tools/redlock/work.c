@@ -76,15 +76,14 @@ static bool is_killed_in_time(const struct tool_work *work) {
 /* The command must end. `why`: what became of the lease. Only once. */
 static void end_command(struct tool_work *work, const char *why) {
     const struct tool_options *options = work->session->options;
-    const enum tool_child_state before = work->child.state;
     const int64_t now_ns = tool_sentry_now_ns();
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
     char left[32];
     char what[128] = "its command has ended";
     char message[2048];
     work->lost = true;
+    const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
     work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
-    tool_child_stop(&work->child, end_ns);
     switch (work->child.state) {
     case TOOL_CHILD_ABSENT:
         return; /* tool_work_do() reports it */
