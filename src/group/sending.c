@@ -26,12 +26,17 @@ static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked)
     }
 }
 
-static void refuse_details(struct redlock_lease *lease, redlock_nodes refused) {
+/* `spared`: these could have been asked. */
+static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, redlock_nodes spared) {
+    static const struct redlock_text early = {
+        .string = "not asked: a place in the queue waits until a quorum of nodes is connected",
+        .cause = REDLOCK_CAUSE_CONNECTION};
     const struct redlock_env *env = &lease->group->env;
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
             lease->details[i].kind = REDLOCK_VOTE_FAILED;
-            lease->details[i].text = redlock_text_keep(env->refusal(env->ctx, i));
+            lease->details[i].text =
+                spared & REDLOCK_NODE(i) ? redlock_text_constant(&early) : redlock_text_keep(env->refusal(env->ctx, i));
             redlock_telemetry_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
         }
     }
@@ -111,7 +116,7 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
     const redlock_nodes refused = actions->send_nodes & ~taken;
     if (refused) {
-        refuse_details(lease, refused);
+        refuse_details(lease, refused, asked == 0 ? group->ready : 0);
     }
     return refused;
 }

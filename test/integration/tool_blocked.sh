@@ -187,6 +187,18 @@ touch "$gate"
 is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
 wake_all
 
+# The command begins, and its lease ends, while the tool is stopped: it is not told that it never
+# began.
+eventually no_keys_left slow
+gated -t 1s slow -- sh -c 'echo ran >"$0"; exec sleep 1000' "$seen"
+kill -STOP $runner
+touch "$gate"
+eventually test -e "$seen"
+eventually no_keys_left slow
+kill -CONT $runner
+ended 76
+says "$err" "^redlock: the lease on 'slow' was not renewed in time; its command was sent SIGKILL$"
+
 # The tool is stopped while both its command and the lease end. It reports that it has lost the
 # lock.
 forget_words

@@ -149,7 +149,7 @@ says_nothing "$err"
 
 # --max-time limits the renewals.
 expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000
-says "$err" "^redlock: the lease on 'capped' was not renewed and ends in "
+says "$err" "^redlock: the lease on 'capped' was not renewed after --max-time 500ms and ends in "
 # The command ends in the grace, and the lock is free at once.
 expect 76 tool run -t 20s --max-time 1ms freed -- sh -c 'exec sleep 1000'
 is 'the key' "$(redis 0 exists freed)" 0

@@ -74,6 +74,17 @@ tell set all refuse 1
 tell treat all freeze
 ended 70
 for i in 0 1 2; do redis $i del leader >/dev/null; done
+# It is told which nodes have confirmed the release, though they were asked again since then.
+tell set all refuse 0
+begin run -t 1h job -- bash -c "$work_until_told" "$work" 0
+for link in 0 1; do
+    tell set $link refuse 1
+    tell treat $link freeze
+done
+ended 70
+says "$err" 'no quorum: 1 of 3 nodes confirmed it'
+never_says "$err" 'the key is missing'
+for i in 0 1 2; do redis $i del job >/dev/null; done
 # A failure says more than that.
 tell set all refuse 0
 begin run -t 1h job -- bash -c "$work_until_told" "$work" 7

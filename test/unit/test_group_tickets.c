@@ -56,6 +56,24 @@ static void no_place_is_asked_for_before_a_quorum_has_told_the_time(void **state
     redlock_request_cancel(request);
 }
 
+/* What keeps the others from it is not what keeps a node from it that is ready. */
+static void a_ready_node_that_is_not_asked_is_told_as_that(void **state) {
+    (void)state;
+    struct seen seen;
+    fake.group->line.met = 0;
+    redlock_request *request = campaign(&seen);
+    for (unsigned i = 1; i < fake.node_count; i++) {
+        redlock_group_ready_changed(fake.group, i, false);
+    }
+    greet(0, "a", 100000, reading(0));
+    fake_env_pass_ms(&fake, 1000);
+    redlock_request_cancel(request);
+    fake_env_pass_ms(&fake, 1000);
+    assert_int_equal(seen.count, 1);
+    assert_string_equal(seen.errors[0], "not asked: a place in the queue waits until a quorum of nodes is connected");
+    assert_string_equal(seen.errors[1], "");
+}
+
 /* The nodes are there, but tell no time: a proxy refuses TIME. The answers to the first WAIT do. */
 static void a_ticket_that_was_guessed_is_set_right(void **state) {
     (void)state;
@@ -147,6 +165,7 @@ static void an_acquire_that_began_earlier_has_the_lower_ticket(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(no_place_is_asked_for_before_a_quorum_has_told_the_time, five_nodes),
+        group_test(a_ready_node_that_is_not_asked_is_told_as_that, five_nodes),
         group_test(a_ticket_that_was_guessed_is_set_right, five_nodes),
         group_test(a_ticket_by_clocks_that_lied_is_set_right_by_the_others, five_nodes),
         group_test(a_ticket_that_is_right_stays, five_nodes),

@@ -320,17 +320,18 @@ void tool_child_renew(struct tool_child *child, int64_t kill_ns) {
     }
 }
 
-void tool_child_stop(struct tool_child *child, int64_t kill_ns) {
+enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns) {
     listen_to_exec(child);
+    const enum tool_child_state before = child->state;
     if (!is_up(child)) {
-        return;
+        return before;
     }
     const int64_t left_ns = kill_ns - tool_sentry_now_ns();
     /* Not SIGTERM while it starts: if that is blocked, the command would begin now. */
     if (child->state == TOOL_CHILD_STARTING || left_ns <= 0) {
         stop_listening(child);
         kill_group(child);
-        return;
+        return before;
     }
     child->state = TOOL_CHILD_STOPPING;
     tool_sentry_order(&child->sentry, child->pid, kill_ns);
@@ -340,6 +341,7 @@ void tool_child_stop(struct tool_child *child, int64_t kill_ns) {
     ev_now_update(child->loop);
     ev_timer_set(&child->kill_timer, (double)left_ns / 1e9, 0.);
     ev_timer_start(child->loop, &child->kill_timer);
+    return before;
 }
 
 int tool_child_exit_status(const struct tool_child *child) {

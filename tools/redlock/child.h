@@ -84,8 +84,9 @@ int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns);
 /* The lease lasts longer: so may the command, unless it is being stopped. */
 void tool_child_renew(struct tool_child *child, int64_t kill_ns);
 
-/* Stops the command, if there is one: SIGTERM, and SIGKILL at kill_ns, which may be now. */
-void tool_child_stop(struct tool_child *child, int64_t kill_ns);
+/* Stops the command, if there is one: SIGTERM, and SIGKILL at kill_ns, which may be now. Returns in
+ * which state it was: an exec that nobody had noticed yet counts. */
+enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns);
 
 /* 0 to 255: its own status, or 128 + n after signal n. Not after an exec that failed. */
 int tool_child_exit_status(const struct tool_child *child);

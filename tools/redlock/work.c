@@ -76,15 +76,14 @@ static bool is_killed_in_time(const struct tool_work *work) {
 /* The command must end. `why`: what became of the lease. Only once. */
 static void end_command(struct tool_work *work, const char *why) {
     const struct tool_options *options = work->session->options;
-    const enum tool_child_state before = work->child.state;
     const int64_t now_ns = tool_sentry_now_ns();
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
     char left[32];
     char what[128] = "its command has ended";
     char message[2048];
     work->lost = true;
+    const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
     work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
-    tool_child_stop(&work->child, end_ns);
     switch (work->child.state) {
     case TOOL_CHILD_ABSENT:
         return; /* tool_work_do() reports it */
@@ -124,23 +123,36 @@ static bool may_run(void *data) {
     return !work->lost && redlock_lease_validity_ms(work->lease) > stop_ms(work->session->options);
 }
 
+/* What became of the lease, for end_command(). Nothing is left of one that was over first. */
+static void say_why(const struct tool_work *work, int64_t left_ms, char *why, size_t size) {
+    const struct tool_options *options = work->session->options;
+    char cap[64] = "", texts[2][32];
+    if (left_ms <= 0) {
+        snprintf(why, size, "was not renewed in time");
+        return;
+    }
+    if (options->max_time_ms > 0 && tool_session_held_ms(work->session) >= options->max_time_ms) {
+        snprintf(cap, sizeof cap, " after --max-time %s",
+                 tool_duration_exact(options->max_time_ms, texts[0], sizeof texts[0]));
+    }
+    snprintf(why, size, "was not renewed%s and ends in %s", cap,
+             tool_duration_format(left_ms, texts[1], sizeof texts[1]));
+}
+
 /* Stops the command if its lease has not been renewed in time; else looks again in time. */
 static void guard(struct tool_work *work) {
     struct ev_loop *loop = work->session->loop;
     const int64_t stop = stop_ms(work->session->options);
     const int64_t known_ns = work->deadline_ns;
     const bool killed = is_killed_in_time(work);
-    char why[128] = "was not renewed in time", left[32];
+    char why[128];
     if (work->lost || (work->child.state == TOOL_CHILD_OVER && !killed)) {
         ev_timer_stop(loop, &work->stop_timer);
         return;
     }
     const int64_t left_ms = look_at_lease(work);
     if (left_ms <= stop || killed) {
-        if (left_ms > 0 && !killed) {
-            snprintf(why, sizeof why, "was not renewed and ends in %s",
-                     tool_duration_format(left_ms, left, sizeof left));
-        }
+        say_why(work, killed ? 0 : left_ms, why, sizeof why);
         end_command(work, why);
         return;
     }
