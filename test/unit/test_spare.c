@@ -2,6 +2,7 @@
  * R17). */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +14,10 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "node/node_state.h"
 #include "subscriber.h"
 
 #define MS_NS INT64_C(1000000)
@@ -430,6 +433,31 @@ static void the_subscription_is_renewed(void **state) {
     greet_second();
 }
 
+/* What a node has taken over is not shared with a child either, and a fork comes to its end. */
+static void a_forked_child_lets_go_of_the_new_connection(void **state) {
+    (void)state;
+    go_silent();
+    peer_greet(&peer, "r1", 8, 7);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    const int fd = peer.node->connection.fd;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct sockaddr_storage name;
+        socklen_t size = sizeof name;
+        _exit(getpeername(fd, (struct sockaddr *)&name, &size) != 0 && errno == ENOTCONN ? 0 : 1);
+    }
+    int status = -1;
+    const int64_t over_ns = redlock_loop_now_ns(NULL) + INT64_C(20000000000);
+    while (waitpid(child, &status, WNOHANG) == 0 && redlock_loop_now_ns(NULL) < over_ns) {
+        turn_for(5);
+    }
+    (void)kill(child, SIGKILL);
+    assert_int_equal(status, 0);
+    assert_true(peer_send(&peer, "b", 2));
+    peer_expect(&peer, "b");
+}
+
 #define spare_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void) {
@@ -451,6 +479,7 @@ int main(void) {
         spare_test(what_was_kept_fails_when_the_node_stalls),
         spare_test(many_requests_wait_for_the_spare),
         spare_test(a_busy_connection_gets_no_spare),
+        spare_test(a_forked_child_lets_go_of_the_new_connection),
         cmocka_unit_test_setup_teardown(the_subscription_is_renewed, subscriber_setup, subscriber_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
