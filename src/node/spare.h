@@ -35,7 +35,7 @@ void redlock_spare_look(struct redlock_node *node, int64_t now_ns);
 bool redlock_spare_is_due(const struct redlock_node *node, int64_t now_ns);
 
 /* A reply was read on the connection. */
-void redlock_spare_is_needless(struct redlock_node *node);
+__attribute__((noinline, cold)) void redlock_spare_is_needless(struct redlock_node *node);
 
 /* The spare has failed. */
 void redlock_spare_in_vain(struct redlock_node *node, const char *why);

@@ -37,14 +37,14 @@ void redlock_traffic_flush(struct redlock_node *node) {
     }
 }
 
-static void out_of_step(struct redlock_node *node) {
+__attribute__((noinline, cold)) static void out_of_step(struct redlock_node *node) {
     redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
                                              "the node answered what nobody had asked; is it a Redis server?"));
 }
 
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
  * would wait behind the old ones and time out too. Under load such a node would never come back. */
-static void drain(struct redlock_node *node, int64_t now_ns) {
+__attribute__((noinline, cold)) static void drain(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.inflight.count == 0) {
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
         node->returned = true;
