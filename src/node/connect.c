@@ -6,19 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "core/validity.h"
 #include "node/failure.h"
-#include "node/naming.h"
+#include "node/introduce.h"
 #include "node/phase.h"
-#include "node/requests.h"
 #include "node/rotation.h"
 #include "node/secure.h"
 #include "node/spare.h"
-#include "node/subscription.h"
 
-/* The try has failed. A spare leaves the node as it is. Takes over the text. */
-static void fail(struct redlock_node *node, struct redlock_text *why) {
+void redlock_connect_fail(struct redlock_node *node, struct redlock_text *why) {
     if (redlock_node_has_spare(node)) {
         redlock_spare_in_vain(node, redlock_text_string(why));
         redlock_text_drop(why);
@@ -28,7 +24,7 @@ static void fail(struct redlock_node *node, struct redlock_text *why) {
 }
 
 static void no_memory(struct redlock_node *node) {
-    fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+    redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
 }
 
 /* Writes the handshake's bytes before the loop polls. */
@@ -93,13 +89,13 @@ static void secure(struct redlock_node *node, unsigned events) {
     if (securing == REDLOCK_SECURING_DONE) {
         greet(node);
     } else if (securing == REDLOCK_SECURING_FAILED) {
-        fail(node, why);
+        redlock_connect_fail(node, why);
     }
 }
 
 static void begin_tls(struct redlock_node *node) {
     if (!redlock_secure_begin(node, &node->dial.connection)) {
-        fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
         return;
     }
     node->dial.phase = REDLOCK_DIAL_SECURING;
@@ -123,7 +119,7 @@ static void open_next(struct redlock_node *node, int error) {
             return;
         }
     }
-    fail(node, redlock_node_errno_text("", error));
+    redlock_connect_fail(node, redlock_node_errno_text("", error));
 }
 
 static void open_first(struct redlock_node *node) {
@@ -153,7 +149,7 @@ static void resolved(struct redlock_node *node) {
     redlock_lookup_drop(dial->lookup, false);
     dial->lookup = NULL;
     if (error != NULL) {
-        fail(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
+        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
         open_first(node);
     }
@@ -179,7 +175,7 @@ void redlock_connect_begin(struct redlock_node *node) {
         dial->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
     }
     if (dial->lookup == NULL) {
-        fail(node, redlock_node_errno_text("no thread to look the name up: ", error));
+        redlock_connect_fail(node, redlock_node_errno_text("no thread to look the name up: ", error));
     } else if (redlock_lookup_done(dial->lookup)) {
         resolved(node);
     } else {
@@ -222,7 +218,7 @@ static void due(struct redlock_node *node) {
         }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);
-        fail(node, too_late(node));
+        redlock_connect_fail(node, too_late(node));
     } else if (dial->phase == REDLOCK_DIAL_OPENING && now_ns >= dial->endpoint_ns) {
         redlock_connection_close(&dial->connection);
         open_next(node, ETIMEDOUT);
@@ -263,143 +259,12 @@ static void take_over(struct redlock_node *node) {
     }
 }
 
-static void tell_greeting(const struct redlock_node *node) {
-    const struct redlock_greeting greeting = {
-        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->dial.clock};
-    node->listener.greeted(node->listener.ctx, node->index, &greeting);
-}
-
-/* The first reply of the second part of the handshake: the others may have taken the server's
- * time. */
-static void measure(struct redlock_node *node) {
-    if (node->hello_ns != 0) {
-        node->round_trip_ns = redlock_node_now_ns(node) - node->hello_ns;
-        node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
-        node->hello_ns = 0;
-    }
-}
-
-/* A node timeout with room for a node that is slow now and then. */
-static long long enough_ms(int64_t trip_ms) {
-    const int64_t ms = (2 * trip_ms + 49) / 50 * 50;
-    return ms < REDLOCK_TIMEOUT_MS_MAX ? ms : REDLOCK_TIMEOUT_MS_MAX;
-}
-
-/* Such a node answers, but no request is answered in time, so no lock can be taken there. */
-static void say_far(struct redlock_node *node) {
-    const int64_t trip_ms = (node->shortest_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
-    redlock_text_drop(node->far);
-    node->far = redlock_text_new(REDLOCK_CAUSE_TIMEOUT,
-                                 "no answer within %lld ms, and a round trip takes %lld ms at least: node_timeout_ms "
-                                 "must be longer, such as %lld",
-                                 (long long)node->options.node_timeout_ms, (long long)trip_ms, enough_ms(trip_ms));
-    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
-                      redlock_text_string(node->far));
-}
-
-static void ready(struct redlock_node *node) {
-    node->up_ns = redlock_node_now_ns(node);
-    node->heard_ns = node->up_ns;
-    node->scripts_ns = node->up_ns;
-    node->timeouts = 0;
-    node->connects++;
-    node->first_try_done = true;
-    node->deleting = redlock_info_deleting(&node->info);
-    /* No warning: a program that never waits does not need it. */
-    node->no_queue[0] = '\0';
-    if (node->handshake.wanted[0] != '\0') {
-        (void)snprintf(node->no_queue, sizeof node->no_queue, "waiting in order needs %s", node->handshake.wanted);
-    }
-    node->known_client_id = node->handshake.client_id;
-    memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
-    redlock_outbox_clear(&node->connection.hello);
-    redlock_naming_begin(node);
-    redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
-    redlock_rotation_ready(node);
-    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
-                      node->info.version[0] == '\0' ? "unknown version" : node->info.version,
-                      node->address.tls ? ", " : "",
-                      node->address.tls ? redlock_tls_version_name(node->connection.tls) : "");
-    if (node->warning[0] != '\0') {
-        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
-    }
-    if (redlock_node_is_far(node)) {
-        say_far(node);
-    }
-    redlock_requests_begin(node);
-    node->resumes = false;
-    tell_greeting(node);
-    redlock_subscription_begin(&node->subscription);
-    node->listener.ready_changed(node->listener.ctx, node->index, true);
-}
-
-/* One server under two names would have two votes (R18). Of such nodes, the lower index stays. */
-static void check_rivals(struct redlock_node *node) {
-    bool rival_yields = false;
-    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : node->handshake.twin;
-    const char *rival =
-        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &rival_yields);
-    if (rival == NULL) {
-        ready(node);
-    } else if (rival_yields) {
-        redlock_node_lost(
-            node, redlock_text_new(REDLOCK_CAUSE_SAME_SERVER, "%s, which is the same server, gives way first", rival));
-    } else {
-        redlock_node_unusable(node, redlock_node_twice_text(rival));
-    }
-}
-
-/* The handshake is over, or has failed. */
-static void end_handshake(struct redlock_node *node, const struct redlock_handshake *handshake,
-                          enum redlock_handshake_state state) {
-    if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        no_memory(node);
-        return;
-    }
-    if (redlock_node_has_spare(node)) {
-        redlock_spare_in_vain(node, handshake->reason);
-        return;
-    }
-    node->info = handshake->info;
-    memcpy(node->warning, handshake->warning, sizeof node->warning);
-    if (state == REDLOCK_HANDSHAKE_DONE) {
-        check_rivals(node);
-    } else if (state == REDLOCK_HANDSHAKE_RETRY) {
-        redlock_node_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
-    } else if (handshake->cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, handshake->reason)) {
-        redlock_node_lost(
-            node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)", handshake->reason));
-    } else {
-        redlock_node_unusable(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
-    }
-}
-
-static struct redlock_text *unasked_text(void) {
-    return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered what nobody had asked; is it a Redis server?");
-}
-
-void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
-    if (node->handshake.step >= node->handshake.step_count) {
-        redlock_node_lost(node, unasked_text());
-        return;
-    }
-    measure(node);
-    const enum redlock_handshake_state state =
-        redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
-    if (state != REDLOCK_HANDSHAKE_WAITING) {
-        end_handshake(node, &node->handshake, state);
-    } else if (redlock_outbox_size(&node->connection.hello) > 0) {
-        node->hello_ns = redlock_node_now_ns(node);
-        flush_soon(node, &node->connection);
-    }
-}
-
 /* A reply to the first part. */
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_dial *dial = (struct redlock_dial *)connection;
     struct redlock_handshake *handshake = &dial->handshake;
     if (handshake->step >= handshake->step_count) {
-        fail(dial->node, unasked_text());
+        redlock_connect_fail(dial->node, redlock_node_unasked_text());
         return;
     }
     dial->round_trip_ns = dial->round_trip_ns == 0 ? now_ns - dial->clock.sent_ns : dial->round_trip_ns;
@@ -409,7 +274,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
         dial->clock.read_ns = now_ns;
     }
     if (state != REDLOCK_HANDSHAKE_WAITING) {
-        end_handshake(dial->node, handshake, state);
+        redlock_introduce_end(dial->node, handshake, state);
     } else if (handshake->step == 0) {
         take_over(dial->node);
     }
@@ -443,13 +308,13 @@ static void read_replies(struct redlock_node *node) {
         set_timer(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
-        fail(node, end_text(node, error));
+        redlock_connect_fail(node, end_text(node, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
-        fail(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                    "the node answered out of protocol (%s); is it a Redis server%s?",
-                                    redlock_reader_error(node->dial.connection.reader),
-                                    may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
+        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                    "the node answered out of protocol (%s); is it a Redis server%s?",
+                                                    redlock_reader_error(node->dial.connection.reader),
+                                                    may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
     }
 }
@@ -465,7 +330,7 @@ static void on_flush(struct redlock_watch *watch) {
         read_replies(dial->node);
     }
     if (error != 0 && dial->phase == REDLOCK_DIAL_GREETING) {
-        fail(dial->node, redlock_node_read_text(&dial->connection, error));
+        redlock_connect_fail(dial->node, redlock_node_read_text(&dial->connection, error));
     }
 }
 

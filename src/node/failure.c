@@ -43,3 +43,7 @@ struct redlock_text *redlock_node_read_text(const struct redlock_connection *con
         return redlock_node_errno_text("", error);
     }
 }
+
+struct redlock_text *redlock_node_unasked_text(void) {
+    return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered what nobody had asked; is it a Redis server?");
+}

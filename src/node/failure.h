@@ -16,4 +16,7 @@ struct redlock_text *redlock_node_read_text(const struct redlock_connection *con
 /* The text of an errno: "connection refused" for ECONNREFUSED. */
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error);
 
+/* An answer that nobody has asked for (R20). */
+struct redlock_text *redlock_node_unasked_text(void);
+
 #endif

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "core/validity.h"
-#include "node/connect.h"
 #include "node/failure.h"
+#include "node/introduce.h"
 #include "node/naming.h"
 #include "node/phase.h"
 #include "node/requests.h"
@@ -38,8 +38,7 @@ void redlock_traffic_flush(struct redlock_node *node) {
 }
 
 __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *node) {
-    redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                             "the node answered what nobody had asked; is it a Redis server?"));
+    redlock_node_lost(node, redlock_node_unasked_text());
 }
 
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
@@ -90,7 +89,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_node *node = (struct redlock_node *)connection;
     if (node->phase == REDLOCK_PHASE_INTRODUCING) {
-        redlock_connect_reply(node, reply);
+        redlock_introduce_reply(node, reply);
     } else {
         take_reply(node, reply, now_ns);
     }

@@ -252,7 +252,8 @@ void sim_link_ready(struct sim_world *world, const struct sim_event *event) {
     }
     link->state = SIM_LINK_READY;
     link->timeouts = link->failures = 0;
-    link->first_try_done = link->met = true;
+    link->first_try_done = true;
+    link->met_ns = link->met_ns != 0 ? link->met_ns : world->now_ns;
     link->flush_asked = true;
     SIM_TRACE(world, "client %u: node %u is ready", event->client, event->node);
     sim_client_enter(client);

@@ -184,12 +184,18 @@ void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_
     }
 }
 
-/* Whether both have the clocks of the same nodes. The median of other clocks makes other
- * tickets. */
-static bool know_the_same(const struct sim_world *world, unsigned one, unsigned other) {
-    bool same = sim_nodes_of(world, one) == sim_nodes_of(world, other);
+/* Whether both had the clocks of the same nodes when this place was asked for, and have no more
+ * since. The median of other clocks makes other tickets. */
+static bool know_the_same(const struct sim_world *world, const struct sim_place *place, unsigned other) {
+    bool same = sim_nodes_of(world, place->client) == sim_nodes_of(world, other);
+    int64_t since_ns = SIM_NEVER;
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        since_ns = place->since_ns[i] != 0 && place->since_ns[i] < since_ns ? place->since_ns[i] : since_ns;
+    }
     for (unsigned i = 0; i < world->profile.nodes && world->profile.waking; i++) {
-        same = same && world->clients[one].links[i].met == world->clients[other].links[i].met;
+        const int64_t one_ns = world->clients[place->client].links[i].met_ns;
+        const int64_t other_ns = world->clients[other].links[i].met_ns;
+        same = same && (one_ns != 0) == (other_ns != 0) && one_ns < since_ns && other_ns < since_ns;
     }
     return same;
 }
@@ -214,7 +220,7 @@ void sim_line_acquired(const struct sim_call *call, const char *token) {
         for (unsigned i = 0; i < world->profile.nodes; i++) {
             count += place->since_ns[i] != 0 && place->since_ns[i] < taken_ns;
         }
-        if (know_the_same(world, place->client, call->client->index) && place->resource == call->resource &&
+        if (know_the_same(world, place, call->client->index) && place->resource == call->resource &&
             place->asked_ns + margin_ns < call->asked_ns && count >= sim_quorum_of(world, place->client)) {
             sim_violation(world, "bypass",
                           "client %u (%.8s) gets '%s' before client %u, which asked %.3f ms earlier and is in line",

@@ -156,8 +156,8 @@ struct sim_link {
     uint32_t silent_gen; /* nothing passes on this connection any more; 0: none is so */
     bool spare;          /* a second connection is tried */
     bool first_try_done; /* the first try is over */
-    bool met;            /* it was ready once: its client knows the node's clock */
     bool flush_asked;    /* entries wait for the end of this turn */
+    int64_t met_ns;      /* when its client first read the node's clock; 0: never */
     uint32_t run;        /* the process of the node that it is connected to */
     struct sim_subscription subscription;
     int64_t deaf_ns;                /* until then its client does not know that it is not heard */

@@ -14,6 +14,7 @@ struct listed {
     unsigned stop_at; /* this call says stop; 0: none */
     bool closes;      /* the first call closes the group */
     struct seen seen;
+    int64_t latency_us; /* of node 0 */
 };
 
 static unsigned drained;
@@ -34,7 +35,11 @@ static bool each(const redlock_listed *lock, void *data) {
 }
 
 static void done(const redlock_result *result, void *data) {
-    see(result, &((struct listed *)data)->seen);
+    struct listed *listed = data;
+    redlock_vote vote = {.size = sizeof vote};
+    assert_int_equal(redlock_result_vote(result, 0, &vote), REDLOCK_OK);
+    listed->latency_us = vote.latency_us;
+    see(result, &listed->seen);
 }
 
 static void list(const redlock_list_options *options, struct listed *listed) {
@@ -65,6 +70,7 @@ static void pages_follow_each_other_until_the_cursor_is_0(void **state) {
     assert_true(fake.sent[0].others && fake.sent[0].by_source);
     page(0, "9 32 600 1 locks:job" TOKEN "10 32 -1 -1 locks:jobs" TOKEN, 7, 0);
     assert_string_equal(listed.text, "0 job 600 1;0 jobs -1 -1;");
+    fake_env_pass_ms(&fake, 3);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 7);
     page(0, "", 9, 2); /* an empty page is not the last */
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST)->cursor, 9);
@@ -81,6 +87,7 @@ static void pages_follow_each_other_until_the_cursor_is_0(void **state) {
     assert_int_equal(listed.seen.count, 1);
     assert_int_equal(listed.seen.code, REDLOCK_OK); /* three of five named all */
     assert_int_equal(listed.seen.votes[0], REDLOCK_VOTE_GRANTED);
+    assert_int_equal(listed.latency_us, 3000);
     assert_string_equal(listed.seen.errors[0], "it has 3 keys that this user may not read");
     assert_string_equal(listed.seen.errors[1], "");
     assert_int_equal(listed.seen.votes[3], REDLOCK_VOTE_FAILED);

@@ -70,10 +70,28 @@ static void empty_has_nothing_due(void **state) {
     redlock_schedule_clear(&schedule);
 }
 
+/* Room is kept for those who are there, not for all that ever were. */
+static void room_is_given_back(void **state) {
+    (void)state;
+    struct redlock_schedule schedule = {0};
+    struct redlock_due due = {0};
+    uint32_t capacity = 0;
+    for (int i = 0; i < 1000; i++) {
+        assert_true(redlock_schedule_reserve(&schedule));
+        redlock_schedule_set(&schedule, &due, i);
+        redlock_schedule_unreserve(&schedule, &due);
+        capacity = capacity != 0 ? capacity : schedule.capacity;
+        assert_int_equal(schedule.capacity, capacity);
+    }
+    assert_int_equal(schedule.count, 0);
+    redlock_schedule_clear(&schedule);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_an_array),
         cmocka_unit_test(empty_has_nothing_due),
+        cmocka_unit_test(room_is_given_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
