@@ -304,7 +304,9 @@ static void a_thousand_wait_in_ten_processes(void **state) {
 }
 
 /* The servers with this configuration keep no queue. */
-static void wait_without_queue(const char *config) {
+/* Each reason is warned of once: that they cannot be told, or that the queue is forbidden. Whichever
+ * is found first keeps the other from being found at once. */
+static void wait_without_queue(const char *config, int reasons) {
     static struct servers servers; /* exit() stops them if the test fails */
     struct member *members[3];
     servers_start(&servers, 3, &(struct server_options){.config = config});
@@ -316,26 +318,26 @@ static void wait_without_queue(const char *config) {
     crowd_until(crowd_holds(members[0]));
     for (int i = 1; i < 3; i++) {
         atomic_store(&members[i]->wanted, 3);
-        crowd_until(atomic_load(&members[i]->warnings) == 1);
+        crowd_until(atomic_load(&members[i]->warnings) >= 1);
     }
     atomic_store(&members[0]->keeps, false);
     crowd_until(crowd_served() == 7);
     crowd_finish();
     crowd_until(crowd_has_no_key(&servers));
     for (int i = 1; i < 3; i++) {
-        assert_int_equal(atomic_load(&members[i]->warnings), 1);
+        assert_in_range(atomic_load(&members[i]->warnings), 1, reasons);
     }
     servers_stop(&servers);
 }
 
 static void an_acl_that_forbids_the_queue_makes_them_poll(void **state) {
     (void)state;
-    wait_without_queue("user default on nopass ~* &* +@all -zadd -publish -subscribe\n");
+    wait_without_queue("user default on nopass ~* &* +@all -zadd -publish -subscribe\n", 2);
 }
 
 static void a_server_without_subscribe_makes_them_poll(void **state) {
     (void)state;
-    wait_without_queue("rename-command SUBSCRIBE \"\"\n");
+    wait_without_queue("rename-command SUBSCRIBE \"\"\n", 1);
 }
 
 /* The control: two who take different locks hold them at once, and the page shows it. */

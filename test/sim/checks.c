@@ -271,7 +271,7 @@ void sim_check_lost(const struct sim_lease *lease) {
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }
     if (world->control == SIM_CONTROL_SILENT && lease->auto_extend && !lease->capped && !lease->shared &&
-        lease->ttl_ms >= 2000) {
+        lease->ttl_ms >= 2000 && lease->ttl_ms >= 20 * world->profile.node_timeout_ms) {
         sim_violation(world, "kept", "client %u lost '%s' (%.8s), though new connections worked", lease->client,
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }
