@@ -303,9 +303,8 @@ static void a_thousand_wait_in_ten_processes(void **state) {
     finish_without_keys();
 }
 
-/* The servers with this configuration keep no queue. */
-/* Each reason is warned of once: that they cannot be told, or that the queue is forbidden. Whichever
- * is found first keeps the other from being found at once. */
+/* The servers with this configuration keep no queue, for so many reasons. Each is warned of once.
+ * Whichever is found first may keep the other from being found. */
 static void wait_without_queue(const char *config, int reasons) {
     static struct servers servers; /* exit() stops them if the test fails */
     struct member *members[3];
