@@ -23,7 +23,7 @@ FILES = ["src/core/*.c", "src/group/*.c", "src/node/traffic.c", "src/node/reques
 STAGES = ["core", "unit", "scripts", "sim", "integration"]
 # Against a real server: only it runs Lua.
 SCRIPTS = ["test_scripts", "test_scripts_announced", "test_scripts_left", "test_scripts_queue", "test_scripts_refused",
-           "test_scripts_list", "test_list", "sim_conformance"]
+           "test_scripts_list", "test_scripts_dead", "test_list", "sim_conformance"]
 INTEGRATION = ["test_lease", "test_lifecycle", "test_faults", "test_heal", "test_clock_guard", "test_restart_guard",
                "test_late"]
 HERE = pathlib.Path(__file__).resolve().parent
