@@ -24,8 +24,12 @@ SILENT = f"if redis.call('exists', 'silent') == 1 then redis.call('del', '{QUEUE
 
 
 def release_script() -> str:
-    text = (SCRIPTS / "release.lua").read_text()
-    return re.sub(r"(?m)^ *-- include (\S+)$", lambda found: (SCRIPTS / found.group(1)).read_text(), text)
+    text, includes = (SCRIPTS / "release.lua").read_text(), 1
+    while includes:  # what is included includes more
+        text, includes = re.subn(
+            r"(?m)^ *-- include (\S+)$", lambda found: (SCRIPTS / found.group(1)).read_text(), text
+        )
+    return text
 
 
 @unittest.skipUnless(PROGRAM and PROXY, "FLOOR_HANDOVER and REDLOCK_PROXY do not name the programs")

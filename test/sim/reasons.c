@@ -175,6 +175,12 @@ static bool is_over(const struct sim_call *call, const struct sim_ask *ask) {
 /* The last round that was decided, or ended with its time, says so. */
 static bool is_reason(struct sim_world *world, const struct sim_call *call, int code) {
     uint32_t number = before(world, call, world->ask_count + 1);
+    const redlock_nodes all = redlock_nodes_all(sim_nodes_of(world, call->client->index));
+    /* Where a guard keeps too many nodes from voting, a round asks nobody. */
+    if (code == REDLOCK_ERR_NO_QUORUM &&
+        redlock_nodes_count(all & ~doubtful(world)) < sim_quorum_of(world, call->client->index)) {
+        return true;
+    }
     for (const struct sim_ask *ask; (ask = ask_of(world, number)) != NULL; number = before(world, call, number)) {
         const struct view view = view_of(world, ask);
         const bool contended = code == REDLOCK_ERR_CONTENDED, waits = ask->operation == REDLOCK_OP_WAIT;
