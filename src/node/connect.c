@@ -14,17 +14,8 @@
 #include "node/secure.h"
 #include "node/spare.h"
 
-void redlock_connect_fail(struct redlock_node *node, struct redlock_text *why) {
-    if (redlock_node_has_spare(node)) {
-        redlock_spare_in_vain(node, redlock_text_string(why));
-        redlock_text_drop(why);
-    } else {
-        redlock_node_ended(node, why);
-    }
-}
-
 static void no_memory(struct redlock_node *node) {
-    redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+    redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
 }
 
 /* Writes the handshake's bytes before the loop polls. */
@@ -89,13 +80,13 @@ static void secure(struct redlock_node *node, unsigned events) {
     if (securing == REDLOCK_SECURING_DONE) {
         greet(node);
     } else if (securing == REDLOCK_SECURING_FAILED) {
-        redlock_connect_fail(node, why);
+        redlock_spare_or_node_fails(node, why);
     }
 }
 
 static void begin_tls(struct redlock_node *node) {
     if (!redlock_secure_begin(node, &node->dial.connection)) {
-        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+        redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
         return;
     }
     node->dial.phase = REDLOCK_DIAL_SECURING;
@@ -119,7 +110,7 @@ static void open_next(struct redlock_node *node, int error) {
             return;
         }
     }
-    redlock_connect_fail(node, redlock_node_errno_text("", error));
+    redlock_spare_or_node_fails(node, redlock_node_errno_text("", error));
 }
 
 static void open_first(struct redlock_node *node) {
@@ -149,7 +140,8 @@ static void resolved(struct redlock_node *node) {
     redlock_lookup_drop(dial->lookup, false);
     dial->lookup = NULL;
     if (error != NULL) {
-        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
+        redlock_spare_or_node_fails(node,
+                                    redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
         open_first(node);
     }
@@ -175,7 +167,7 @@ void redlock_connect_begin(struct redlock_node *node) {
         dial->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
     }
     if (dial->lookup == NULL) {
-        redlock_connect_fail(node, redlock_node_errno_text("no thread to look the name up: ", error));
+        redlock_spare_or_node_fails(node, redlock_node_errno_text("no thread to look the name up: ", error));
     } else if (redlock_lookup_done(dial->lookup)) {
         resolved(node);
     } else {
@@ -218,7 +210,7 @@ static void due(struct redlock_node *node) {
         }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);
-        redlock_connect_fail(node, too_late(node));
+        redlock_spare_or_node_fails(node, too_late(node));
     } else if (dial->phase == REDLOCK_DIAL_OPENING && now_ns >= dial->endpoint_ns) {
         redlock_connection_close(&dial->connection);
         open_next(node, ETIMEDOUT);
@@ -264,7 +256,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
     struct redlock_dial *dial = (struct redlock_dial *)connection;
     struct redlock_handshake *handshake = &dial->handshake;
     if (handshake->step >= handshake->step_count) {
-        redlock_connect_fail(dial->node, redlock_node_unasked_text());
+        redlock_spare_or_node_fails(dial->node, redlock_node_unasked_text());
         return;
     }
     dial->round_trip_ns = dial->round_trip_ns == 0 ? now_ns - dial->clock.sent_ns : dial->round_trip_ns;
@@ -308,13 +300,14 @@ static void read_replies(struct redlock_node *node) {
         set_timer(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_connect_fail(node, end_text(node, error));
+        redlock_spare_or_node_fails(node, end_text(node, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
-        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                    "the node answered out of protocol (%s); is it a Redis server%s?",
-                                                    redlock_reader_error(node->dial.connection.reader),
-                                                    may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
+        redlock_spare_or_node_fails(node,
+                                    redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                     "the node answered out of protocol (%s); is it a Redis server%s?",
+                                                     redlock_reader_error(node->dial.connection.reader),
+                                                     may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
     }
 }
@@ -330,7 +323,7 @@ static void on_flush(struct redlock_watch *watch) {
         read_replies(dial->node);
     }
     if (error != 0 && dial->phase == REDLOCK_DIAL_GREETING) {
-        redlock_connect_fail(dial->node, redlock_node_read_text(&dial->connection, error));
+        redlock_spare_or_node_fails(dial->node, redlock_node_read_text(&dial->connection, error));
     }
 }
 

@@ -14,7 +14,4 @@ void redlock_connect_begin(struct redlock_node *node);
 /* NEW, INTRODUCING */
 void redlock_connect_due(struct redlock_node *node, int64_t now_ns);
 
-/* The try has failed. A spare leaves the node as it is. Takes over the text. */
-void redlock_connect_fail(struct redlock_node *node, struct redlock_text *why);
-
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "core/validity.h"
-#include "node/connect.h"
 #include "node/failure.h"
 #include "node/naming.h"
 #include "node/phase.h"
@@ -104,7 +103,7 @@ static void check_rivals(struct redlock_node *node) {
 void redlock_introduce_end(struct redlock_node *node, const struct redlock_handshake *handshake,
                            enum redlock_handshake_state state) {
     if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        redlock_connect_fail(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+        redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         return;
     }
     if (redlock_node_has_spare(node)) {

@@ -112,3 +112,12 @@ bool redlock_spare_is_fresh(struct redlock_node *node, int64_t now_ns) {
     redlock_node_rearm(node, end_ns);
     return true;
 }
+
+void redlock_spare_or_node_fails(struct redlock_node *node, struct redlock_text *why) {
+    if (redlock_node_has_spare(node)) {
+        redlock_spare_in_vain(node, redlock_text_string(why));
+        redlock_text_drop(why);
+    } else {
+        redlock_node_ended(node, why);
+    }
+}

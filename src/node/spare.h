@@ -40,6 +40,9 @@ __attribute__((noinline, cold)) void redlock_spare_is_needless(struct redlock_no
 /* The spare has failed. */
 void redlock_spare_in_vain(struct redlock_node *node, const char *why);
 
+/* A try for a connection has failed: a spare leaves the node as it is. Takes over the text. */
+void redlock_spare_or_node_fails(struct redlock_node *node, struct redlock_text *why);
+
 /* The server is known. Ends the connection, and returns true if it is still silent. */
 bool redlock_spare_replaces(struct redlock_node *node);
 

@@ -87,8 +87,8 @@ static void what_proves_nothing_is_no_reason(void **state) {
                                           "*0\r\n",
                                           "*2\r\n:1\r\n:2\r\n",
                                           "*3\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"};
-    static const char *const lines[] = {"get ERR The user executing the script can't access at least one of the keys "
-                                        "mentioned in the command arguments",
+    static const char *const lines[] = {("get ERR The user executing the script can't access at least one of the keys "
+                                         "mentioned in the command arguments"),
                                         "del ERR ACL failure in script: No permissions to access a key",
                                         "del READONLY You can't write against a read only replica.",
                                         "pexpire OOM command not allowed when used memory > 'maxmemory'.",
