@@ -122,7 +122,13 @@ class Lane:
         old["link"].hold(0)
         if old["command"] == "elect":
             old["tool"].terminate()  # it campaigns again
-        return old["tool"].wait(PATIENCE_S)
+        try:
+            return old["tool"].wait(PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            about = f"/proc/{old['tool'].pid}/"
+            with open(about + "status", encoding="ascii") as status, open(about + "wchan", encoding="ascii") as at:
+                said = f"{old['way']}: the old tool does not end; it waits in {at.read()}:\n{status.read()}"
+            raise RuntimeError(said) from error
 
     def judge(self, old, new):
         gap_ms = (new["beat"].first_ns - old["beat"].last_ns) / 1e6
