@@ -181,8 +181,8 @@ part_clang() {
 part_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 \
         UBSAN_OPTIONS=print_stacktrace=1
-    # Takeovers are about time, and need a fast tool. tool_run, tool_elect and tool_loss run the same
-    # code here.
+    # Takeovers are about time, and need a fast tool. tool_run, tool_elect and tool_loss run the
+    # same code here.
     build asan --preset asan -DREDLOCK_CHAOS=ON &&
         run_tests asan asan -LE 'lint|compose|control' -E '^tool_takeover$'
     unset ASAN_OPTIONS UBSAN_OPTIONS
