@@ -176,7 +176,7 @@ static int teardown(void **state) {
     return world_teardown(state);
 }
 
-/* Each announcement makes one question, and nothing else does. */
+/* Each announcement makes one question, or two if one is late, and nothing else does. */
 static void a_grant_a_handover_and_a_release_are_told(void **state) {
     (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -199,7 +199,7 @@ static void a_grant_a_handover_and_a_release_are_told(void **state) {
     in_time = in_time && support_now_ms() - free_since_ms < 2000;
     /* On a slow machine it may have asked: a free lock may be taken without a word. */
     if (in_time) {
-        assert_true(later > calls && later <= calls + 15);
+        assert_true(later > calls && later <= calls + 30);
     }
 }
 
