@@ -29,6 +29,19 @@ for command in run elect acquire extend release clear status; do
     expect 0 "$t" help "$command"
     is "help $command" "$(<"$out")" "$("$t" "$command" --help)"
 done
+# The statuses are in the order of their numbers, in the help and in the man page.
+statuses_of() { # [COMMAND]
+    "$t" ${1:+"$1"} --help | sed -nE '/^exit status:/,/^$/s/^ *([0-9]+)(, [0-9]+| \+ n)?  .*/\1/p'
+}
+for command in '' run elect acquire extend release clear status; do
+    is "the statuses of $command" "$(statuses_of "$command" | xargs)" "$(statuses_of "$command" | sort -nu | xargs)"
+done
+is "the statuses of run" "$(statuses_of run | xargs)" "0 64 69 70 71 74 75 76 126"
+is "the statuses of clear" "$(statuses_of clear | xargs)" "0 64 69 71 74 75 76 128"
+in_man=$(sed -n '/^.Sh EXIT STATUS/,/^.El/p' "$(dirname "${BASH_SOURCE[0]}")/../../docs/man/redlock.1" |
+    sed -nE 's/^\.It ([0-9]+).*/\1/p')
+is 'the statuses of the man page' "$in_man" "$(sort -nu <<<"$in_man")"
+is 'the statuses of --help' "$(statuses_of)" "$in_man"
 for words in help 'help help' '-v help' 'help -v'; do
     # shellcheck disable=SC2086 # the words of a command line
     expect 0 "$t" $words
@@ -51,6 +64,8 @@ unset REDLOCK_NODES
 bad 'no command'
 bad "unknown command 'lock'" -n $some lock r
 bad "unknown command 'x+'; the commands are run, " -n $some "$(printf 'x%.0s' {1..2000})" r
+bad "unknown command 'nonsense'; the commands are run, .*, status and help; see redlock --help" help nonsense
+bad "unknown command 'hepl' \\(did you mean help\\?\\); see" hepl
 bad "unknown command 'relaese' \\(did you mean release\\?\\); see" -n $some relaese r
 bad "unknown command 'stat' \\(did you mean status\\?\\); see" -n $some stat
 bad "unknown command 'rum' \\(did you mean run\\?\\); see" help rum
@@ -129,6 +144,23 @@ bad 'elect --observe needs one RESOURCE, but got 2' -n $some elect --observe r -
 bad 'run has no option --observe' -n $some run --observe r -- true
 bad 'elect has no option --wait' -n $some elect --wait 1s r -- true
 bad 'elect has no option --max-time' -n $some elect --max-time 1h r -- true
+
+# A value that an option needs is not '--', nor another option, and may have been the RESOURCE.
+bad '--holder needs a value: --holder TEXT; see' -n $some run --holder -- true
+bad '--holder needs a value: --holder TEXT; see' -n $some run r --holder --json -- true
+bad '-E needs a value: -E N; see' -n $some run -E -- true
+bad "--no-warn 'job': it must be settings, all or none; see" -n $some run --no-warn job
+bad "--no-warn 'job': it must be settings, all or none; see" -n $some run --no-warn job -- true
+bad "--order 'job': it must be fair or none; see" -n $some acquire --order job
+bad "--restart-guard 'job': it must be off, observed or strict; see" -n $some release --restart-guard job token
+took='; the word behind --holder is the value of that option; see'
+bad "run needs one RESOURCE, .*$took" -n $some run --holder hunter2 -- true
+never_says "$err" hunter2
+bad "run needs a RESOURCE and a command.*$took" -n $some run --holder job
+bad "acquire needs one RESOURCE, but got 0$took" -n $some acquire --holder job
+bad "elect --observe needs one RESOURCE, but got 0$took" -n $some elect --observe --holder job
+bad 'a RESOURCE and a TOKEN; the word behind --sni is the value' -n $some release --sni job token
+bad 'a RESOURCE and a TOKEN; see' -n $some release --quiet job
 
 # Times.
 bad 'needs a unit, as in 10ms, 10s, 10m or 10h' -n $some acquire -t 10 r

@@ -1,7 +1,10 @@
 /* The text that --help prints. */
 #include "help.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char general[] =
     "usage: redlock [-n URI,URI,…] [OPTION…] COMMAND …\n"
@@ -60,17 +63,16 @@ static const char global_options[] =
     "output:\n"
     "      --json                one JSON object on standard output (run, elect: on standard error)\n"
     "  -q, --quiet               no sentences about success or failure: the exit status tells\n"
-    "      --no-warn settings    no warnings about the settings of nodes that work (all: none at all);\n"
-    "                            errors are still told; default: REDLOCK_NO_WARN, else none\n"
+    "      --no-warn WHICH       settings: no warnings about the settings of nodes that work; all: no\n"
+    "                            warnings; errors are still told; default: REDLOCK_NO_WARN, else none\n"
     "  -v, --verbose             what happens at each node, on standard error\n"
     "  -h, --help                print this text\n"
     "  -V, --version             print the version, and which TLS there is\n"
     "\n"
     "A time is a whole number with a unit: 500ms, 10s, 2m, 1h, 1d. man redlock says more of each option.\n";
 
+/* Those of every command. An entry begins with its number. */
 static const char statuses[] =
-    "\n"
-    "exit status:\n"
     "   0  done\n"
     "  64  bad usage or input\n"
     "  69  no quorum: too few nodes answered or may vote, or they answered too late for the ttl\n"
@@ -255,6 +257,37 @@ static const char status_tail[] =
     "example: redlock status nightly-backup\n"
     "         redlock status --all --watch=5s\n";
 
+/* What has no number comes last. */
+static long number_of(const char *entry) {
+    char *end;
+    const long number = strtol(entry, &end, 10);
+    return end != entry ? number : LONG_MAX;
+}
+
+/* Prints the entry, with the lines that go on under it; returns what follows. */
+static const char *print_entry(const char *entry) {
+    do {
+        const char *const next = strchr(entry, '\n') + 1;
+        fwrite(entry, 1, (size_t)(next - entry), stdout);
+        entry = next;
+    } while (strncmp(entry, "      ", 6) == 0);
+    return entry;
+}
+
+/* Those of every command and the command's own, by their numbers; then the rest of its text. */
+static void print_statuses(const char *own) {
+    const char *common = statuses;
+    fputs("\nexit status:\n", stdout);
+    while (*common != '\0') {
+        if (number_of(own) < number_of(common)) {
+            own = print_entry(own);
+        } else {
+            common = print_entry(common);
+        }
+    }
+    fputs(own, stdout);
+}
+
 void tool_help_print(enum tool_command command) {
     static const struct {
         const char *head;
@@ -263,9 +296,13 @@ void tool_help_print(enum tool_command command) {
         const char *tail;
     } texts[] = {
         [TOOL_NO_COMMAND] = {general, "", "",
-                             "  75  others held the lock until the end of the wait\n"
+                             "  68  status --all-ready: a node is not ready\n"
+                             "  70  run, elect: CMD succeeded, but too few nodes confirmed the release\n"
+                             "  75  others held the lock until the end of the wait; clear: the answer was not yes\n"
                              "  76  the lease was lost\n"
-                             "  run exits with the status of the command that it ran\n"
+                             "126, 127  run, elect: CMD could not be executed, CMD was not found\n"
+                             " 128 + n  signal n ended it\n"
+                             "else  run, elect: CMD's own status\n"
                              "\n"
                              "example: redlock -n 10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379 status\n"},
         [TOOL_RUN] = {run_help, run_options, run_more, run_tail},
@@ -284,6 +321,5 @@ void tool_help_print(enum tool_command command) {
         printf("\nmore about the lock:\n%s", texts[command].more);
     }
     fputs(global_options, stdout);
-    fputs(statuses, stdout);
-    fputs(texts[command].tail, stdout);
+    print_statuses(texts[command].tail);
 }

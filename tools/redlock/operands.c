@@ -114,21 +114,33 @@ static int check_resource(const struct tool_options *options, const char *resour
     return 0;
 }
 
+/* For the end of a sentence about a RESOURCE that is missing. Does not repeat the word, which may be
+ * a password. */
+static const char *say_who_took_it(const struct tool_options *options, char *buffer, size_t size) {
+    buffer[0] = '\0';
+    if (options->last_taker != NULL) {
+        (void)snprintf(buffer, size, "; the word behind --%s is the value of that option", options->last_taker);
+    }
+    return buffer;
+}
+
 /* run [RESOURCE] -- [RESOURCE --] CMD …, and the same for elect: the second form is for names that
  * begin with a dash. */
 static int split_run(struct tool_options *options, int dashes) {
     char **words = options->operands;
     size_t count = options->operand_count;
+    char taken[96];
     const char *name = tool_command_name(options->command);
     if (count == 0) {
-        return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …", name, name);
+        return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …%s", name, name,
+                          say_who_took_it(options, taken, sizeof taken));
     }
     size_t command = 1;
     if (dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
         command = 2;
     } else if (dashes != 1) {
-        return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …",
-                          name, name);
+        return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …%s",
+                          name, name, dashes == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
     }
     if (count == command) {
         return tool_usage(options, "%s needs a command after '--': redlock %s RESOURCE -- CMD …", name, name);
@@ -158,8 +170,10 @@ static int check_token(const struct tool_options *options, const char *token) {
 }
 
 static int take_one_resource(struct tool_options *options, const char *who) {
+    char taken[96];
     if (options->operand_count != 1) {
-        return tool_usage(options, "%s needs one RESOURCE, but got %zu", who, options->operand_count);
+        return tool_usage(options, "%s needs one RESOURCE, but got %zu%s", who, options->operand_count,
+                          options->operand_count == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
     }
     options->resource = options->operands[0];
     return 0;
@@ -168,6 +182,7 @@ static int take_one_resource(struct tool_options *options, const char *who) {
 int tool_operands_take(struct tool_options *options, int dashes) {
     char **words = options->operands;
     size_t count = options->operand_count;
+    char taken[96];
     int status = 0;
     switch (options->command) {
     case TOOL_RUN:
@@ -185,7 +200,8 @@ int tool_operands_take(struct tool_options *options, int dashes) {
     case TOOL_EXTEND:
     case TOOL_RELEASE:
         if (count != 2) {
-            return tool_usage(options, "%s needs a RESOURCE and a TOKEN", tool_command_name(options->command));
+            return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),
+                              count < 2 ? say_who_took_it(options, taken, sizeof taken) : "");
         }
         options->resource = words[0];
         options->token = words[1];

@@ -34,7 +34,7 @@ struct option_spec {
     int64_t ms_min, ms_max;
 };
 
-#define COMMANDS "run, elect, acquire, extend, release, clear and status"
+#define COMMANDS "run, elect, acquire, extend, release, clear, status and help"
 
 static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
 
@@ -148,7 +148,7 @@ static const struct option_spec specs[] = {
     {"insecure", 0, NULL, FOR_ALL, FLAG(insecure)},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
-    {"no-warn", 0, "settings|all", FOR_ALL, TEXT(no_warn_name)},
+    {"no-warn", 0, "settings|all|none", FOR_ALL, TEXT(no_warn_name)},
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
@@ -214,6 +214,20 @@ static bool looks_like_time(const char *word) {
     return word != NULL && tool_duration_parse(word, &ms) != TOOL_DURATION_MALFORMED;
 }
 
+/* The value of an option that needs one, from the next word. NULL: there is none. '--' and what
+ * looks like an option are never meant. */
+static const char *next_value(struct tool_options *options, const struct option_spec *spec, char **argv, int *index) {
+    const char *word = argv[*index + 1];
+    if (word == NULL || strncmp(word, "--", 2) == 0) {
+        return NULL;
+    }
+    ++*index;
+    if (options->command != TOOL_NO_COMMAND) {
+        options->last_taker = spec->name;
+    }
+    return word;
+}
+
 static int parse_long(struct tool_options *options, char **argv, int *index) {
     const char *name = argv[*index] + 2;
     size_t length = strcspn(name, "=");
@@ -240,7 +254,7 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
                        : spec->apply(options, spec, NULL);
         }
         if (argument == NULL) {
-            argument = argv[++*index];
+            argument = next_value(options, spec, argv, index);
         }
         return argument != NULL
                    ? spec->apply(options, spec, argument)
@@ -265,7 +279,7 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
             return status;
         }
         if (spec->argument != NULL) {
-            const char *argument = letter[1] != '\0' ? letter + 1 : argv[++*index];
+            const char *argument = letter[1] != '\0' ? letter + 1 : next_value(options, spec, argv, index);
             return argument != NULL
                        ? spec->apply(options, spec, argument)
                        : tool_usage(options, "-%c needs a value: -%c %s", *letter, *letter, spec->argument);
@@ -280,9 +294,10 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
 
 /* "help COMMAND" is "COMMAND --help". */
 static int take_command(struct tool_options *options, const char *name) {
-    const char *meant = "";
-    size_t least = SIZE_MAX;
-    if (strcmp(name, "help") == 0) {
+    const size_t from_help = tool_usage_distance(name, strlen(name), "help");
+    const char *meant = from_help != SIZE_MAX ? "help" : "";
+    size_t least = from_help;
+    if (from_help == 0) {
         options->help = true;
         return 0;
     }
@@ -388,22 +403,21 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     if (options->command == TOOL_NO_COMMAND) {
         return tool_usage(options, "no command; the commands are " COMMANDS);
     }
-    status = tool_operands_take(options, dashes);
-    if (status != 0) {
-        return status;
-    }
     if (options->command == TOOL_EXTEND && options->ttl_ms == TOOL_NOT_GIVEN) {
         return tool_usage(options, "extend needs the new time to live: -t TTL");
     }
-    if (options->command == TOOL_ACQUIRE && options->contended_status == 0) {
+    /* Before the operands: one of them may have become the value of an option. */
+    status = tool_fleet_complete(options);
+    if (status == 0) {
+        status = tool_operands_take(options, dashes);
+    }
+    if (status == 0 && options->command == TOOL_ACQUIRE && options->contended_status == 0) {
         return tool_usage(options,
                           "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
     }
-    status = check_status(options);
-    if (status != 0) {
-        return status;
+    if (status == 0) {
+        status = check_status(options);
     }
-    status = tool_fleet_complete(options);
     if (status == 0) {
         status = tool_tls_complete(options);
     }

@@ -127,6 +127,7 @@ struct tool_options {
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */
+    const char *last_taker;  /* the last option behind the command that took a word; NULL: none */
     const char *resource;
     const char *token;
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
