@@ -129,7 +129,7 @@ typedef enum redlock_telemetry_kind {
     /** redlock_adopt() made a lease. Told inside that call. */
     REDLOCK_TELEMETRY_ADOPTED,
     /** A round of extension has ended: `code`, `automatic`, `elapsed_us` of the round,
-     * `validity_ms`. */
+     * `validity_ms`; without a quorum `reason`: what the nodes said. */
     REDLOCK_TELEMETRY_EXTENDED,
     /** The lease is lost: `reason`, `elapsed_us`. Told right before on_lost. */
     REDLOCK_TELEMETRY_LOST,

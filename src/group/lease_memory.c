@@ -5,7 +5,7 @@ const char *redlock_lease_resource(const redlock_lease *lease) {
     return lease->target.key + lease->group->key_prefix_size;
 }
 
-/* The votes of an acquire say nothing about a later loss, unless a clock made them void. */
+/* The votes of an acquire say nothing about a deadline that passed later. */
 static void silence(struct redlock_result *result) {
     for (unsigned i = 0; i < result->count; i++) {
         result->votes[i].text = NULL;
@@ -31,9 +31,19 @@ void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock
                                                         .holder_ttl_ms = -1,
                                                         .kind = (redlock_vote_kind)detail->kind};
     }
-    if (result->loss != REDLOCK_LOSS_NONE && result->loss != REDLOCK_LOSS_CLOCK &&
+    if ((result->loss == REDLOCK_LOSS_DEADLINE || result->loss == REDLOCK_LOSS_CAP) &&
         lease->core.operation == REDLOCK_OP_ACQUIRE) {
         silence(result);
+    }
+}
+
+/* No vote that is pending in a round that was not won came in time. */
+static void end_pending(const struct redlock_lease *lease, struct redlock_result *result) {
+    const bool won = redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
+    for (unsigned i = 0; i < result->count && !won && lease->core.operation == REDLOCK_OP_EXTEND; i++) {
+        if (result->votes[i].kind == REDLOCK_VOTE_PENDING) {
+            result->votes[i].kind = REDLOCK_VOTE_UNKNOWN;
+        }
     }
 }
 
@@ -41,5 +51,15 @@ void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, si
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
     redlock_lease_fill_result(lease, &result);
+    if (lease->loss == REDLOCK_LOSS_DEADLINE) {
+        end_pending(lease, &result);
+    }
     redlock_message_loss(&result, buffer, size);
+}
+
+void redlock_lease_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.of = REDLOCK_RESULT_EXTEND, .code = code, .votes = votes};
+    redlock_lease_fill_result(lease, &result);
+    redlock_message_votes(&result, buffer, size);
 }

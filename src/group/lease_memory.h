@@ -118,5 +118,7 @@ static inline char *redlock_lease_own_token(const struct redlock_lease *lease) {
 void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */
 void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
+/* The same for a round of extension that ended with this code. */
+void redlock_lease_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size);
 
 #endif

@@ -6,7 +6,7 @@
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
 
-#define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
+#define TEXT_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
 
 const char *redlock_telemetry_kind_name(redlock_telemetry_kind kind) {
     static const char *const names[] = {
@@ -189,8 +189,13 @@ void redlock_telemetry_queued(struct redlock_lease *lease) {
 static void extended(const struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     lease->group->statistics.extends_failed += actions->round_code != REDLOCK_OK;
     if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, extended)) {
+        char votes[TEXT_SIZE] = "";
+        if (actions->round_code != REDLOCK_OK) {
+            redlock_lease_round_text(lease, actions->round_code, votes, sizeof votes);
+        }
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXTENDED,
                                                  .code = actions->round_code,
+                                                 .reason = votes,
                                                  .automatic = !actions->extended,
                                                  .elapsed_us = (now_ns - lease->core.start_ns) / 1000,
                                                  .validity_ms = validity_ms(lease, now_ns)});
@@ -220,7 +225,7 @@ void redlock_telemetry_expiring(const struct redlock_lease *lease, int64_t remai
 }
 
 void redlock_telemetry_lost(const struct redlock_lease *lease) {
-    char loss[LOSS_SIZE];
+    char loss[TEXT_SIZE];
     if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, lost)) {
         redlock_lease_loss_text(lease, loss, sizeof loss);
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_LOST,

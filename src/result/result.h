@@ -64,4 +64,7 @@ const char *redlock_holder_of_vote(const struct redlock_result_vote *vote);
  * redlock_result_message(). */
 size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size);
 
+/* The same: how many nodes granted it, and what the others said. */
+size_t redlock_message_votes(const struct redlock_result *result, char *buffer, size_t size);
+
 #endif

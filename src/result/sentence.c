@@ -334,6 +334,13 @@ size_t redlock_message_loss(const struct redlock_result *result, char *buffer, s
     return sentence.length;
 }
 
+size_t redlock_message_votes(const struct redlock_result *result, char *buffer, size_t size) {
+    struct sentence sentence = begin_sentence(buffer, size);
+    add_tally(&sentence, result);
+    add_votes(&sentence, result);
+    return sentence.length;
+}
+
 size_t redlock_result_message(const redlock_result *result, char *buffer, size_t size) {
     struct sentence sentence = begin_sentence(buffer, size);
     if (!result) {

@@ -191,6 +191,13 @@ is() {
     [[ $2 == "$3" ]] || fail "$1 is '$2', not '$3'"
 }
 
+# objects FILE : each of its lines is a JSON object, and there is one.
+objects() {
+    checks=$((checks + 1))
+    jq -es 'length > 0 and all(type == "object")' "$1" >/dev/null 2>&1 &&
+        [[ $(wc -l <"$1") == $(jq -s length "$1") ]] || fail "$(basename "$1") has lines that are no objects"
+}
+
 # json FILTER : jq finds it true of the JSON in out.
 json() {
     checks=$((checks + 1))

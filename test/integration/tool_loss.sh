@@ -70,10 +70,12 @@ eventually grep -q ready "$work/unread"
 hang_all
 eventually grep -q told "$work/hung"
 ended hung 76
-says "$err" "^redlock: the lease on 'hung' was not renewed and ends in .*SIGTERM, and SIGKILL follows in [67][0-9]{2}ms"
+says "$err" "^redlock: the lease on 'hung' was not renewed and ends in .*SIGTERM, and SIGKILL follows in (800|[67][0-9]{2})ms"
 # Before that, one warning said that a renewal had failed.
 says "$err" \
-    "^redlock: warning: a renewal of 'hung' failed; the lease is valid for [0-9.]+m?s more: [0-5] of 5 nodes are? ready"
+    "^redlock: warning: a renewal of 'hung' failed; the lease is valid for [0-9.]+m?s more: 0 of 5 nodes confirmed it"
+# Both name the nodes, and what came back.
+is 'lines with the nodes' "$(grep -cE "3 are needed(, [0-9] had not answered yet)? \\(127.0.0.1:[0-9]+.*within 1000 ms" "$err")" 2
 is 'the number of lines' "$(wc -l <"$err")" 2
 ended json 76
 tail -n 1 "$err" >"$work/last"
@@ -137,6 +139,20 @@ ended paused 76
 says "$err" "^redlock: the lease on 'paused' .*; its command was sent SIGKILL"
 is "the rival's key" "$(redis 2 get paused)" "$rival"
 
+# The nodes work, but refuse the renewals: the sentence has their words, and no hint at a timeout.
+started refused -t 3s refused -- bash -c "$told"
+for i in 0 1 2; do
+    redis $i acl setuser default -evalsha -eval >/dev/null
+done
+ended refused 76
+refused="2 of 5 nodes confirmed it, 3 are needed \\(127.0.0.1:${ports[0]}, .*: NOPERM .*'evalsha'"
+says "$err" "^redlock: warning: a renewal of 'refused' failed; .*: $refused"
+says "$err" "^redlock: the lease on 'refused' was not renewed and ends in [0-9.]+m?s: $refused.*; its command .*SIGTERM"
+never_says "$err" 'timeout'
+for i in 0 1 2; do
+    redis $i acl setuser default +@all >/dev/null
+done
+
 # A grace that does not fit into the ttl is cut, with a warning; one that fits is not.
 expect 0 tool run -t 2s --grace 500ms short -- true
 says "$err" '^redlock: warning: --grace 500ms does not fit into the ttl of 2s: SIGKILL comes 400ms after SIGTERM'
@@ -163,5 +179,12 @@ says "$err" "^redlock: cannot release 'unnoticed': .*key is missing"
 expect 7 tool run unreleased -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids[2]}; exit 7"
 says "$err" '^redlock: .*no quorum'
 says "$err" "the exit status is the command's"
+wake_all
+# With --json every line is an object: the log, the warnings, and what the failure means.
+expect 7 tool --json -v run explained -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids[2]}; exit 7"
+objects "$err"
+grep '"error"' "$err" >"$work/last"
+json '.error == "NO_QUORUM" and (.explanation | test("^the exit status is the command.s; "))' "$work/last"
+json '.votes | length == 5' "$work/last"
 wake_all
 finish

@@ -147,7 +147,7 @@ bad 'elect has no option --max-time' -n $some elect --max-time 1h r -- true
 
 # A value that an option needs is not '--', nor another option, and may have been the RESOURCE.
 bad '--holder needs a value: --holder TEXT; see' -n $some run --holder -- true
-bad '--holder needs a value: --holder TEXT; see' -n $some run r --holder --json -- true
+bad '--holder needs a value: --holder TEXT; see' -n $some run r --holder --quiet -- true
 bad '-E needs a value: -E N; see' -n $some run -E -- true
 bad "--no-warn 'job': it must be settings, all or none; see" -n $some run --no-warn job
 bad "--no-warn 'job': it must be settings, all or none; see" -n $some run --no-warn job -- true
@@ -265,9 +265,20 @@ for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis:
     says "$err" '^redlock: '
     never_says "$err" hunter2
 done
-expect 64 "$t" --json -q -n nonsense://host status
+expect 64 "$t" -q -n nonsense://host status
 says_nothing "$out"
 says "$err" '^redlock: .*see redlock status --help$'
+# With --json they are objects, also if it stands behind what is wrong.
+for words in '-q -n nonsense://host status --json' '--json lock r' '--nope --json status' 'run --json r' \
+    '-x --json' 'acquire -t 1 r --json' '--json run r ls'; do
+    # shellcheck disable=SC2086 # the words of a command line
+    expect 64 "$t" $words
+    says_nothing "$out"
+    objects "$err"
+    json '.error == "INVALID" and (.message | test("see redlock.* --help$"))' "$err"
+done
+expect 64 "$t" run r ls -- --json
+says "$err" "^redlock: run takes one RESOURCE before '--'"
 # Too few descriptors for a loop.
 expect 71 bash -c "exec 3>&-; ulimit -n 4; exec '$t' -n 127.0.0.1:1 run job -- true"
 says "$err" '^redlock: cannot open what an event loop needs: Too many open files \(see ulimit -n\)$'

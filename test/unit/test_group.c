@@ -385,6 +385,25 @@ static void a_loss_says_what_the_nodes_said(void **state) {
     assert_null(strstr(released.message, "are needed"));
 }
 
+/* They were asked, and the deadline came first. */
+static void a_loss_names_the_nodes_that_say_nothing(void **state) {
+    (void)state;
+    struct seen seen, released = {0};
+    redlock_acquire_options options = renewed(&seen);
+    redlock_lease *lease = take(&options, &seen);
+    for (unsigned i = 0; i < 4000 && !seen.lost; i++) {
+        fake_env_pass_ms(&fake, 1);
+        if (fake_env_waiting(&fake, 0, REDLOCK_OP_EXTEND)) {
+            fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+            fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_FAILED);
+        }
+    }
+    assert_string_equal(seen.reason, "its deadline passed without an extension that a quorum of nodes confirmed "
+                                     "(node1:6379: answer of node 1; node2:6379, node3:6379, node4:6379: no answer)");
+    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    fake_env_turn(&fake);
+}
+
 static void a_capped_lease_says_so(void **state) {
     (void)state;
     struct seen seen, released = {0};
@@ -444,6 +463,7 @@ int main(void) {
         group_test(release_that_a_node_missed_is_owed, five_nodes),
         group_test(auto_extend_renews_until_released, five_nodes),
         group_test(a_loss_says_what_the_nodes_said, five_nodes),
+        group_test(a_loss_names_the_nodes_that_say_nothing, five_nodes),
         group_test(a_capped_lease_says_so, five_nodes),
         group_test(adopted_is_valid_once_extended, five_nodes),
     };

@@ -274,6 +274,7 @@ static void renewals_are_told_and_their_lateness_counted(void **state) {
     assert_int_equal(last()->event.code, REDLOCK_OK);
     assert_true(last()->event.automatic);
     assert_int_equal(last()->event.elapsed_us, 2000);
+    assert_string_equal(last()->reason, "");
     assert_int_equal(last()->event.validity_ms, redlock_lease_validity_ms(lease));
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 
@@ -283,6 +284,9 @@ static void renewals_are_told_and_their_lateness_counted(void **state) {
     assert_told(EXTENDED);
     assert_int_equal(last()->event.code, REDLOCK_ERR_NO_QUORUM);
     assert_true(last()->event.automatic);
+    assert_string_equal(last()->reason,
+                        "0 of 3 nodes confirmed it, 2 are needed (node0:6379, node1:6379, node2:6379: no "
+                        "answer)");
     assert_int_equal(snapshot().renewal_late.count, 2);
     assert_int_equal(statistics().extends_failed, 1);
     fake.refusing = 0;

@@ -29,7 +29,7 @@ static void lose(struct elect *elect, const char *reason) {
 
 static void warn(const struct tool_session *session, int code) {
     char summary[TOOL_NODES_SUMMARY_SIZE];
-    tool_nodes_summary(session, TOOL_NODES_TO_ACQUIRE, summary, sizeof summary);
+    tool_nodes_summary(session, summary, sizeof summary);
     tool_report_warn(session->options, redlock_error_name(code), "'%s' cannot be won now: %s: %s; still trying",
                      session->options->resource, redlock_strerror(code), summary);
 }

@@ -60,7 +60,7 @@ static int show(const struct tool_options *options, const struct page *page) {
         if (error == 0) {
             return 0;
         }
-        tool_report_say(options, "cannot write %s: %s", options->output, strerror(error));
+        tool_report_output(options, "cannot write %s: %s", options->output, strerror(error));
         return TOOL_EXIT_OUTPUT;
     }
     if (repeats && !options->json && !options->metrics && !options->quiet) {

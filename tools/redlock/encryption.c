@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report.h"
 #include "usage.h"
 
 /* An empty variable is as not set. */
@@ -127,8 +128,7 @@ int tool_tls_nodes(struct tool_options *options) {
         const size_t size = strlen(options->nodes[i]) + sizeof "rediss://";
         options->node_uris[i] = malloc(size);
         if (options->node_uris[i] == NULL) {
-            fputs("redlock: out of memory\n", tool_words_line(options->words));
-            tool_words_send(options->words, TOOL_WORDS_REPORT);
+            tool_report_error(options, "SYSTEM", "out of memory", NULL);
             return TOOL_EXIT_SYSTEM;
         }
         snprintf(options->node_uris[i], size, "rediss://%s", options->nodes[i]);

@@ -72,10 +72,9 @@ int tool_keep(struct tool_session *session, struct tool_work *work, redlock_leas
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
         return TOOL_EXIT_LOST;
     }
-    (void)tool_report_failure(session);
-    tool_report_say(session->options,
-                    "the command succeeded, but too few nodes confirmed that they keep its lock: another machine may "
-                    "run the command again before the time is over; the exit status is the command's");
+    tool_report_failure_and(
+        session, "the command succeeded, but too few nodes confirmed that they keep its lock: another machine may "
+                 "run the command again before the time is over; the exit status is the command's");
     redlock_lease_forget(lease);
     return status;
 }

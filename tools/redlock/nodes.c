@@ -54,10 +54,8 @@ int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session) {
     return needed_ms;
 }
 
-bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info,
-                         enum tool_nodes_purpose purpose) {
-    return info->state == REDLOCK_NODE_READY && !tool_nodes_is_far(session, info) &&
-           (purpose == TOOL_NODES_TO_EXTEND || info->quarantine_ms == 0);
+bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info) {
+    return info->state == REDLOCK_NODE_READY && !tool_nodes_is_far(session, info) && info->quarantine_ms == 0;
 }
 
 static void append_why_not(const struct tool_session *session, char *buffer, size_t size,
@@ -77,15 +75,14 @@ static void append_why_not(const struct tool_session *session, char *buffer, siz
     }
 }
 
-size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,
-                          size_t size) {
+size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size_t size) {
     size_t count = redlock_manager_node_count(session->manager);
     size_t ready = 0;
     size_t voters = 0;
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
         ready += info.state == REDLOCK_NODE_READY;
-        voters += tool_nodes_may_vote(session, &info, purpose);
+        voters += tool_nodes_may_vote(session, &info);
     }
     if (voters < ready) {
         snprintf(buffer, size, "%zu of %zu nodes may vote", voters, count);
@@ -95,7 +92,7 @@ size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_pu
     const char *separator = " (";
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = node_info(session, i);
-        if (!tool_nodes_may_vote(session, &info, purpose)) {
+        if (!tool_nodes_may_vote(session, &info)) {
             append(buffer, size, "%s", separator);
             append_why_not(session, buffer, size, &info);
             separator = "; ";

@@ -9,10 +9,6 @@
 
 enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
 
-/* The request for which a quorum is needed. A node in quarantine votes on an extension, but not on
- * an acquire. */
-enum tool_nodes_purpose { TOOL_NODES_TO_ACQUIRE, TOOL_NODES_TO_EXTEND };
-
 /* Whether the votes of a node that is ready come too late: a round trip to it takes longer than the
  * node timeout. */
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info);
@@ -23,14 +19,12 @@ void tool_nodes_far_text(const struct tool_session *session, const redlock_node_
 /* The node timeout that would do for all nodes, in ms; 0 if no node is far. */
 int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session);
 
-/* Neither far nor in quarantine. */
-bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info,
-                         enum tool_nodes_purpose purpose);
+/* On an acquire: neither far nor in quarantine. */
+bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_info *info);
 
 /* Writes "1 of 3 nodes is ready (a:6379: WAITING, connection refused; …)". Returns how many may
  * vote. */
-size_t tool_nodes_summary(const struct tool_session *session, enum tool_nodes_purpose purpose, char *buffer,
-                          size_t size);
+size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size_t size);
 
 /* How long it takes until a quorum of the ready nodes may vote on an acquire. 0 if they may now, or
  * if fewer than a quorum are ready. */

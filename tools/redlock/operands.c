@@ -42,8 +42,7 @@ bool tool_operands_check_node(size_t count, const char *uri, const char *label, 
 static int take_list(struct tool_options *options) {
     options->node_copy = strdup(options->node_list);
     if (options->node_copy == NULL) {
-        fputs("redlock: out of memory\n", tool_words_line(options->words));
-        tool_words_send(options->words, TOOL_WORDS_REPORT);
+        tool_report_error(options, "SYSTEM", "out of memory", NULL);
         return TOOL_EXIT_SYSTEM;
     }
     char *rest = options->node_copy;

@@ -385,8 +385,18 @@ static int check_status(struct tool_options *options) {
     return 0;
 }
 
+/* Wrong options before it are told as JSON, too. */
+static bool wants_json(char **argv) {
+    char **word = argv + 1;
+    while (*word != NULL && strcmp(*word, "--json") != 0 && strcmp(*word, "--") != 0) {
+        word++;
+    }
+    return *word != NULL && strcmp(*word, "--json") == 0;
+}
+
 int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options) {
     *options = (struct tool_options){.words = words,
+                                     .json = argc > 0 && wants_json(argv),
                                      .node_timeout_ms = TOOL_NOT_GIVEN,
                                      .connect_timeout_ms = 1000,
                                      .ttl_ms = TOOL_NOT_GIVEN,

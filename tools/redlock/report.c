@@ -30,13 +30,15 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-__attribute__((format(printf, 3, 0))) static void say(const struct tool_options *options, enum tool_words_level level,
-                                                      const char *format, va_list arguments) {
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
     if (options->quiet) {
         return;
     }
     char *sentence = NULL;
-    int length = vasprintf(&sentence, format, arguments);
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vasprintf(&sentence, format, arguments);
+    va_end(arguments);
     FILE *out = tool_words_line(options->words);
     tool_words_level(options->words, level);
     fputs("redlock: ", out);
@@ -48,18 +50,35 @@ __attribute__((format(printf, 3, 0))) static void say(const struct tool_options 
     }
 }
 
-void tool_report_say(const struct tool_options *options, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    say(options, TOOL_WORDS_ERROR, format, arguments);
-    va_end(arguments);
+/* Ends the line of an object on standard error. */
+static void send_object(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
+                        enum tool_words_kind kind) {
+    tool_json_close(json, '}');
+    fputc('\n', json->out);
+    tool_words_level(options->words, level);
+    tool_words_send(options->words, kind);
 }
 
-void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
+void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                        const char *key, const char *name, const char *message) {
+    struct tool_json json = {.out = tool_words_line(options->words)};
+    tool_json_open(&json, NULL, '{');
+    tool_json_string(&json, key, name);
+    tool_json_string(&json, "message", message);
+    send_object(&json, options, level, kind);
+}
+
+void tool_report_output(const struct tool_options *options, const char *format, ...) {
+    char sentence[2048];
     va_list arguments;
     va_start(arguments, format);
-    say(options, level, format, arguments);
+    vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
+    if (options->json) {
+        tool_report_object(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", "OUTPUT", sentence);
+    } else {
+        tool_report_note(options, TOOL_WORDS_ERROR, "%s", sentence);
+    }
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -80,14 +99,7 @@ void tool_report_warn(const struct tool_options *options, const char *name, cons
         tool_report_note(options, TOOL_WORDS_WARNING, "warning: %s", sentence);
         return;
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_words_level(options->words, TOOL_WORDS_WARNING);
-    tool_json_open(&json, NULL, '{');
-    tool_json_string(&json, "warning", name);
-    tool_json_string(&json, "message", sentence);
-    tool_json_close(&json, '}');
-    fputc('\n', json.out);
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
+    tool_report_object(options, TOOL_WORDS_WARNING, TOOL_WORDS_REPORT, "warning", name, sentence);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -143,19 +155,20 @@ void tool_report_acquired(const struct tool_session *session) {
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_words_level(options->words, TOOL_WORDS_INFO);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
-    tool_json_close(&json, '}');
-    fputc('\n', json.out);
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
+    send_object(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
 }
 
-void tool_report_error(const struct tool_options *options, const char *name, const char *message,
-                       const redlock_result *result) {
+/* With what the sentence leaves open; NULL: nothing. */
+static void report_error(const struct tool_options *options, const char *name, const char *message,
+                         const char *explanation, const redlock_result *result) {
     if (!options->json) {
-        tool_report_say(options, "%s", message);
+        tool_report_note(options, TOOL_WORDS_ERROR, "%s", message);
+        if (explanation != NULL) {
+            tool_report_note(options, TOOL_WORDS_ERROR, "%s", explanation);
+        }
         return;
     }
     /* The standard output of run and elect belongs to the command that they run. */
@@ -164,17 +177,25 @@ void tool_report_error(const struct tool_options *options, const char *name, con
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "error", name);
     tool_json_string(&json, "message", message);
+    if (explanation != NULL) {
+        tool_json_string(&json, "explanation", explanation);
+    }
     if (options->resource != NULL) {
         tool_json_string(&json, "resource", options->resource);
     }
     tool_report_votes(&json, result, false);
-    tool_json_close(&json, '}');
-    fputc('\n', json.out);
     if (is_run) {
-        tool_words_send(options->words, TOOL_WORDS_REPORT);
+        send_object(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
     } else {
+        tool_json_close(&json, '}');
+        fputc('\n', json.out);
         fflush(stdout);
     }
+}
+
+void tool_report_error(const struct tool_options *options, const char *name, const char *message,
+                       const redlock_result *result) {
+    report_error(options, name, message, NULL, result);
 }
 
 void tool_report_code(const struct tool_session *session, int code) {
@@ -185,7 +206,7 @@ void tool_report_code(const struct tool_session *session, int code) {
 }
 
 /* Reports session->code and session->result, with advice after the library's sentence. */
-static int report_failure(const struct tool_session *session, const char *advice) {
+static int report_failure(const struct tool_session *session, const char *advice, const char *explanation) {
     const struct tool_options *options = session->options;
     int code = session->code;
     char *message = NULL;
@@ -198,7 +219,7 @@ static int report_failure(const struct tool_session *session, const char *advice
         }
     }
     if (message != NULL) {
-        tool_report_error(options, redlock_error_name(code), message, session->result);
+        report_error(options, redlock_error_name(code), message, explanation, session->result);
     } else {
         tool_report_code(session, code);
     }
@@ -207,7 +228,11 @@ static int report_failure(const struct tool_session *session, const char *advice
 }
 
 int tool_report_failure(const struct tool_session *session) {
-    return report_failure(session, "");
+    return report_failure(session, "", NULL);
+}
+
+void tool_report_failure_and(const struct tool_session *session, const char *explanation) {
+    (void)report_failure(session, "", explanation);
 }
 
 /* Writes what to do if enough nodes answer, but too many of them too late, or guards keep too many
@@ -268,7 +293,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
     } else {
         snprintf(advice, sizeof advice, "%s", nodes);
     }
-    return report_failure(session, options->json ? "" : advice);
+    return report_failure(session, options->json ? "" : advice, NULL);
 }
 
 int tool_report_flush(const struct tool_options *options) {
@@ -277,6 +302,6 @@ int tool_report_flush(const struct tool_options *options) {
         return 0;
     }
     const char *reason = errno != 0 ? strerror(errno) : "the write failed";
-    tool_report_say(options, "cannot write to standard output: %s", reason);
+    tool_report_output(options, "cannot write to standard output: %s", reason);
     return TOOL_EXIT_OUTPUT;
 }

@@ -10,12 +10,19 @@
 /* The exit status for a redlock_error. */
 int tool_report_exit_status(const struct tool_options *options, int code);
 
-/* Prints a sentence on stderr, after "redlock: "; nothing with -q. */
-__attribute__((format(printf, 2, 3))) void tool_report_say(const struct tool_options *options, const char *format, ...);
-
-/* The same, but it is no error. */
+/* Prints a sentence on stderr, after "redlock: "; nothing with -q. Not with --json: then everything
+ * on standard error is an object of its own line. */
 __attribute__((format(printf, 3, 4))) void tool_report_note(const struct tool_options *options,
                                                             enum tool_words_level level, const char *format, ...);
+
+/* That object, on standard error: {key:name,"message":message}. */
+void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                        const char *key, const char *name, const char *message);
+
+/* What cannot be written, or what becomes of it: on standard error, as a sentence or as the error
+ * OUTPUT. */
+__attribute__((format(printf, 2, 3))) void tool_report_output(const struct tool_options *options, const char *format,
+                                                              ...);
 
 #define TOOL_WARNING_SETTINGS "NODE_SETTINGS" /* of nodes that work */
 
@@ -27,6 +34,9 @@ __attribute__((format(printf, 3, 4))) void tool_report_warn(const struct tool_op
 /* Reports the failure in session->code and session->result, as a sentence or as JSON. Returns its
  * exit status. */
 int tool_report_failure(const struct tool_session *session);
+
+/* The same, with what it means: a sentence more, or a member "explanation". */
+void tool_report_failure_and(const struct tool_session *session, const char *explanation);
 
 /* The same for an acquire that failed, with the time waited and what to do. With -E, a contended
  * lock is reported as JSON only. */

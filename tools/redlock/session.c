@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <redlock/telemetry.h>
+
 #include "encryption.h"
 #include "holders.h"
 #include "nodes.h"
@@ -45,19 +47,30 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
                                                    TOOL_WORDS_DEBUG};
-    struct tool_words *words = data;
-    FILE *out = tool_words_line(words);
-    tool_words_level(words, levels[level]);
+    const struct tool_options *options = ((const struct tool_session *)data)->options;
+    if (options->json) {
+        tool_report_object(options, levels[level], TOOL_WORDS_LOG, "log", names[level], line);
+        return;
+    }
+    FILE *out = tool_words_line(options->words);
+    tool_words_level(options->words, levels[level]);
     fprintf(out, "redlock: %s: ", names[level]);
     tool_print_safe(out, line);
     fputc('\n', out);
-    tool_words_send(words, TOOL_WORDS_LOG);
+    tool_words_send(options->words, TOOL_WORDS_LOG);
 }
 
-static void log_waiting(const struct tool_options *options) {
+static void note_renewal(const redlock_telemetry_event *event, void *data) {
+    struct tool_session *session = data;
+    if (event->kind == REDLOCK_TELEMETRY_EXTENDED || event->kind == REDLOCK_TELEMETRY_ACQUIRED) {
+        snprintf(session->renewal_failed, sizeof session->renewal_failed, "%s", event->reason);
+    }
+}
+
+static void log_waiting(struct tool_session *session) {
     char line[REDLOCK_RESOURCE_SIZE_MAX + 64];
-    snprintf(line, sizeof line, "asking for '%s'", options->resource);
-    log_line(REDLOCK_LOG_INFO, line, options->words);
+    snprintf(line, sizeof line, "asking for '%s'", session->options->resource);
+    log_line(REDLOCK_LOG_INFO, line, session);
 }
 
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
@@ -181,9 +194,11 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
     }
     if (options->verbose) {
         manager_options.on_log = log_line;
-        manager_options.log_data = options->words;
+        manager_options.log_data = session;
         manager_options.log_level = REDLOCK_LOG_DEBUG;
     }
+    manager_options.on_event = note_renewal;
+    manager_options.event_data = session;
     manager_options.listen = options->command == TOOL_STATUS;
     char error[512] = "";
     int code = redlock_manager_create(session->loop, &manager_options, &session->manager, error, sizeof error);
@@ -259,7 +274,7 @@ static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
     struct tool_session *session = watcher->data;
     size_t quorum = redlock_manager_quorum(session->manager);
     char summary[TOOL_NODES_SUMMARY_SIZE];
-    if (tool_nodes_summary(session, TOOL_NODES_TO_ACQUIRE, summary, sizeof summary) < quorum) {
+    if (tool_nodes_summary(session, summary, sizeof summary) < quorum) {
         tool_report_warn(session->options, redlock_error_name(REDLOCK_ERR_NO_QUORUM),
                          "no quorum for '%s' yet: %s; %zu are needed; still trying", session->options->resource,
                          summary, quorum);
@@ -287,7 +302,7 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
-        log_waiting(session->options);
+        log_waiting(session);
     }
     const int64_t asked_ms = now_ms();
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,

@@ -249,7 +249,7 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     for (size_t i = 0; i < findings->nodes; i++) {
         redlock_node_info info = tool_status_node(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
-        findings->voters += tool_nodes_may_vote(session, &info, TOOL_NODES_TO_ACQUIRE);
+        findings->voters += tool_nodes_may_vote(session, &info);
         findings->far += tool_nodes_is_far(session, &info);
         findings->queueless += tool_status_keeps_no_queue(&info);
     }

@@ -56,7 +56,7 @@ static int64_t read_node(const struct tool_session *session, const struct tool_f
     case UP:
         return ready;
     case VOTING:
-        return tool_nodes_may_vote(session, &info, TOOL_NODES_TO_ACQUIRE);
+        return tool_nodes_may_vote(session, &info);
     case QUEUES:
         return ready && !tool_status_is_undecided(&info) ? info.listens : -1;
     case WARNED:

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "duration.h"
+#include "report.h"
 #include "text.h"
 
 int tool_usage(const struct tool_options *options, const char *format, ...) {
@@ -15,12 +16,21 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
     va_start(arguments, format);
     const int length = vasprintf(&sentence, format, arguments);
     va_end(arguments);
-    FILE *out = tool_words_line(options->words);
-    fputs("redlock: ", out);
-    tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
+    const char *text = length < 0 ? "out of memory while writing a message" : sentence;
     const char *space = options->command == TOOL_NO_COMMAND ? "" : " ";
-    fprintf(out, "; see redlock%s%s --help\n", space, tool_command_name(options->command));
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
+    const char *command = tool_command_name(options->command);
+    char message[4096];
+    (void)snprintf(message, sizeof message, "%s; see redlock%s%s --help", text, space, command);
+    if (options->json) {
+        tool_report_object(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error",
+                           redlock_error_name(REDLOCK_ERR_INVALID), message);
+    } else {
+        FILE *out = tool_words_line(options->words);
+        fputs("redlock: ", out);
+        tool_print_safe(out, text);
+        fprintf(out, "; see redlock%s%s --help\n", space, command);
+        tool_words_send(options->words, TOOL_WORDS_REPORT);
+    }
     if (length >= 0) {
         free(sentence);
     }

@@ -80,7 +80,7 @@ static void end_command(struct tool_work *work, const char *why) {
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
     char left[32];
     char what[128] = "its command has ended";
-    char message[2048];
+    char message[4096];
     work->lost = true;
     const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
     work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
@@ -109,11 +109,12 @@ static void end_command(struct tool_work *work, const char *why) {
 }
 
 void tool_work_lose(struct tool_work *work, const char *reason) {
-    char why[1024];
+    char why[1280];
     if (work->lost || work->is_over) {
         work->lost = true;
         return;
     }
+    snprintf(work->loss, sizeof work->loss, "%s", reason);
     snprintf(why, sizeof why, "is lost: %s", reason);
     end_command(work, why);
 }
@@ -126,17 +127,16 @@ static bool may_run(void *data) {
 /* What became of the lease, for end_command(). Nothing is left of one that was over first. */
 static void say_why(const struct tool_work *work, int64_t left_ms, char *why, size_t size) {
     const struct tool_options *options = work->session->options;
-    char cap[64] = "", texts[2][32];
-    if (left_ms <= 0) {
-        snprintf(why, size, "was not renewed in time");
-        return;
+    const bool capped = options->max_time_ms > 0 && tool_session_held_ms(work->session) >= options->max_time_ms;
+    const char *votes = capped ? "" : work->session->renewal_failed;
+    char cap[64] = "", end[64] = " in time", text[32];
+    if (left_ms > 0) {
+        snprintf(end, sizeof end, " and ends in %s", tool_duration_format(left_ms, text, sizeof text));
     }
-    if (options->max_time_ms > 0 && tool_session_held_ms(work->session) >= options->max_time_ms) {
-        snprintf(cap, sizeof cap, " after --max-time %s",
-                 tool_duration_exact(options->max_time_ms, texts[0], sizeof texts[0]));
+    if (left_ms > 0 && capped) {
+        snprintf(cap, sizeof cap, " after --max-time %s", tool_duration_exact(options->max_time_ms, text, sizeof text));
     }
-    snprintf(why, size, "was not renewed%s and ends in %s", cap,
-             tool_duration_format(left_ms, texts[1], sizeof texts[1]));
+    snprintf(why, size, "was not renewed%s%s%s%s", cap, end, votes[0] != '\0' ? ": " : "", votes);
 }
 
 /* Stops the command if its lease has not been renewed in time; else looks again in time. */
@@ -145,7 +145,7 @@ static void guard(struct tool_work *work) {
     const int64_t stop = stop_ms(work->session->options);
     const int64_t known_ns = work->deadline_ns;
     const bool killed = is_killed_in_time(work);
-    char why[128];
+    char why[1280];
     if (work->lost || (work->child.state == TOOL_CHILD_OVER && !killed)) {
         ev_timer_stop(loop, &work->stop_timer);
         return;
@@ -173,11 +173,7 @@ static void stop_time(struct ev_loop *loop, ev_timer *timer, int events) {
 }
 
 void tool_work_init(struct tool_work *work, struct tool_session *session) {
-    redlock_statistics statistics = {.size = sizeof statistics};
     *work = (struct tool_work){.session = session};
-    if (redlock_manager_statistics(session->manager, &statistics) == REDLOCK_OK) {
-        work->failed_before = statistics.extends_failed;
-    }
     ev_timer_init(&work->stop_timer, stop_time, 0., 0.);
     ev_set_priority(&work->stop_timer, EV_MAXPRI);
     work->stop_timer.data = work;
@@ -219,25 +215,16 @@ static int report_no_command(const struct tool_work *work, bool in_exec, int err
 }
 
 static void warn_of_renewal(struct tool_work *work) {
-    struct tool_session *session = work->session;
-    redlock_statistics statistics = {.size = sizeof statistics};
+    const struct tool_session *session = work->session;
     int64_t validity_ms = redlock_lease_validity_ms(work->lease);
-    if (work->warned || work->lost || validity_ms == 0 ||
-        redlock_manager_statistics(session->manager, &statistics) != REDLOCK_OK ||
-        statistics.extends_failed == work->failed_before) {
+    if (work->warned || work->lost || validity_ms == 0 || session->renewal_failed[0] == '\0') {
         return;
     }
     work->warned = true;
     char validity[32];
-    char late[96];
-    char summary[TOOL_NODES_SUMMARY_SIZE];
-    size_t quorum = redlock_manager_quorum(session->manager);
-    (void)snprintf(late, sizeof late, ", but too few of them confirmed it within %" PRId64 " ms (--node-timeout)",
-                   session->node_timeout_ms);
-    bool ready = tool_nodes_summary(session, TOOL_NODES_TO_EXTEND, summary, sizeof summary) >= quorum;
-    tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s%s",
-                     session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity), summary,
-                     ready ? late : "");
+    tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s",
+                     session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity),
+                     session->renewal_failed);
 }
 
 /* Warns of trouble while the lease is still valid. */
@@ -286,7 +273,7 @@ static void pass_on_interrupt(struct tool_work *work) {
 /* A lease from a queue, or after a slow round, may have little time left. It is renewed at once. */
 static void wait_for_time(struct tool_work *work) {
     struct tool_session *session = work->session;
-    while (!work->lost && !may_run(work) && session->stop_signal == 0 && redlock_lease_validity_ms(work->lease) > 0) {
+    while (!work->lost && !may_run(work) && session->stop_signal == 0) {
         ev_run(session->loop, EVRUN_ONCE);
     }
 }
@@ -307,9 +294,9 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
         work->rest_ms = work->lost ? 0 : redlock_lease_validity_ms(lease);
         return status;
     }
-    char message[2048];
-    snprintf(message, sizeof message, "the lease on '%s' ended before the command could be started: use a longer ttl",
-             session->options->resource);
+    char message[4096];
+    snprintf(message, sizeof message, "the lease on '%s' is lost: %s; its command had not begun yet",
+             session->options->resource, work->loss);
     tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
     work->lost = work->cut_short = true;
     return TOOL_EXIT_LOST;
@@ -327,14 +314,10 @@ int tool_work_released(struct tool_work *work, int code, int status) {
         (code == REDLOCK_ERR_NO_QUORUM && tool_confirm_release(session, work->token, work->rest_ms))) {
         return status;
     }
-    tool_report_failure(session);
-    if (status != 0) {
-        tool_report_say(session->options,
-                        "the exit status is the command's; the keys that are left end with their ttl");
-        return status;
-    }
-    tool_report_say(session->options, "the command succeeded; the keys that are left end with their ttl");
-    return TOOL_EXIT_UNCONFIRMED;
+    tool_report_failure_and(session, status != 0
+                                         ? "the exit status is the command's; the keys that are left end with their ttl"
+                                         : "the command succeeded; the keys that are left end with their ttl");
+    return status != 0 ? status : TOOL_EXIT_UNCONFIRMED;
 }
 
 void tool_work_end(struct tool_work *work) {

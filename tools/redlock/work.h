@@ -43,8 +43,8 @@ struct tool_work {
     bool is_over;         /* the command has succeeded, and a loss is none any more */
     bool warned;          /* already warned of a failed renewal */
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    int64_t rest_ms;        /* of the lease, when the command had ended */
-    uint64_t failed_before; /* renewals of earlier leases that failed */
+    int64_t rest_ms; /* of the lease, when the command had ended */
+    char loss[1024]; /* why it was lost */
 };
 
 void tool_work_init(struct tool_work *work, struct tool_session *session);
