@@ -141,6 +141,12 @@ unset LISTEN_FDS
 
 # If SIGKILL ends the tool, the kernel signals the command. (If that ignores it: tool_takeover.sh.)
 started orphan -- sh -c 'echo $$ >"$0.pid"; echo ready >>"$0"; exec sleep 1000' "$seen"
+# What ends each process of that name or command line leaves the sentry, which ends the command.
+sentry=$(pgrep -P $runner -x lease-sentry)
+is 'the sentries' "$(wc -w <<<"$sentry")" 1
+is 'the command line of the sentry' "$(tr -d '\0' <"/proc/$sentry/cmdline")" lease-sentry
+is 'processes that pkill redlock finds' "$(pgrep -P $runner redlock | wc -l)" 0
+is 'processes that pkill -f redlock finds' "$(pgrep -P $runner -f redlock | grep -c "^$sentry\$")" 0
 kill -KILL $runner
 wait $runner 2>/dev/null
 eventually gone "$(cat "$seen.pid")"

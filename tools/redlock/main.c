@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "help.h"
 #include "report.h"
+#include "sentry.h"
 
 static int run_command(struct tool_session *session) {
     switch (session->options->command) {
@@ -56,6 +57,7 @@ int main(int argc, char **argv) {
     struct tool_signals signals;
     struct tool_options options;
     struct tool_session session = {0};
+    tool_sentry_init(argc, argv);
     fill_standard_descriptors();
     tool_signals_begin(&signals);
     struct tool_words *words = tool_words_new();

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -22,6 +23,12 @@
 
 enum { ORDERS_FD = 0, TIMER_FD = 1 };
 
+/* Who kills all of 'redlock', by name or by command line, means the tool. Not the guard. */
+#define NAME "lease-sentry"
+
+static char *arguments; /* as the kernel shows them */
+static size_t arguments_size;
+
 /* Without padding, which would be sent. */
 struct order {
     int64_t kill_ns;
@@ -34,6 +41,21 @@ int64_t tool_sentry_now_ns(void) {
     int failed = clock_gettime(CLOCK_BOOTTIME, &now);
     assert(failed == 0);
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+void tool_sentry_init(int argc, char **argv) {
+    if (argc > 0) {
+        arguments = argv[0];
+        arguments_size = (size_t)(argv[argc - 1] - argv[0]) + strlen(argv[argc - 1]);
+    }
+}
+
+static void take_name(void) {
+    (void)prctl(PR_SET_NAME, NAME);
+    if (arguments_size > 0) {
+        memset(arguments, 0, arguments_size);
+        strncpy(arguments, NAME, arguments_size);
+    }
 }
 
 /* The tool's sockets and standard descriptors must not stay open because of us. */
@@ -81,7 +103,7 @@ __attribute__((noreturn)) static void watch(int orders) {
     /* Not a session of its own: Linux with autogroups let such a process wait for seconds on a busy
      * machine. */
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_NAME, "redlock-sentry");
+    take_name();
     if (!keep_only(orders) || chdir("/") != 0 ||
         timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK) != TIMER_FD) {
         _exit(1);

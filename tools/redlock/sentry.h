@@ -23,12 +23,19 @@
  * | ALONE    | the time                          | SIGKILL to the group        | ends     |
  * | IDLE     | the pipe ends                     |                             | ends     |
  *
+ * It has a name of its own, lease-sentry, so that `pkill redlock`, `pkill -f redlock` and `killall
+ * redlock` leave it alone.
+ *
  * Orders that wait are read before the time is looked at. Of a sentry that was killed nothing is
  * told: the tool sends the same signals by its own timers.
  */
 struct tool_sentry {
     int orders; /* the pipe to it; -1: there is none */
 };
+
+/* At the start, with the arguments of main(): a sentry writes its name over them. Without this only
+ * the name of its thread is its own. */
+void tool_sentry_init(int argc, char **argv);
 
 /* CLOCK_BOOTTIME, which also counts while the machine is suspended. Async-signal-safe. */
 int64_t tool_sentry_now_ns(void);
