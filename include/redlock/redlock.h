@@ -304,6 +304,7 @@ typedef struct redlock_statistics {
     uint64_t passed_over;      /**< Times a waiter saw the lock go to one that came later. */
     uint64_t left_free;        /**< Releases that left the lock free for a moment, for pollers. */
     uint64_t expiring;         /**< Times an owner was told that the deadline is near. */
+    uint64_t pushes_refused;   /**< Pushes not about a recent request of ours; many: a forger. */
 } redlock_statistics;
 
 /** @return #REDLOCK_OK, or #REDLOCK_ERR_INVALID for a size of 0 */

@@ -140,13 +140,11 @@ void redlock_handover_timed(struct redlock_lease *lease, unsigned node, uint32_t
 }
 
 static bool fits(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    struct redlock_line *line = &group->line;
-    const bool fits = redlock_seal_fits(line->secret, node, push, redlock_group_now_ns(group));
-    if (!fits && !line->unsealed) {
-        line->unsealed = true;
+    const bool fits = redlock_seal_fits(group->line.secret, node, push, redlock_group_now_ns(group));
+    if (!fits && group->statistics.pushes_refused++ == 0) {
         group->env.log(group->env.ctx, REDLOCK_LOG_DEBUG,
                        "node %s: a push that is not about a recent request of ours to this node is ignored, and so "
-                       "are others",
+                       "are others: pushes_refused of the statistics counts them",
                        group->node_names[node]);
     }
     return fits;

@@ -31,7 +31,6 @@ struct redlock_overtaken {
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
     uint64_t secret[2];                     /* for seals; drawn with the channel */
-    bool unsealed;                          /* the log has told of a false push */
     redlock_nodes refusing;                 /* nodes that cannot push to us, */
     bool polls;                             /* too many: no acquire takes a place */
     uint64_t warned[REDLOCK_LINE_REASONS];  /* hashes of reasons; a ring */

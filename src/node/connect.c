@@ -303,11 +303,9 @@ static void read_replies(struct redlock_node *node) {
         redlock_spare_or_node_fails(node, end_text(node, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
-        redlock_spare_or_node_fails(node,
-                                    redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                     "the node answered out of protocol (%s); is it a Redis server%s?",
-                                                     redlock_reader_error(node->dial.connection.reader),
-                                                     may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
+        redlock_spare_or_node_fails(
+            node, redlock_node_garbled_text(&node->dial.connection,
+                                            may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
         break;
     }
 }

@@ -44,6 +44,15 @@ struct redlock_text *redlock_node_read_text(const struct redlock_connection *con
     }
 }
 
+struct redlock_text *redlock_node_garbled_text(const struct redlock_connection *connection, const char *hint) {
+    if (redlock_reader_is_full(connection->reader)) {
+        return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                "the node sent a reply of more than 1 MiB, more than any that we ask for has");
+    }
+    return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server%s?",
+                            redlock_reader_error(connection->reader), hint);
+}
+
 struct redlock_text *redlock_node_unasked_text(void) {
     return redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered what nobody had asked; is it a Redis server?");
 }

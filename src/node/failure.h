@@ -16,6 +16,10 @@ struct redlock_text *redlock_node_read_text(const struct redlock_connection *con
 /* The text of an errno: "connection refused" for ECONNREFUSED. */
 struct redlock_text *redlock_node_errno_text(const char *prefix, int error);
 
+/* The text for what is no reply (REDLOCK_RECEIVED_PROTOCOL). hint: for the end of its question, or
+ * "". */
+struct redlock_text *redlock_node_garbled_text(const struct redlock_connection *connection, const char *hint);
+
 /* An answer that nobody has asked for (R20). */
 struct redlock_text *redlock_node_unasked_text(void);
 

@@ -332,7 +332,13 @@ static void read_replies(struct redlock_subscription *subscription) {
         lost(subscription, redlock_node_read_text(&subscription->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
-        out_of_protocol(subscription);
+        if (redlock_reader_is_full(subscription->connection.reader)) {
+            lost(subscription, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
+                                                "a message was too large: more than 1 MiB; somebody publishes to "
+                                                "channels of redlock what no client of it does"));
+        } else {
+            out_of_protocol(subscription);
+        }
         break;
     }
 }

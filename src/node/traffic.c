@@ -108,9 +108,7 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_naming_protocol(node);
-        redlock_node_lost(node, redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE,
-                                                 "the node answered out of protocol (%s); is it a Redis server?",
-                                                 redlock_reader_error(node->connection.reader)));
+        redlock_node_lost(node, redlock_node_garbled_text(&node->connection, ""));
         break;
     }
 }

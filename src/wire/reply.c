@@ -251,6 +251,8 @@ static void finish(struct redlock_reader *reader) {
     }
 }
 
+static const char too_large[] = "a reply of more than 1 MiB";
+
 enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
     redisReader *parser = reader->parser;
     void *got = NULL;
@@ -276,7 +278,7 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
         if (reader->fed <= REDLOCK_REPLY_SIZE_MAX) {
             return REDLOCK_READ_MORE;
         }
-        reader->error = "a reply of more than 1 MiB";
+        reader->error = too_large;
         return REDLOCK_READ_PROTOCOL;
     }
     reader->fed = parser->len - parser->pos;
@@ -288,4 +290,8 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
 
 const char *redlock_reader_error(const struct redlock_reader *reader) {
     return reader->error;
+}
+
+bool redlock_reader_is_full(const struct redlock_reader *reader) {
+    return reader->error == too_large;
 }

@@ -64,5 +64,6 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
 
 /* After REDLOCK_READ_PROTOCOL: what was wrong. */
 const char *redlock_reader_error(const struct redlock_reader *reader);
+bool redlock_reader_is_full(const struct redlock_reader *reader); /* a reply over the limit */
 
 #endif

@@ -113,11 +113,13 @@ static void a_false_push_changes_nothing(void **state) {
     assert_int_equal(fake.sent_count, sent);
     assert_owed(0, 0);
     assert_int_equal(fake.logged[REDLOCK_LOG_DEBUG], logged + 1);
+    assert_int_equal(statistics().pushes_refused, 9);
     assert_non_null(strstr(fake.log, "node node4:6379: a push that is not about a recent request of ours"));
     push(0, 1);
     assert_int_equal(seen.count, 0); /* none of these was a vote */
     push(3, 3);
     assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(statistics().pushes_refused, 9); /* these were its own */
     /* Nor do they end the lease. */
     fake_env_push(&fake, &ours);
     fake_env_push(&fake, &others[0]);

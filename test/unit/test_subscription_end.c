@@ -52,6 +52,24 @@ static void out_of_protocol_it_ends_and_comes_back(void **state) {
     assert_int_equal(peer.became_unready, 0);
 }
 
+/* Whoever may publish can do that. */
+static void a_message_that_is_too_large_is_named(void **state) {
+    static char block[64 * 1024 + 1];
+    (void)state;
+    listen_on_it();
+    memset(block, 'x', sizeof block - 1);
+    peer_say(&second, "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1100000\r\n");
+    for (int i = 0; i < 15; i++) {
+        peer_say(&second, block);
+        peer_turn(&peer);
+    }
+    peer_say(&second, block);
+    peer_say(&second, "more than 1 MiB now");
+    until_told(REDLOCK_LISTENING_NOT, "a message was too large: more than 1 MiB");
+    greet_second();
+    assert_int_equal(peer.became_unready, 0);
+}
+
 static void it_ends_with_the_first_connection(void **state) {
     (void)state;
     listen_on_it();
@@ -174,10 +192,15 @@ static void a_forked_child_only_closes_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(closed_by_the_server_it_comes_back),        TEST(out_of_protocol_it_ends_and_comes_back),
-        TEST(it_ends_with_the_first_connection),         TEST(ping_finds_a_dead_connection),
-        TEST(without_memory_it_is_tried_again),          TEST(its_deletion_closes_it),
-        TEST(its_deletion_while_it_greets_tells_nobody), TEST(a_forked_child_only_closes_it),
+        TEST(a_message_that_is_too_large_is_named),
+        TEST(closed_by_the_server_it_comes_back),
+        TEST(out_of_protocol_it_ends_and_comes_back),
+        TEST(it_ends_with_the_first_connection),
+        TEST(ping_finds_a_dead_connection),
+        TEST(without_memory_it_is_tried_again),
+        TEST(its_deletion_closes_it),
+        TEST(its_deletion_while_it_greets_tells_nobody),
+        TEST(a_forked_child_only_closes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
