@@ -102,6 +102,8 @@ static void metrics(FILE *out, redlock_client *client, const redlock_statistics 
     number(out, "extends_total", "counter", counted->extends, "Rounds of extension.");
     number(out, "extends_failed_total", "counter", counted->extends_failed, "Rounds of extension without a quorum.");
     number(out, "expiring_total", "counter", counted->expiring, "Deadlines that owners were told are near.");
+    number(out, "pushes_refused_total", "counter", counted->pushes_refused,
+           "Pushes that were not about a recent request of ours, and were dropped.");
     number(out, "lost_total", "counter", counted->lost, "Leases that were lost.");
     number(out, "released_total", "counter", counted->released, "Releases in time.");
     number(out, "leases_held", "gauge", counted->leases_held, "Leases that are held now.");
