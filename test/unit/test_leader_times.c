@@ -1,0 +1,185 @@
+/* When an observer asks whom: the times in the tables of core/leader.h. */
+#include "leader_kit.h"
+
+/* Hints say nothing. */
+static void a_hint_changes_nothing_but_when_to_ask(void **state) {
+    (void)state;
+    know(ALICE, 5000);
+    for (unsigned i = 0; i < 5; i++) {
+        hint(i);
+    }
+    assert_no_news();
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 4; i++) {
+        answer(i, ALICE, 5000);
+    }
+    fail_to_answer(4);
+    assert_no_news();
+    hint(4); /* sooner than after a second */
+    assert_asked(16);
+}
+
+static void hints_make_16_questions_at_once_and_then_one_in_20_ms(void **state) {
+    (void)state;
+    know(ALICE, 60000);
+    for (unsigned i = 0; i < 16; i++) {
+        announce(2, ALICE, 60000);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        hint(2);
+        assert_asked(0);
+        pass_to_next(20, 20);
+        assert_asked(4);
+        answer(2, ALICE, 60000);
+    }
+    announce(1, ALICE, 60000); /* of another node */
+    now_ns += 1000 * MS;
+    for (unsigned i = 0; i < 16; i++) {
+        announce(2, ALICE, 60000);
+    }
+    hint(2);
+    assert_asked(0);
+}
+
+static void who_cannot_answer_counts_no_more(void **state) {
+    (void)state;
+    know("", -1);
+    now_ns += 2500 * MS;
+    assert_asked(ALL);
+    fail_to_answer(0);
+    fail_to_answer(1);
+    fail_to_answer(2);
+    answer(3, ALICE, 5000);
+    answer(4, "", -1);
+    announce(0, ALICE, 5000);
+    assert_no_news();
+    pass_to_next(900, 1000);
+    const redlock_nodes asked = redlock_leadership_ask(&it, now_ns + 100 * MS);
+    assert_int_equal(asked, 6); /* those that failed and did not announce since */
+    answer(1, "", -1);
+    assert_no_news();
+    answer(2, ALICE, 5000);
+    assert_news(ALICE);
+}
+
+static void who_is_heard_is_asked_seldom(void **state) {
+    (void)state;
+    know(BOB, 600000);
+    hear(ALL, true);
+    pass_to_next(0, 0);
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 5; i++) {
+        answer(i, i < 2 ? ALICE : BOB, 600000);
+    }
+    pass_to_next(9000, 10000);
+}
+
+/* Whoever takes it without an election announces nothing. */
+static void a_free_lock_is_looked_at_often(void **state) {
+    (void)state;
+    hear(ALL, true);
+    know("", -1);
+    pass_to_next(2250, 2500);
+    begin(5);
+    hear(ALL, true);
+    know(ALICE, 600000);
+    for (unsigned i = 0; i < 3; i++) {
+        announce(i, "", 0);
+    }
+    assert_news("");
+    pass_to_next(2250, 2500);
+}
+
+static void who_is_not_heard_is_asked_often(void **state) {
+    (void)state;
+    know(ALICE, 600000);
+    pass_to_next(2250, 2500);
+}
+
+/* Nobody announces when the lock of a stranger ends. */
+static void a_stranger_is_looked_at_often(void **state) {
+    static const char *const strangers[] = {
+        "0123456789abcdef0123456789abcdef",                                 /* did not queue */
+        "00000000000000000123456789abcdef0123456789abcdef",                 /* a first try */
+        "00000000000000aa0123456789abcdef0123456789abcdeF",                 /* no digits */
+        "somebody else, whose token is as long as that of an election, so", /* 64 bytes */
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        begin(5);
+        hear(ALL, true);
+        know(strangers[i], 600000);
+        pass_to_next(2250, 2500);
+    }
+    begin(5);
+    hear(ALL, true);
+    assert_asked(ALL);
+    for (unsigned n = 0; n < 5; n++) {
+        answer(n, ALICE " of rack 7", 600000);
+    }
+    assert_news(ALICE " of rack 7");
+    pass_to_next(9000, 10000);
+}
+
+static void the_end_of_a_key_is_looked_at(void **state) {
+    (void)state;
+    hear(ALL, true);
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 5; i++) {
+        answer(i, ALICE, i == 4 ? -1 : 700); /* -1: a key without an end */
+    }
+    assert_news(ALICE);
+    announce(0, ALICE, 300);
+    pass_to_next(302, 312);
+    assert_asked(1);
+    answer(0, "", -1);
+    pass_to_next(702 - 312, 712 - 302);
+    assert_int_equal(redlock_leadership_ask(&it, now_ns + 10 * MS), 14);
+    answer(1, "", -1);
+    assert_no_news();
+    answer(2, "", -1);
+    assert_news("");
+}
+
+/* It may have changed between the question and the subscription. */
+static void who_is_heard_from_now_on_is_asked_once_more(void **state) {
+    (void)state;
+    assert_asked(ALL);
+    hear(4, true);
+    hear(4, false);
+    hear(4, true);
+    assert_asked(0);
+    answer(2, ALICE, 5000);
+    assert_true(redlock_leadership_next_ns(&it) == now_ns);
+    assert_asked(4);
+    answer(2, BOB, 5000);
+    assert_true(redlock_leadership_next_ns(&it) > now_ns);
+}
+
+static void who_is_heard_no_more_is_asked_soon(void **state) {
+    (void)state;
+    hear(ALL, true);
+    know(ALICE, 600000);
+    hear(ALL, false);
+    pass_to_next(2250, 2500);
+    hear(1, false); /* does not put it off */
+    assert_true(redlock_leadership_next_ns(&it) <= now_ns);
+}
+
+#define TEST(function) cmocka_unit_test_setup(function, setup)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_hint_changes_nothing_but_when_to_ask),
+        TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
+        TEST(who_cannot_answer_counts_no_more),
+        TEST(who_is_heard_is_asked_seldom),
+        TEST(who_is_not_heard_is_asked_often),
+        TEST(a_free_lock_is_looked_at_often),
+        TEST(a_stranger_is_looked_at_often),
+        TEST(the_end_of_a_key_is_looked_at),
+        TEST(who_is_heard_from_now_on_is_asked_once_more),
+        TEST(who_is_heard_no_more_is_asked_soon),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
