@@ -63,6 +63,21 @@ static void go_silent(void) {
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
 }
 
+/* The spare has sent its greeting. */
+static void let_spare_ask(void) {
+    go_silent();
+    peer_accept(&peer);
+    peer_ping(&peer);
+    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+}
+
+/* The spare has become the connection. */
+static void let_spare_take_over(void) {
+    go_silent();
+    peer_greet(&peer, "r1", 8, 7);
+    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+}
+
 static void say_on_old(const char *bytes) {
     assert_int_equal(send(old, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
 }
@@ -91,9 +106,7 @@ static void turn_for(int64_t ms) {
 /* R9: the old connection is reset, and killed by its id before any request. */
 static void a_new_connection_that_answers_replaces_a_silent_one(void **state) {
     (void)state;
-    go_silent();
-    peer_greet(&peer, "r1", 8, 7);
-    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    let_spare_take_over();
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
     PEER_UNTIL(&peer, old_is_reset());
     assert_int_equal(peer.became_unready, 0); /* nobody has to fail at once */
@@ -111,10 +124,7 @@ static void a_new_connection_that_answers_replaces_a_silent_one(void **state) {
 /* They may be waiting at both ends when the loop looks. */
 static void what_the_old_one_has_answered_already_counts(void **state) {
     (void)state;
-    go_silent();
-    peer_accept(&peer);
-    peer_ping(&peer);
-    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    let_spare_ask();
     peer_say(&peer, "$31\r\nredis_version:7.0.15\r\nrun_id:r1\r\n*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n:8\r\n");
     say_on_old("+OK\r\n");
     peer_expect_end(&peer, true);
@@ -126,10 +136,7 @@ static void what_the_old_one_has_answered_already_counts(void **state) {
 /* What is asked meanwhile goes to the first that answers. */
 static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
     (void)state;
-    go_silent();
-    peer_accept(&peer);
-    peer_ping(&peer);
-    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    let_spare_ask();
     assert_true(peer_send(&peer, "b", 2));
     turn_for(20);
     assert_true(recv(old, (char[1]){0}, 1, MSG_DONTWAIT) < 0); /* not yet */
@@ -320,10 +327,7 @@ static void a_node_that_hangs_gets_few_connections(void **state) {
 /* It is no news about the node. */
 static void a_spare_that_is_refused_changes_nothing(void **state) {
     (void)state;
-    go_silent();
-    peer_accept(&peer);
-    peer_ping(&peer);
-    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
+    let_spare_ask();
     peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
     peer_expect_end(&peer, true);
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
@@ -436,9 +440,7 @@ static void the_subscription_is_renewed(void **state) {
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */
 static void a_forked_child_lets_go_of_the_new_connection(void **state) {
     (void)state;
-    go_silent();
-    peer_greet(&peer, "r1", 8, 7);
-    PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
+    let_spare_take_over();
     const int fd = peer.node->connection.fd;
     const pid_t child = fork();
     assert_true(child >= 0);
