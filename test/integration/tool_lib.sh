@@ -194,8 +194,10 @@ is() {
 # objects FILE : each of its lines is a JSON object, and there is one.
 objects() {
     checks=$((checks + 1))
-    jq -es 'length > 0 and all(type == "object")' "$1" >/dev/null 2>&1 &&
-        [[ $(wc -l <"$1") == $(jq -s length "$1") ]] || fail "$(basename "$1") has lines that are no objects"
+    if ! jq -es 'length > 0 and all(type == "object")' "$1" >/dev/null 2>&1 ||
+        [[ $(wc -l <"$1") != $(jq -s length "$1") ]]; then
+        fail "$(basename "$1") has lines that are no objects"
+    fi
 }
 
 # json FILTER : jq finds it true of the JSON in out.

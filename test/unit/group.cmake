@@ -4,8 +4,8 @@ add_library(redlock_test_group STATIC ${GROUP_UNDER_TEST} ${PROJECT_SOURCE_DIR}/
   queue_kit.c told_kit.c)
 target_include_directories(redlock_test_group PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(redlock_test_group PUBLIC redlock_flags PkgConfig::CMOCKA)
-foreach(name group group_life group_list group_fence group_guards group_queue group_pushes group_overtaken group_queue_end
-    group_left
+foreach(name group group_life group_list group_fence group_guards group_queue group_pushes
+    group_overtaken group_queue_end group_left
     group_sights group_tickets group_observer group_observer_end group_campaign group_events group_expiring
     group_telemetry holder line seal owed schedule result election election_end)
   add_executable(test_${name} test_${name}.c)

@@ -113,8 +113,8 @@ static int check_resource(const struct tool_options *options, const char *resour
     return 0;
 }
 
-/* For the end of a sentence about a RESOURCE that is missing. Does not repeat the word, which may be
- * a password. */
+/* For the end of a sentence about a RESOURCE that is missing. Does not repeat the word, which may
+ * be a password. */
 static const char *say_who_took_it(const struct tool_options *options, char *buffer, size_t size) {
     buffer[0] = '\0';
     if (options->last_taker != NULL) {
