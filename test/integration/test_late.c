@@ -132,8 +132,8 @@ static void take(redlock_manager *manager, struct crowd *crowd, int count, int64
 /* --- The cases --- */
 
 /* The old connection holds the SETs. It is given up and the new one is open, or it goes silent and
- * is replaced. After the leases were released over the new connection, the old one delivers. Returns
- * the number of orphans. */
+ * is replaced. After the leases were released over the new connection, the old one delivers.
+ * Returns the number of orphans. */
 static long long old_path_delivers(enum redlock_planted_bug bug, bool is_silent) {
     static struct crowd crowd;
     crowd = (struct crowd){0};
