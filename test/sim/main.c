@@ -106,6 +106,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_STEPPING] = "stepping",
     [SIM_CONTROL_RESTARTING] = "restarting",
     [SIM_CONTROL_REPLACING] = "replacing",
+    [SIM_CONTROL_LATE] = "late",
     [SIM_CONTROL_DEAD] = "dead",
     [SIM_CONTROL_SILENT] = "silent",
     [SIM_CONTROL_MIXED] = "mixed",

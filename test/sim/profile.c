@@ -189,6 +189,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_STEPPING:
     case SIM_CONTROL_RESTARTING:
     case SIM_CONTROL_REPLACING:
+    case SIM_CONTROL_LATE:
         profile->trust = SIM_GUARDED;
         break;
     case SIM_CONTROL_WRONG_AND_LOST:
@@ -233,7 +234,9 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
     const bool restarts = control == SIM_CONTROL_RESTARTING || control == SIM_CONTROL_REPLACING;
     const unsigned drawn = restarts ? count - 2 : count;
     unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
-    if (control == SIM_CONTROL_MIXED) {
+    if (control == SIM_CONTROL_LATE) {
+        kind = kind % 2 == 0 ? 3 : 6; /* nodes are up for long, and only their clocks are in doubt */
+    } else if (control == SIM_CONTROL_MIXED) {
         kind = kind % 2 == 0 ? 1 : 5; /* the restart guard alone: quorums confirm clocks */
     }
     profile->restart_guard = kinds[kind].restart;
@@ -335,6 +338,9 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_REPLACING:
         profile->faults |= 1U << SIM_FAULT_REPLACE;
         break;
+    case SIM_CONTROL_LATE:
+        profile->faults |= 1U << SIM_FAULT_STEP;
+        break;
     case SIM_CONTROL_SILENT:
         profile->faults = 1U << SIM_FAULT_SILENT;
         break;
@@ -373,6 +379,8 @@ void sim_profile_draw(struct sim_world *world) {
         draw_crowd(profile, random);
         draw_replaced(profile, random);
         profile->holds_long = true;
+    } else if (world->control == SIM_CONTROL_LATE) {
+        profile->calm = false;
     } else if (world->control == SIM_CONTROL_DEAD) {
         draw_dead(profile, random);
     } else if (world->control == SIM_CONTROL_SILENT) {
