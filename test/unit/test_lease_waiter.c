@@ -20,13 +20,19 @@ static void places_are_refreshed_after_a_quarter_of_the_ttl(void **state) {
         life.in_line = true;
         life_begin(&life);
         assert_int_equal(redlock_waiter_stale_ms(life.core.queue), 3 * cases[i].refresh_ms);
+        int64_t least_ns = INT64_MAX, most_ns = 0;
         for (unsigned round = 2; round < 50; round++) {
             const int64_t in_ns = redlock_lease_next_ns(&life.core) - life.core.start_ns;
             assert_in_range(in_ns, cases[i].refresh_ms * MS * 9 / 10, cases[i].refresh_ms * MS * 11 / 10);
+            least_ns = in_ns < least_ns ? in_ns : least_ns;
+            most_ns = in_ns > most_ns ? in_ns : most_ns;
             life.at_ms = life_next_ms(&life) + 1;
             life_timer(&life);
             life_expect(&life, QUEUED, WAITS(7, round, REFRESHED));
         }
+        /* Those who came together do not refresh together. */
+        assert_in_range(least_ns, 0, cases[i].refresh_ms * MS * 19 / 20);
+        assert_in_range(most_ns, cases[i].refresh_ms * MS * 21 / 20, INT64_MAX);
     }
 }
 
