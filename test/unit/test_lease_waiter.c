@@ -73,6 +73,27 @@ static void who_is_behind_takes_nothing(void **state) {
     assert_int_equal(life_queue(&life)->passed_over, 1); /* the same holder all the time */
 }
 
+/* A WAIT that no node may get says nothing of the holder. */
+static void who_asks_nobody_stays_behind(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life.plan.ttl_ms = 40; /* it refreshes before it would ask again */
+    life.in_line = true;
+    life_begin(&life);
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_expect_next(&life, 9, 11);
+    life.may_not_vote = 7;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(0, 2, REFRESHED));
+    life_expect_next(&life, 9, 11);
+    life.may_not_vote = 0;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 3, REFRESHED));
+    assert_false(life_queue(&life)->takes);
+}
+
 static void silent_nodes_that_change_nothing_are_not_waited_for(void **state) {
     (void)state;
     struct life life;
@@ -370,6 +391,7 @@ int main(void) {
         cmocka_unit_test(places_are_refreshed_after_a_quarter_of_the_ttl),
         cmocka_unit_test(a_timer_before_its_time_changes_nothing),
         cmocka_unit_test(who_is_behind_takes_nothing),
+        cmocka_unit_test(who_asks_nobody_stays_behind),
         cmocka_unit_test(silent_nodes_that_change_nothing_are_not_waited_for),
         cmocka_unit_test(without_answers_of_a_quorum_it_asks_after_the_retry_delay),
         cmocka_unit_test(an_open_wait_is_not_overtaken),
