@@ -357,6 +357,26 @@ static void who_cannot_answer_counts_no_more(void **state) {
     assert_news(ALICE);
 }
 
+/* Nor does what it said before that. */
+static void who_cannot_answer_any_more_has_said_nothing(void **state) {
+    (void)state;
+    assert_asked(ALL);
+    answer(0, ALICE, 100);
+    answer(1, ALICE, 60000);
+    for (unsigned i = 2; i < 5; i++) {
+        fail_to_answer(i);
+    }
+    now_ns += 112 * MS;
+    assert_asked(REDLOCK_NODE(0));
+    fail_to_answer(0);
+    now_ns += 888 * MS;
+    assert_asked(ALL & ~3u);
+    answer(2, ALICE, 60000);
+    assert_no_news();
+    answer(3, ALICE, 60000);
+    assert_news(ALICE);
+}
+
 static void who_is_heard_is_asked_seldom(void **state) {
     (void)state;
     know(BOB, 600000);
@@ -525,6 +545,7 @@ int main(void) {
         TEST(a_hint_changes_nothing_but_when_to_ask),
         TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
         TEST(who_cannot_answer_counts_no_more),
+        TEST(who_cannot_answer_any_more_has_said_nothing),
         TEST(who_is_heard_is_asked_seldom),
         TEST(who_is_not_heard_is_asked_often),
         TEST(a_free_lock_is_looked_at_often),
