@@ -235,7 +235,7 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
     const unsigned drawn = restarts ? count - 2 : count;
     unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
     if (control == SIM_CONTROL_LATE) {
-        kind = kind % 2 == 0 ? 3 : 6; /* nodes are up for long, and only their clocks are in doubt */
+        kind = kind % 2 == 0 ? 3 : 6; /* up for long: only their clocks are in doubt */
     } else if (control == SIM_CONTROL_MIXED) {
         kind = kind % 2 == 0 ? 1 : 5; /* the restart guard alone: quorums confirm clocks */
     }
