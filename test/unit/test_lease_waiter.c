@@ -275,21 +275,27 @@ static void the_first_behind_a_stranger_polls(void **state) {
     (void)state;
     static const struct {
         int64_t seen_ms, least_ms, most_ms;
-    } cases[] = {{0, 10, 40},   {100, 10, 40},  {160, 10, 40},   {180, 11, 45},
+    } cases[] = {{0, 10, 40},   {130, 10, 40},  {160, 10, 40},   {180, 11, 45},
                  {320, 20, 80}, {640, 40, 160}, {2000, 50, 200}, {1000000, 50, 200}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (unsigned seed = 1; seed < 200; seed++) {
+        int64_t least_ms = INT64_MAX, most_ms = 0;
+        for (unsigned seed = 1; seed < 1000; seed++) {
             struct life life;
             life_begin_in_line(&life, 3);
             life.core.jitter = seed;
             life_answer_queued(&life, 3, LIFE_VIEW(STRANGER, 9, -1, 0));
             life_queue(&life)->holder_since_ns -= cases[i].seen_ms * MS;
             life_vote(&life, 2, U);
+            const int64_t in_ms = life_next_ms(&life) - life.at_ms;
+            least_ms = in_ms < least_ms ? in_ms : least_ms;
+            most_ms = in_ms > most_ms ? in_ms : most_ms;
             life_expect_next(&life, cases[i].least_ms, cases[i].most_ms);
             life_timer(&life);
             life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
             assert_true(life_queue(&life)->takes);
         }
+        assert_int_equal(least_ms, cases[i].least_ms);
+        assert_in_range(most_ms, cases[i].most_ms - 1, cases[i].most_ms);
     }
 }
 
