@@ -149,6 +149,21 @@ static void the_living_are_counted(void **state) {
     assert_left(1003);
 }
 
+/* No more are looked at; those behind count as living. A request that does not ask for the queue
+ * learns nothing of it. */
+static void one_look_has_its_bound(void **state) {
+    (void)state;
+    lock_as(OURS);
+    add_dead(MOST + 10, true, STALE_MS);
+    assert_int_equal(look().waiters, 10);
+    struct redlock_message inspect = message_of(REDLOCK_OP_INSPECT, 0);
+    inspect.wait_suffix = NULL;
+    const struct redlock_answer answer = ask(&inspect);
+    assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(answer.waiters, -1);
+    assert_int_equal(answer.waited_ms, -1);
+}
+
 /* Without the right to ask who listens, PUBLISH decides, and all who are not stale count. */
 static void without_pubsub_publish_decides(void **state) {
     (void)state;
@@ -171,10 +186,15 @@ static void without_pubsub_publish_decides(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        QUEUE_TEST(one_release_passes_over_a_thousand), QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
-        QUEUE_TEST(more_are_passed_over_in_turns),      QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
-        QUEUE_TEST(a_place_is_not_taken_from_who_asks), QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
-        QUEUE_TEST(a_pattern_makes_nobody_alive),       QUEUE_TEST(the_living_are_counted),
+        QUEUE_TEST(one_release_passes_over_a_thousand),
+        QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
+        QUEUE_TEST(more_are_passed_over_in_turns),
+        QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
+        QUEUE_TEST(a_place_is_not_taken_from_who_asks),
+        QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
+        QUEUE_TEST(a_pattern_makes_nobody_alive),
+        QUEUE_TEST(the_living_are_counted),
+        QUEUE_TEST(one_look_has_its_bound),
         QUEUE_TEST(without_pubsub_publish_decides),
     };
     return cmocka_run_group_tests_name("the dead in a queue on a real server", tests, scripts_begin, scripts_end);

@@ -118,6 +118,26 @@ static void it_says_how_many_wait(void **state) {
     assert_int_equal(entry.waiters, -1);
 }
 
+/* A page looks at so many of those who wait, whatever the number of queues. Those behind count as
+ * living. */
+static void a_page_looks_at_so_many_who_wait(void **state) {
+    static const char fill[] = "for i = 1, 2000 do redis.call('ZADD', KEYS[1], i, i) end return 1";
+    struct redlock_page_entry entry;
+    int64_t waiters = 0;
+    (void)state;
+    lock_as(OURS);
+    assert_string_equal(server_ask(server, "SET", "gate", OURS, "PX", "600000"), "OK");
+    assert_string_equal(server_ask(server, "EVAL", fill, "1", "door:wait"), "1");
+    assert_string_equal(server_ask(server, "EVAL", fill, "1", "gate:wait"), "1");
+    const struct redlock_answer answer = page(false);
+    const char *at = answer.holder;
+    while (redlock_page_next(&at, answer.holder + answer.holder_size, &entry)) {
+        assert_true(entry.waiters == 0 || entry.waiters == 2000);
+        waiters += entry.waiters;
+    }
+    assert_int_equal(waiters, 2000);
+}
+
 /* A key of another type is no lock of ours, and no fault. One that may not be read is counted. */
 static void keys_that_cannot_be_read_are_counted(void **state) {
     struct redlock_page_entry entry;
@@ -161,6 +181,7 @@ int main(void) {
         LIST_TEST(what_no_token_and_no_lock_can_be_is_not_listed),
         LIST_TEST(counters_are_not_taken_for_locks),
         LIST_TEST(it_says_how_many_wait),
+        LIST_TEST(a_page_looks_at_so_many_who_wait),
         LIST_TEST(keys_that_cannot_be_read_are_counted),
         LIST_TEST(a_page_has_its_bound),
     };

@@ -252,7 +252,7 @@ void sim_api_leave(struct sim_client *client) {
 static int64_t draw_first_meeting_ns(struct sim_world *world, unsigned client) {
     const struct sim_profile *profile = &world->profile;
     bool cold = profile->trust == SIM_GUARDED && !profile->early && !profile->calm && client > 0 &&
-                sim_random_percent(&world->random, 40);
+                (sim_random_percent(&world->random, 40) || world->control == SIM_CONTROL_LATE);
     if (profile->waking) { /* it acquires before it is connected, and pays its debts in the end */
         const int64_t gap_ns = profile->user_gap_ns, active_ns = profile->active_ns;
         return sim_random_between(&world->random, 1, gap_ns < active_ns ? gap_ns : active_ns);
@@ -304,7 +304,8 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
     client->group = redlock_group_new(&env, &config);
     client->elections.group = client->group;
     const int64_t from_ns = draw_first_meeting_ns(world, index);
-    if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 && sim_random_percent(&world->random, 50)) {
+    if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 &&
+        (sim_random_percent(&world->random, 50) || world->control == SIM_CONTROL_LATE)) {
         sim_ambush(world, from_ns);
     }
     for (unsigned i = 0; i < sim_nodes_of(world, index); i++) {

@@ -25,13 +25,17 @@ static void draw_speed(struct sim_profile *profile, struct sim_random *random) {
     profile->node_timeout_ms = sim_random_between(random, least_ms, sim_random_percent(random, 80) ? 50 : 400);
 }
 
+static void draw_crowd(struct sim_profile *profile, struct sim_random *random) {
+    profile->crowd = true;
+    profile->clients = 3 + sim_random_below(random, SIM_CLIENTS_MAX - 2);
+    profile->resources = 1;
+    profile->slots = 1 + sim_random_percent(random, 20);
+}
+
 /* Who waits, and what their queues must stand. */
 static void draw_queue(struct sim_profile *profile, struct sim_random *random) {
-    profile->crowd = sim_random_percent(random, 20);
-    if (profile->crowd) {
-        profile->clients = 3 + sim_random_below(random, SIM_CLIENTS_MAX - 2);
-        profile->resources = 1;
-        profile->slots = 1 + sim_random_percent(random, 20);
+    if (sim_random_percent(random, 20)) {
+        draw_crowd(profile, random);
     }
     for (unsigned i = 0; i < profile->clients && sim_random_percent(random, 30); i++) {
         profile->old_clients |= sim_random_percent(random, 40) ? 1u << i : 0;
@@ -184,6 +188,8 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_RIGHTED:
     case SIM_CONTROL_STEPPING:
     case SIM_CONTROL_RESTARTING:
+    case SIM_CONTROL_REPLACING:
+    case SIM_CONTROL_LATE:
         profile->trust = SIM_GUARDED;
         break;
     case SIM_CONTROL_WRONG_AND_LOST:
@@ -197,7 +203,7 @@ static void draw_fencing(struct sim_world *world) {
     struct sim_random *random = &world->random;
     profile->fencing = sim_random_percent(random, 40) || profile->trust == SIM_RECKLESS;
     profile->counters_die = !profile->fencing || sim_random_percent(random, profile->trust == SIM_GUARDED ? 70 : 50) ||
-                            world->control == SIM_CONTROL_WRONG_AND_LOST;
+                            world->control == SIM_CONTROL_WRONG_AND_LOST || world->control == SIM_CONTROL_REPLACING;
     profile->same_digits = !profile->counters_die && sim_random_percent(random, 50);
     profile->storm = profile->trust == SIM_RECKLESS && !profile->counters_die && sim_random_percent(random, 60);
     profile->fence_expiry_ms = sim_random_percent(random, 20) ? 10800000 : 0;
@@ -225,9 +231,12 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
     };
     const unsigned count = sizeof kinds / sizeof *kinds;
     /* The last two have no restart guard. */
-    const unsigned drawn = control == SIM_CONTROL_RESTARTING ? count - 2 : count;
+    const bool restarts = control == SIM_CONTROL_RESTARTING || control == SIM_CONTROL_REPLACING;
+    const unsigned drawn = restarts ? count - 2 : count;
     unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
-    if (control == SIM_CONTROL_MIXED) {
+    if (control == SIM_CONTROL_LATE) {
+        kind = kind % 2 == 0 ? 3 : 6; /* up for long: only their clocks are in doubt */
+    } else if (control == SIM_CONTROL_MIXED) {
         kind = kind % 2 == 0 ? 1 : 5; /* the restart guard alone: quorums confirm clocks */
     }
     profile->restart_guard = kinds[kind].restart;
@@ -326,6 +335,12 @@ static void draw_faults(struct sim_world *world) {
         profile->faults &= 1U << SIM_FAULT_FORGET | 1U << SIM_FAULT_REPLACE | 1U << SIM_FAULT_BREAK;
         profile->faults |= 1U << SIM_FAULT_CRASH;
         break;
+    case SIM_CONTROL_REPLACING:
+        profile->faults |= 1U << SIM_FAULT_REPLACE;
+        break;
+    case SIM_CONTROL_LATE:
+        profile->faults |= 1U << SIM_FAULT_STEP;
+        break;
     case SIM_CONTROL_SILENT:
         profile->faults = 1U << SIM_FAULT_SILENT;
         break;
@@ -360,6 +375,12 @@ void sim_profile_draw(struct sim_world *world) {
         draw_elections(profile, random);
     } else if (stepping || world->control == SIM_CONTROL_RESTARTING) {
         draw_long_holds(profile, random);
+    } else if (world->control == SIM_CONTROL_REPLACING) {
+        draw_crowd(profile, random);
+        draw_replaced(profile, random);
+        profile->holds_long = true;
+    } else if (world->control == SIM_CONTROL_LATE) {
+        profile->calm = false;
     } else if (world->control == SIM_CONTROL_DEAD) {
         draw_dead(profile, random);
     } else if (world->control == SIM_CONTROL_SILENT) {
@@ -399,6 +420,12 @@ void sim_profile_draw(struct sim_world *world) {
         profile->active_ns = 6 * profile->ttl_max_ms * SIM_MS;
         profile->user_gap_ns = profile->active_ns * (int64_t)users / 12;
         profile->fault_gap_ns = profile->ttl_min_ms * SIM_MS;
+    }
+    if (world->control == SIM_CONTROL_REPLACING) {
+        /* Locks are taken again between two faults, when quarantines have ended. */
+        profile->active_ns = 12 * profile->ttl_max_ms * SIM_MS;
+        profile->user_gap_ns = profile->active_ns * (int64_t)users / 60;
+        profile->fault_gap_ns = 2 * profile->ttl_max_ms * SIM_MS;
     }
     if (profile->trust == SIM_RECKLESS || world->control == SIM_CONTROL_MEMORYLESS) {
         profile->calm = false;

@@ -86,6 +86,8 @@ enum sim_control {
     /* Nothing is broken: the clocks of many nodes step at once, often, while many wait. */
     SIM_CONTROL_STEPPING,
     SIM_CONTROL_RESTARTING,     /* Nor here: nodes restart often, while many wait. */
+    SIM_CONTROL_REPLACING,      /* Nor here: other servers take the place of nodes meanwhile. */
+    SIM_CONTROL_LATE,           /* Nor here: clients meet nodes whose clocks have just stepped. */
     SIM_CONTROL_DEAD,           /* Nor here: all is calm, but those at the head of queues die. */
     SIM_CONTROL_SILENT,         /* Nor here: connections go silent, and no lease may end by that. */
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */

@@ -43,6 +43,7 @@ void see(const redlock_result *result, void *data) {
         redlock_vote vote = {.size = sizeof vote};
         assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
         seen->votes[i] = vote.kind;
+        seen->latency_us[i] = vote.latency_us;
         (void)snprintf(seen->errors[i], sizeof seen->errors[i], "%s", vote.error);
     }
 }

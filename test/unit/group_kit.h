@@ -41,6 +41,7 @@ struct seen {
     redlock_lease *lease;
     uint64_t attempts, passed_over;
     redlock_vote_kind votes[REDLOCK_NODES_MAX];
+    int64_t latency_us[REDLOCK_NODES_MAX];
     char errors[REDLOCK_NODES_MAX][256]; /* of the votes */
     char message[1024];                  /* of the result */
     unsigned lost;                       /* losses */

@@ -43,6 +43,18 @@ static void there_may_be_several(void **state) {
     assert_null(elections.first);
 }
 
+static void what_ended_keeps_no_room(void **state) {
+    (void)state;
+    const uint32_t reserved = fake.group->schedule.reserved;
+    start(false);
+    assert_int_equal(fake.group->schedule.reserved, reserved + 1);
+    assert_ends(REDLOCK_OK);
+    assert_int_equal(fake.group->schedule.reserved, reserved);
+    observe_code = REDLOCK_ERR_LIMIT;
+    assert_int_equal(start_with(NULL), REDLOCK_ERR_LIMIT);
+    assert_int_equal(fake.group->schedule.reserved, reserved);
+}
+
 static unsigned drains;
 
 static void on_drained(void *ctx) {
@@ -166,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         election_test(it_ends),
         election_test(there_may_be_several),
+        election_test(what_ended_keeps_no_room),
         election_test(the_close_ends_a_leader),
         election_test(the_close_ends_whoever_waits_is_out_or_leaves),
         election_test(a_child_process_may_only_abandon),

@@ -204,6 +204,20 @@ static void extends_and_loses(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+static void a_ttl_too_short_is_named_as_it_was_asked_for(void **state) {
+    (void)state;
+    struct seen seen, extended = {0};
+    redlock_lease *lease = take(NULL, &seen);
+    const int64_t validity_ms = redlock_lease_validity_ms(lease);
+    assert_int_equal(redlock_extend(lease, 2, see, &extended), REDLOCK_OK);
+    fake_env_turn(&fake);
+    assert_int_equal(extended.count, 1);
+    assert_int_equal(extended.code, REDLOCK_ERR_TOO_SLOW);
+    assert_non_null(strstr(extended.message, "of the ttl of 2 ms after"));
+    assert_int_equal(redlock_lease_validity_ms(lease), validity_ms);
+    give_back(lease);
+}
+
 static void the_log_describes_a_lease_without_its_token(void **state) {
     (void)state;
     struct seen seen = {0};
@@ -455,6 +469,7 @@ int main(void) {
         group_test(the_callback_of_a_refusal_by_all_runs_in_a_later_turn, five_nodes),
         group_test(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes),
         group_test(extends_and_loses, five_nodes),
+        group_test(a_ttl_too_short_is_named_as_it_was_asked_for, five_nodes),
         group_test(the_log_describes_a_lease_without_its_token, five_nodes),
         group_test(no_script_is_sent_again_by_source, five_nodes),
         group_test(no_script_twice_is_a_failed_vote, five_nodes),

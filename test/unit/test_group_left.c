@@ -1,6 +1,7 @@
 /* A lock that was handed over is left free for a moment, and then goes on to the next in line. */
 #include <stdlib.h>
 
+#include "group/owed.h"
 #include "queue_kit.h"
 
 #define LEFT_MS REDLOCK_HAND_LATER
@@ -228,6 +229,27 @@ static void without_memory_it_is_handed_over_at_once(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
 }
 
+/* No release that is owed is dropped for it. */
+static void where_too_much_is_owed_it_is_handed_over_at_once(void **state) {
+    (void)state;
+    struct seen seen;
+    hold_for_long(&seen, true);
+    for (unsigned i = 0; i < REDLOCK_OWED_MAX; i++) {
+        assert_true(redlock_owed_add(
+            fake.group, &(struct redlock_owed_release){.target = &(struct redlock_target){.key = "key", .key_size = 3},
+                                                       .token = "token",
+                                                       .token_size = 5,
+                                                       .nodes = REDLOCK_NODE(0),
+                                                       .ttl_ms = 600000,
+                                                       .delay_ms = 600000}));
+    }
+    release_with(seen.lease, REDLOCK_HAND_OVER);
+    answer_releases(REDLOCK_VOTE_GRANTED, true);
+    assert_int_equal(statistics().left_free, 0);
+    assert_int_equal(fake.group->owed.count, REDLOCK_OWED_MAX);
+    assert_owed(0, 0); /* they wait, and none is dropped */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         group_test(the_next_in_line_gets_it_after_a_moment, five_nodes),
@@ -240,6 +262,7 @@ int main(void) {
         group_test(close_hands_over_at_once, five_nodes),
         group_test(who_was_not_handed_it_hands_it_over_at_once, five_nodes),
         group_test(without_memory_it_is_handed_over_at_once, five_nodes),
+        group_test(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,6 +376,23 @@ static void connect_counts_no_node_that_is_too_far_away(void **state) {
     assert_int_equal(none.code, REDLOCK_ERR_NO_QUORUM);
 }
 
+static void an_inspection_tells_how_long_each_node_took(void **state) {
+    (void)state;
+    struct seen seen = {0};
+    fake_env_pass_ms(&fake, 5000);
+    fake.refusing = REDLOCK_NODE(2);
+    assert_int_equal(redlock_group_inspect(fake.group, "r", see, &seen), REDLOCK_OK);
+    fake_env_pass_ms(&fake, 3);
+    fake_env_answer(&fake, 0, REDLOCK_OP_INSPECT, REDLOCK_VOTE_GRANTED);
+    fake_env_pass_ms(&fake, 4);
+    fake_env_answer(&fake, 1, REDLOCK_OP_INSPECT, REDLOCK_VOTE_DENIED);
+    fake_env_turn(&fake);
+    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_int_equal(seen.latency_us[0], 3000);
+    assert_int_equal(seen.latency_us[1], 7000);
+    assert_int_equal(seen.latency_us[2], -1); /* it was asked nothing */
+}
+
 /* Two copies of a virtual machine draw the same bytes at different times, for the first attempt and
  * for the next ones. */
 static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
@@ -434,6 +451,7 @@ int main(void) {
         group_test(bad_input_is_refused_without_a_callback, three_nodes),
         group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
         group_test(connect_counts_no_node_that_is_too_far_away, three_nodes),
+        group_test(an_inspection_tells_how_long_each_node_took, three_nodes),
         group_test(the_same_random_bytes_at_another_time_make_another_token, three_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

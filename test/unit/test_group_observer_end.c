@@ -32,6 +32,15 @@ static void observers_of_a_resource_share_its_channel(void **state) {
     assert_int_equal(second.count, 3);
 }
 
+static void who_ended_wakes_nobody(void **state) {
+    struct watch watch;
+    (void)state;
+    observe_all(&watch);
+    assert_true(fake.wake_ns > fake.now_ns && fake.wake_ns < REDLOCK_NEVER_NS);
+    redlock_observer_end(watch.observer);
+    assert_int_equal(fake.wake_ns, REDLOCK_NEVER_NS);
+}
+
 /* Answers that are to come find it. */
 static void who_ended_is_told_nothing(void **state) {
     struct watch watch;
@@ -179,6 +188,7 @@ static void a_callback_may_close(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(observers_of_a_resource_share_its_channel),
+        TEST(who_ended_wakes_nobody),
         TEST(who_ended_is_told_nothing),
         TEST(a_callback_may_end_observers),
         TEST(wrong_arguments_are_refused),

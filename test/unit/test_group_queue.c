@@ -326,6 +326,7 @@ static void an_inspection_tells_the_median(void **state) {
         {{-2, -2, 2, 2, 2}, {0, 0, 10, 10, 10}, {2, 10}},
         {{-2, -1, -1, 2, 2}, {0, -1, -1, 10, 10}, {-1, -1}}, /* too few can tell */
         {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1}},    /* an ACL forbids TIME */
+        {{2, 2, 2, 2, 2}, {-1, -1, -1, 700, -1}, {2, 700}},  /* on all nodes but one */
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -209,6 +209,17 @@ static void the_median_is_the_same_in_all_orders(void **state) {
     }
 }
 
+/* Of two clocks in the middle, the one behind: the last one here is too far ahead of it. */
+static void of_two_in_the_middle_the_lower_counts(void **state) {
+    (void)state;
+    static const int64_t ahead_ms[] = {0, 200, 900, 1850};
+    start(STRICT, false, 4);
+    for (unsigned node = 0; node < 4; node++) {
+        greet(node, "a", T0, (struct said){.up_s = 4000, .ahead_ns = ahead_ms[node] * MS});
+    }
+    assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 8);
+}
+
 /* Its clock is known from the run before. The clock that this uptime comes from may be another
  * one. */
 static void an_uptime_without_a_clock_says_nothing(void **state) {
@@ -249,6 +260,7 @@ int main(void) {
         cmocka_unit_test(a_step_between_greetings_does_not_count_as_uptime),
         cmocka_unit_test(two_clocks_that_disagree_confirm_no_other),
         cmocka_unit_test(the_median_is_the_same_in_all_orders),
+        cmocka_unit_test(of_two_in_the_middle_the_lower_counts),
         cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
         cmocka_unit_test(an_uptime_is_valid_until_its_clock_steps),
     };

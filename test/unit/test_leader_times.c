@@ -62,6 +62,26 @@ static void who_cannot_answer_counts_no_more(void **state) {
     assert_news(ALICE);
 }
 
+/* Nor does what it said before that. */
+static void who_cannot_answer_any_more_has_said_nothing(void **state) {
+    (void)state;
+    assert_asked(ALL);
+    answer(0, ALICE, 100);
+    answer(1, ALICE, 60000);
+    for (unsigned i = 2; i < 5; i++) {
+        fail_to_answer(i);
+    }
+    now_ns += 112 * MS;
+    assert_asked(REDLOCK_NODE(0));
+    fail_to_answer(0);
+    now_ns += 888 * MS;
+    assert_asked(ALL & ~3u);
+    answer(2, ALICE, 60000);
+    assert_no_news();
+    answer(3, ALICE, 60000);
+    assert_news(ALICE);
+}
+
 static void who_is_heard_is_asked_seldom(void **state) {
     (void)state;
     know(BOB, 600000);
@@ -166,6 +186,40 @@ static void who_is_heard_no_more_is_asked_soon(void **state) {
     assert_true(redlock_leadership_next_ns(&it) <= now_ns);
 }
 
+/* After how long the only node is asked again if it says this, for many observers: they do not ask
+ * together. */
+static void ask_many(const char *token, int64_t ttl_ms, int64_t *least_ms, int64_t *most_ms) {
+    const struct redlock_leader_word word = {.token = token, .token_size = strlen(token), .ttl_ms = ttl_ms};
+    *least_ms = INT64_MAX;
+    *most_ms = 0;
+    for (uint32_t seed = 0; seed < 5000; seed++) {
+        struct redlock_leader_node node = {0};
+        struct redlock_leadership observer = {.node_count = 1, .quorum = 1, .nodes = &node};
+        redlock_leadership_init(&observer, seed, 0);
+        assert_int_equal(redlock_leadership_ask(&observer, 0), 1);
+        redlock_leadership_answer(&observer, 0, &word, 0);
+        const int64_t next_ms = redlock_leadership_next_ns(&observer) / MS;
+        *least_ms = next_ms < *least_ms ? next_ms : *least_ms;
+        *most_ms = next_ms > *most_ms ? next_ms : *most_ms;
+    }
+}
+
+static void within_ten_ms_after_the_end_of_a_key(void **state) {
+    int64_t least_ms, most_ms;
+    (void)state;
+    ask_many(ALICE, 100, &least_ms, &most_ms);
+    assert_int_equal(least_ms, 102);
+    assert_int_equal(most_ms, 111);
+}
+
+static void within_a_tenth_of_the_time_between_two_looks(void **state) {
+    int64_t least_ms, most_ms;
+    (void)state;
+    ask_many("", -2, &least_ms, &most_ms);
+    assert_in_range(least_ms, 2251, 2255);
+    assert_in_range(most_ms, 2496, 2500);
+}
+
 #define TEST(function) cmocka_unit_test_setup(function, setup)
 
 int main(void) {
@@ -173,6 +227,7 @@ int main(void) {
         TEST(a_hint_changes_nothing_but_when_to_ask),
         TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
         TEST(who_cannot_answer_counts_no_more),
+        TEST(who_cannot_answer_any_more_has_said_nothing),
         TEST(who_is_heard_is_asked_seldom),
         TEST(who_is_not_heard_is_asked_often),
         TEST(a_free_lock_is_looked_at_often),
@@ -180,6 +235,8 @@ int main(void) {
         TEST(the_end_of_a_key_is_looked_at),
         TEST(who_is_heard_from_now_on_is_asked_once_more),
         TEST(who_is_heard_no_more_is_asked_soon),
+        TEST(within_ten_ms_after_the_end_of_a_key),
+        TEST(within_a_tenth_of_the_time_between_two_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,19 @@ static void places_are_refreshed_after_a_quarter_of_the_ttl(void **state) {
         life.in_line = true;
         life_begin(&life);
         assert_int_equal(redlock_waiter_stale_ms(life.core.queue), 3 * cases[i].refresh_ms);
+        int64_t least_ns = INT64_MAX, most_ns = 0;
         for (unsigned round = 2; round < 50; round++) {
             const int64_t in_ns = redlock_lease_next_ns(&life.core) - life.core.start_ns;
             assert_in_range(in_ns, cases[i].refresh_ms * MS * 9 / 10, cases[i].refresh_ms * MS * 11 / 10);
+            least_ns = in_ns < least_ns ? in_ns : least_ns;
+            most_ns = in_ns > most_ns ? in_ns : most_ns;
             life.at_ms = life_next_ms(&life) + 1;
             life_timer(&life);
             life_expect(&life, QUEUED, WAITS(7, round, REFRESHED));
         }
+        /* Those who came together do not refresh together. */
+        assert_in_range(least_ns, 0, cases[i].refresh_ms * MS * 19 / 20);
+        assert_in_range(most_ns, cases[i].refresh_ms * MS * 21 / 20, INT64_MAX);
     }
 }
 
@@ -65,6 +71,27 @@ static void who_is_behind_takes_nothing(void **state) {
     life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
     life_expect(&life, QUEUED, NOTHING);
     assert_int_equal(life_queue(&life)->passed_over, 1); /* the same holder all the time */
+}
+
+/* A WAIT that no node may get says nothing of the holder. */
+static void who_asks_nobody_stays_behind(void **state) {
+    (void)state;
+    struct life life;
+    life_init(&life, 3);
+    life_may_queue(&life);
+    life.plan.ttl_ms = 40; /* it refreshes before it would ask again */
+    life.in_line = true;
+    life_begin(&life);
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_expect_next(&life, 9, 11);
+    life.may_not_vote = 7;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(0, 2, REFRESHED));
+    life_expect_next(&life, 9, 11);
+    life.may_not_vote = 0;
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(7, 3, REFRESHED));
+    assert_false(life_queue(&life)->takes);
 }
 
 static void silent_nodes_that_change_nothing_are_not_waited_for(void **state) {
@@ -248,20 +275,27 @@ static void the_first_behind_a_stranger_polls(void **state) {
     (void)state;
     static const struct {
         int64_t seen_ms, least_ms, most_ms;
-    } cases[] = {{0, 10, 40}, {160, 10, 40}, {320, 20, 80}, {640, 40, 160}, {2000, 50, 200}, {1000000, 50, 200}};
+    } cases[] = {{0, 10, 40},   {130, 10, 40},  {160, 10, 40},   {180, 11, 45},
+                 {320, 20, 80}, {640, 40, 160}, {2000, 50, 200}, {1000000, 50, 200}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        for (unsigned seed = 1; seed < 20; seed++) {
+        int64_t least_ms = INT64_MAX, most_ms = 0;
+        for (unsigned seed = 1; seed < 1000; seed++) {
             struct life life;
             life_begin_in_line(&life, 3);
             life.core.jitter = seed;
             life_answer_queued(&life, 3, LIFE_VIEW(STRANGER, 9, -1, 0));
             life_queue(&life)->holder_since_ns -= cases[i].seen_ms * MS;
             life_vote(&life, 2, U);
+            const int64_t in_ms = life_next_ms(&life) - life.at_ms;
+            least_ms = in_ms < least_ms ? in_ms : least_ms;
+            most_ms = in_ms > most_ms ? in_ms : most_ms;
             life_expect_next(&life, cases[i].least_ms, cases[i].most_ms);
             life_timer(&life);
             life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
             assert_true(life_queue(&life)->takes);
         }
+        assert_int_equal(least_ms, cases[i].least_ms);
+        assert_in_range(most_ms, cases[i].most_ms - 1, cases[i].most_ms);
     }
 }
 
@@ -364,6 +398,7 @@ int main(void) {
         cmocka_unit_test(places_are_refreshed_after_a_quarter_of_the_ttl),
         cmocka_unit_test(a_timer_before_its_time_changes_nothing),
         cmocka_unit_test(who_is_behind_takes_nothing),
+        cmocka_unit_test(who_asks_nobody_stays_behind),
         cmocka_unit_test(silent_nodes_that_change_nothing_are_not_waited_for),
         cmocka_unit_test(without_answers_of_a_quorum_it_asks_after_the_retry_delay),
         cmocka_unit_test(an_open_wait_is_not_overtaken),
