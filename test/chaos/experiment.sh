@@ -34,7 +34,7 @@ trap 'rm -rf "$temp"' EXIT
 out=$temp/run
 
 die() {
-    echo "experiment.sh: $*"
+    echo "experiment.sh: $* (load: $(cut -d ' ' -f 1-3 /proc/loadavg); on a starving machine no request is answered in time)"
     tail -n 40 "$temp/err"
     exit 1
 }
