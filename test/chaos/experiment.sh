@@ -34,7 +34,8 @@ trap 'rm -rf "$temp"' EXIT
 out=$temp/run
 
 die() {
-    echo "experiment.sh: $* (load: $(cut -d ' ' -f 1-3 /proc/loadavg); on a starving machine no request is answered in time)"
+    echo "experiment.sh: $*"
+    echo "the load: $(cut -d ' ' -f 1-3 /proc/loadavg); too much of it makes each request too late"
     tail -n 40 "$temp/err"
     exit 1
 }

@@ -179,8 +179,8 @@ static bool has_tried(void *data) {
     return proxy_connections(tries->proxy) >= tries->count;
 }
 
-/* Without a run_id, the marker tells. The first node comes later, takes the place of the second, and
- * keeps it, however often that tries again. */
+/* Without a run_id, the marker tells. The first node comes later, takes the place of the second,
+ * and keeps it, however often that tries again. */
 static void an_earlier_node_that_comes_later_takes_the_place(void **state) {
     (void)state;
     servers_start(&world_servers, 2, NULL);
