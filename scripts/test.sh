@@ -28,8 +28,8 @@ Installs missing packages, builds, and runs the tests of all parts, or of the pa
             bench/instructions.txt says (uses the release build)
   clang     clang with warnings as errors; builds everything, runs the unit tests
   asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test except those with
-            containers, the takeovers and the simulation's control runs; one experiment; fewer
-            schedules in the simulation
+            containers and the simulation's control runs; one experiment; fewer schedules in the
+            simulation
   tsan      ThreadSanitizer; the tests of threads
   valgrind  memcheck; the unit tests of the core and one integration run (uses the release
             build)
@@ -181,10 +181,7 @@ part_clang() {
 part_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 \
         UBSAN_OPTIONS=print_stacktrace=1
-    # Takeovers are about time, and need a fast tool. tool_run, tool_elect and tool_loss run the
-    # same code here.
-    build asan --preset asan -DREDLOCK_CHAOS=ON &&
-        run_tests asan asan -LE 'lint|compose|control' -E '^tool_takeover$'
+    build asan --preset asan -DREDLOCK_CHAOS=ON && run_tests asan asan -LE 'lint|compose|control'
     unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 

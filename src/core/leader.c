@@ -115,7 +115,6 @@ static void ask_old(struct redlock_leadership *leadership, const struct redlock_
         struct redlock_leader_node *node = &leadership->nodes[i];
         if (node->old && says(node, token)) {
             node->ask_ns = now_ns;
-            node->again = true;
         }
     }
 }

@@ -28,7 +28,7 @@
  *
  * The words of nodes are of different ages. When a leader is found, the words that do not name it
  * are old, and so is the answer to a question from before. Old words make no other leader: if they
- * are needed for a quorum, these nodes are asked again.
+ * are needed for a quorum, these nodes are asked again. A question that is under way is enough.
  *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
  * not answer, when it is another server, when a message on its channel hints at a change, and from

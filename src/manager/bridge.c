@@ -214,16 +214,10 @@ static void on_hears(void *context, unsigned index, const struct redlock_channel
     redlock_group_hears(((redlock_manager *)context)->group, index, channel);
 }
 
-static bool is_server(const struct redlock_node *node, const char *server) {
-    const char *marks[2];
-    redlock_node_marks(node, marks);
-    return strcmp(redlock_node_run_id(node), server) == 0 || strcmp(marks[0], server) == 0;
-}
-
 static const char *on_same_server(void *context, unsigned index, const char *server, bool *yields) {
     redlock_manager *manager = context;
     for (unsigned i = 0; i < manager->count; i++) {
-        if (i == index || !is_server(manager->nodes[i], server)) {
+        if (i == index || !redlock_node_is_at(manager->nodes[i], server)) {
             continue;
         }
         *yields = i > index;

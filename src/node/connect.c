@@ -225,6 +225,8 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
     } else if (node->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= node->dial.give_up_ns) {
         prefer_next(&node->dial);
         redlock_node_lost(node, no_answer_text(node));
+    } else if (node->succeeds) {
+        redlock_introduce_compare(node);
     }
 }
 

@@ -84,17 +84,19 @@ static void ready(struct redlock_node *node) {
     node->listener.ready_changed(node->listener.ctx, node->index, true);
 }
 
-/* One server under two names would have two votes (R18). Of such nodes, the lower index stays. */
-static void check_rivals(struct redlock_node *node) {
-    bool rival_yields = false;
-    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : node->handshake.twin;
+void redlock_introduce_compare(struct redlock_node *node) {
+    const char *twin = node->handshake.twin;
+    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : twin;
     const char *rival =
-        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &rival_yields);
+        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &node->succeeds);
     if (rival == NULL) {
+        /* The marker has the mark of a node that has gone: this one is known by it from now on. */
+        if (twin[0] != '\0') {
+            memcpy(node->mark, twin, sizeof node->mark);
+        }
         ready(node);
-    } else if (rival_yields) {
-        redlock_node_lost(
-            node, redlock_text_new(REDLOCK_CAUSE_SAME_SERVER, "%s, which is the same server, gives way first", rival));
+    } else if (node->succeeds) {
+        redlock_node_rearm(node, redlock_node_now_ns(node));
     } else {
         redlock_node_unusable(node, redlock_node_twice_text(rival));
     }
@@ -113,7 +115,7 @@ void redlock_introduce_end(struct redlock_node *node, const struct redlock_hands
     node->info = handshake->info;
     memcpy(node->warning, handshake->warning, sizeof node->warning);
     if (state == REDLOCK_HANDSHAKE_DONE) {
-        check_rivals(node);
+        redlock_introduce_compare(node);
     } else if (state == REDLOCK_HANDSHAKE_RETRY) {
         redlock_node_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
     } else if (handshake->cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, handshake->reason)) {

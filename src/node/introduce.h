@@ -11,4 +11,8 @@ void redlock_introduce_reply(struct redlock_node *node, const struct redlock_rep
 void redlock_introduce_end(struct redlock_node *node, const struct redlock_handshake *handshake,
                            enum redlock_handshake_state state);
 
+/* The handshake is done. One server under two names would have two votes (R18): of such nodes the
+ * lower index stays, and becomes READY once the other one has given way. */
+void redlock_introduce_compare(struct redlock_node *node);
+
 #endif

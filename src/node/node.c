@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/validity.h"
 #include "node/connect.h"
@@ -21,13 +22,16 @@
  * DIALING      the dial knows the server                   → INTRODUCING
  *              the dial fails                              → WAITING; UNUSABLE, see below
  * INTRODUCING  last reply                                  → READY
- *              the same server twice, no Lua               → UNUSABLE
+ *              the same server as an earlier node, no Lua  → UNUSABLE
+ *              last reply; a later node has the same
+ *              server, and gives way in the next turn      → the same; then READY
+ *              an earlier node has the same server         → UNUSABLE
  *              closed, give_up_ns                          → WAITING
  * READY        3 timeouts without a reply, and the spare is
  *              not fresh (spare.h)                         → STALLED
  *              the spare knows the server                  → INTRODUCING
  *              closed, out of protocol                     → WAITING
- *              another node has the same server            → UNUSABLE
+ *              an earlier node has the same server         → UNUSABLE
  * STALLED      the PONG, after all that was in flight      → READY
  *              the spare knows the server                  → INTRODUCING
  *              closed, out of protocol, stall_end_ns       → WAITING
@@ -100,7 +104,7 @@ static void on_timer(struct redlock_watch *watch) {
     int64_t now_ns = redlock_node_now_ns(node);
     node->timer_ns = REDLOCK_NEVER_NS;
     redlock_traffic_due(node, now_ns);
-    if (node->yields != NULL && redlock_node_is_up(node)) {
+    if (node->yields != NULL && redlock_node_has_server(node)) {
         redlock_node_unusable(node, redlock_text_keep(node->yields));
     } else if (redlock_node_is_connecting(node)) {
         redlock_connect_due(node, now_ns);
@@ -291,8 +295,9 @@ void redlock_node_marks(const struct redlock_node *node, const char *marks[2]) {
     marks[1] = node->dial.mark;
 }
 
-const char *redlock_node_run_id(const struct redlock_node *node) {
-    return redlock_node_is_up(node) ? node->info.run_id : "";
+bool redlock_node_is_at(const struct redlock_node *node, const char *server) {
+    return redlock_node_has_server(node) &&
+           (strcmp(node->mark, server) == 0 || (redlock_node_is_up(node) && strcmp(node->info.run_id, server) == 0));
 }
 
 enum redlock_deleting redlock_node_deleting(const struct redlock_node *node) {

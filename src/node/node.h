@@ -63,7 +63,9 @@ const char *redlock_node_name(const struct redlock_node *node);
 /* Of its connection or last try to have one, and of the try that may follow, or "". They live as
  * long as the node. */
 void redlock_node_marks(const struct redlock_node *node, const char *marks[2]);
-const char *redlock_node_run_id(const struct redlock_node *node); /* "" unless READY or STALLED */
+/* Whether it is connected to the server with this mark, or is READY or STALLED at the one with this
+ * run_id. Not for "". */
+bool redlock_node_is_at(const struct redlock_node *node, const char *server);
 /* How to ask it for a RELEASE that only deletes. */
 enum redlock_deleting redlock_node_deleting(const struct redlock_node *node);
 void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info);

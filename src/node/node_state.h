@@ -67,6 +67,7 @@ struct redlock_node {
     enum redlock_node_phase phase;
     bool first_try_done; /* ready_changed was called at least once */
     bool resumes;        /* INTRODUCING, in place of a silent connection to the same server */
+    bool succeeds;       /* INTRODUCING, and all is known: a later node has the same server still */
 
     int64_t timer_ns;     /* when the reactor's timer fires; it may be too early (R7) */
     int64_t retry_ns;     /* WAITING, UNUSABLE */
@@ -117,6 +118,11 @@ static inline bool redlock_node_is_up(const struct redlock_node *node) {
 /* So far away that no answer can come in time. */
 static inline bool redlock_node_is_far(const struct redlock_node *node) {
     return redlock_node_is_up(node) && node->shortest_ns > node->timeout_ns;
+}
+
+/* Connected to a server that has said who it is. */
+static inline bool redlock_node_has_server(const struct redlock_node *node) {
+    return node->phase == REDLOCK_PHASE_INTRODUCING || redlock_node_is_up(node);
 }
 
 static inline bool redlock_node_is_connecting(const struct redlock_node *node) {

@@ -20,6 +20,7 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->why = why;
     node->refusal = NULL;
     node->phase = phase;
+    node->succeeds = false;
 }
 
 void redlock_dial_end(struct redlock_node *node) {

@@ -18,6 +18,7 @@ out=$temp/run
 
 die() {
     echo "comparison.sh: $*"
+    echo "the load: $(cut -d ' ' -f 1-3 /proc/loadavg); too much of it makes each request too late"
     tail -n 40 "$temp/err"
     exit 1
 }

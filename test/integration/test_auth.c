@@ -169,6 +169,45 @@ static void the_same_server_twice_is_one_vote(void **state) {
     assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
 }
 
+struct tries {
+    struct proxy *proxy;
+    int count;
+};
+
+static bool has_tried(void *data) {
+    const struct tries *tries = data;
+    return proxy_connections(tries->proxy) >= tries->count;
+}
+
+/* Without a run_id, the marker tells. The first node comes later, takes the place of the second,
+ * and keeps it, however often that tries again. */
+static void an_earlier_node_that_comes_later_takes_the_place(void **state) {
+    (void)state;
+    servers_start(&world_servers, 2, NULL);
+    struct server *twice = &world_servers.at[0];
+    struct proxy *proxies[2] = {world_proxy(twice->port), world_proxy(twice->port)};
+    char marker[128];
+    assert_string_equal(server_ask(twice, "ACL", "SETUSER", "default", "-info"), "OK");
+    proxy_refuse(proxies[0], true);
+    const char *uris[3] = {proxy_uri(proxies[0]), proxy_uri(proxies[1]), world_servers.uris[1]};
+    redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
+    assert_int_equal(world_node_info(manager, 1).state, REDLOCK_NODE_READY);
+    assert_int_equal(sscanf(server_ask(twice, "KEYS", "redlock:server:*"), "%127s", marker), 1);
+    proxy_refuse(proxies[0], false);
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
+    assert_string_equal(server_ask(twice, "PEXPIRE", marker, "60000"), "1");
+    struct tries tries = {proxies[1], proxy_connections(proxies[1]) + 2};
+    assert_true(drive_until(world_loop, has_tried, &tries, DRIVE_TIMEOUT_MS));
+    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
+    assert_int_equal(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
+    assert_int_equal(world_node_info(manager, 0).connects, 1);
+    assert_non_null(strstr(world_node_info(manager, 1).error, proxy_name(proxies[0])));
+    /* Whoever finds it keeps it. */
+    assert_true(strtoll(server_ask(twice, "PTTL", marker), NULL, 10) > 60000);
+}
+
 struct looks {
     redlock_manager *manager;
     const struct outcome *outcome;
@@ -324,6 +363,7 @@ int main(void) {
         auth_test(an_acl_user_with_few_rights),
         auth_test(a_replica_does_not_vote),
         auth_test(the_same_server_twice_is_one_vote),
+        auth_test(an_earlier_node_that_comes_later_takes_the_place),
         auth_test(a_server_that_becomes_another_node_grants_a_waiter_once),
         auth_test(a_full_server_fails_with_its_own_words),
         auth_test(a_server_that_cannot_save_fails_with_its_own_words),

@@ -46,6 +46,21 @@ expect 0 tool run x -- true
 says_nothing "$err"
 expect 0 tool status
 
+# A signal ends it, too, while one more is still connecting.
+all_far=$nodes
+start_node
+hang_node 3
+forget_words
+"$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 200 --connect-timeout 1m status >"$out" 2>"$err" &
+stuck=$!
+eventually grep -q 'is ready' "$err"
+kill -TERM $stuck
+eventually gone $stuck
+wait $stuck
+is 'its status' $? 143
+kill_node 3
+nodes=$all_far
+
 # One of them: a quorum is there, and --all-ready says that it is the last.
 tell set 0 replies delay_us 0
 tell set 1 replies delay_us 0

@@ -96,7 +96,7 @@ says_nothing "$err"
 expect 75 tool -q acquire held
 says_nothing "$err"
 # The logs name the holder, and never print a token.
-expect 75 tool -v acquire -w 300ms held
+expect 75 tool -v acquire -w 3s held
 says "$err" 'wait .held.: node .*: DENIED .*: queued behind deploy@web-3(,|$)'
 is 'the lines with a token' "$(grep -Ec '[0-9a-f]{32}' "$err")" 0
 

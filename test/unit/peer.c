@@ -93,6 +93,7 @@ static const char *on_same_server(void *context, unsigned index, const char *run
     struct peer *peer = context;
     (void)index;
     assert_true(run_id[0] != '\0');
+    peer->rival_asked++;
     *yields = peer->rival_yields;
     return peer->rival;
 }
@@ -131,12 +132,10 @@ static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming nam
     ((struct peer *)ctx)->naming = naming;
 }
 
-#define OTHER_MARK "s0123456789abcdef0123456789abcdef"
-
 static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
     (void)ctx;
     (void)index;
-    marks[0] = OTHER_MARK;
+    marks[0] = PEER_OTHER_MARK;
     return 1;
 }
 
@@ -274,7 +273,7 @@ static bool heard_at_the_end(const struct peer *peer, const char *probe, size_t 
 
 /* The probe is the end: its words are the same each time, but for the mark. */
 static bool heard_the_end(struct peer *peer) {
-    static const char other[] = "$33\r\n" OTHER_MARK "\r\n";
+    static const char other[] = "$33\r\n" PEER_OTHER_MARK "\r\n";
     const size_t rest = 34 + sizeof other - 1;
     if (heard_at_the_end(peer, "$13\r\nredlock:probe\r\n$2\r\nmk\r\n$33\r\ns", rest)) {
         (void)snprintf(peer->mark, sizeof peer->mark, "%.33s", peer->heard + peer->heard_size - rest - 1);
@@ -298,7 +297,8 @@ void peer_introduced(struct peer *peer) {
         peer_say(peer, "$1\r\na\r\n");
     }
     char answer[128];
-    (void)snprintf(answer, sizeof answer, "*2\r\n$0\r\n\r\n$%zu\r\n%s\r\n", strlen(peer->mark), peer->mark);
+    const char *mark = peer->finds_other ? PEER_OTHER_MARK : peer->mark;
+    (void)snprintf(answer, sizeof answer, "*2\r\n$0\r\n\r\n$%zu\r\n%s\r\n", strlen(mark), mark);
     peer_say(peer, answer);
 }
 

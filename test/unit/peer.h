@@ -19,6 +19,8 @@ struct peer_answer {
     enum redlock_cause cause;
 };
 
+#define PEER_OTHER_MARK "s0123456789abcdef0123456789abcdef" /* of another node */
+
 struct peer {
     struct ev_loop *ev;
     struct redlock_loop *loop;
@@ -48,8 +50,10 @@ struct peer {
     enum redlock_naming naming;
     const char *version; /* what it says of itself in INFO; NULL: redis_version:7.0.15 */
     char mark[64];       /* that the last probe of a server without a run_id has said */
+    bool finds_other;    /* the marker has PEER_OTHER_MARK */
     const char *rival;   /* what same_server says */
     bool rival_yields;
+    int rival_asked; /* how often */
     void (*in_answer)(struct peer *peer);
     char log[8192];
 };

@@ -159,6 +159,32 @@ static void an_answer_from_before_a_leader_is_old(void **state) {
     assert_news("");
 }
 
+/* Their answers will not be old: nobody is asked twice. */
+static void a_question_after_a_leader_is_enough(void **state) {
+    (void)state;
+    know(ALICE, 5000);
+    for (unsigned i = 0; i < 5; i++) {
+        hint(i);
+    }
+    assert_asked(ALL);
+    for (unsigned i = 0; i < 3; i++) {
+        answer(i, BOB, 5000);
+    }
+    assert_news(BOB);
+    answer(3, "", -1); /* he has resigned there before it was asked */
+    answer(4, "", -1);
+    for (unsigned i = 0; i < 5; i++) {
+        hint(i);
+    }
+    assert_asked(ALL);
+    answer(0, "", -1); /* with the words of 3 and 4 a quorum, but those are old */
+    assert_no_news();
+    answer(3, "", -1);
+    answer(4, "", -1);
+    assert_news("");
+    assert_asked(0);
+}
+
 /* So is what nodes said before we led ourselves. */
 static void words_from_before_we_lead_are_old(void **state) {
     (void)state;
@@ -257,6 +283,7 @@ int main(void) {
         TEST(words_from_before_a_leader_make_no_other),
         TEST(old_words_are_asked_for_again),
         TEST(an_answer_from_before_a_leader_is_old),
+        TEST(a_question_after_a_leader_is_enough),
         TEST(words_from_before_we_lead_are_old),
         TEST(a_hint_during_a_question_makes_one_more),
         TEST(a_long_token_is_cut_off),

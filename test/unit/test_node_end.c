@@ -60,7 +60,7 @@ static void written_is_unknown_and_unwritten_is_failed(void **state) {
     } else {
         peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
     }
-    assert_string_equal(redlock_node_run_id(peer.node), "");
+    assert_false(redlock_node_is_at(peer.node, "r1"));
 }
 
 static void replies_that_came_before_the_end_count(void **state) {
@@ -275,9 +275,9 @@ static void the_same_server_twice_has_one_vote(void **state) {
     assert_false(peer_send(&peer, "a", 1));
     peer.rival_yields = true;
     peer_greet(&peer, "r1", 8, 0);
-    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    PEER_UNTIL(&peer, peer.rival_asked > 5); /* READY only when the other one has given way */
+    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
     peer.rival = NULL;
-    peer_greet(&peer, "r1", 9, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
@@ -287,6 +287,37 @@ static void the_same_server_twice_has_one_vote(void **state) {
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "the same server as first:1");
     assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_SAME_SERVER);
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_UNUSABLE);
+}
+
+/* It has not been READY, and does not become so. */
+static void who_connects_to_anothers_server_gives_way(void **state) {
+    (void)state;
+    peer_accept(&peer);
+    peer_hello(&peer, "r1", 7, 0);
+    PEER_UNTIL(&peer, memmem(peer.heard, peer.heard_size, "SETNAME", 7) != NULL);
+    redlock_node_yield(peer.node, "first:1");
+    peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
+    assert_non_null(strstr(peer_info(&peer).error, "the same server as first:1"));
+    assert_int_equal(peer.became_ready, 0);
+}
+
+/* The marker stays as it is. So whoever takes the place of a node takes its mark. */
+static void the_mark_of_who_gives_way_is_taken_over(void **state) {
+    (void)state;
+    peer_start_marked(&peer);
+    peer.finds_other = true;
+    peer.rival = "other:1";
+    peer.rival_yields = true;
+    peer_greet(&peer, "", 7, 0);
+    PEER_UNTIL(&peer, peer.rival_asked > 0);
+    assert_false(redlock_node_is_at(peer.node, PEER_OTHER_MARK));
+    peer.rival = NULL;
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_true(redlock_node_is_at(peer.node, PEER_OTHER_MARK));
+    assert_string_equal(peer_info(&peer).warning, "");
+    peer_close(&peer);
+    peer_until_state(&peer, REDLOCK_NODE_WAITING);
+    assert_false(redlock_node_is_at(peer.node, PEER_OTHER_MARK));
 }
 
 int main(void) {
@@ -305,6 +336,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_failed_first_try_is_told_and_makes_nobody_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(who_closes_at_info_is_no_tls_port, setup, teardown),
         cmocka_unit_test_setup_teardown(the_same_server_twice_has_one_vote, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_connects_to_anothers_server_gives_way, setup, teardown),
+        cmocka_unit_test_teardown(the_mark_of_who_gives_way_is_taken_over, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,8 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
                                        .quorum = redlock_manager_quorum(session->manager),
                                        .all = session->options->all};
     int status = findings->all ? list_all(session, findings) : inspect_operands(session, findings);
-    if (status != 0) {
+    /* After a signal a node may still be connecting, and would let an inspection wait. */
+    if (status != 0 || session->stop_signal != 0) {
         return status;
     }
     ask_nodes(session);

@@ -44,6 +44,7 @@ if ARGV[2] ~= '' then
   mark = redis.pcall('GET', ARGV[2])
   for i = 4, #ARGV do
     if mark == ARGV[i] then
+      redis.pcall('PEXPIRE', ARGV[2], 600000)
       return {table.concat(lines, string.char(10)), mark}
     end
   end
