@@ -192,7 +192,8 @@ bool redlock_group_is_token(const void *owner_pointer, const char *token, size_t
     const struct redlock_owner *owner = owner_pointer;
     const struct redlock_lease *lease = owner_pointer;
     assert(owner->in_flight > 0 && owner->kind == REDLOCK_OWNER_LEASE);
-    return lease->token_size == size && memcmp(redlock_lease_own_token(lease), token, size) == 0;
+    const char *own = redlock_lease_own_token(lease);
+    return lease->token_size == size && own[0] == token[0] && memcmp(own, token, size) == 0;
 }
 
 void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,

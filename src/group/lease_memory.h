@@ -30,12 +30,12 @@ struct redlock_waiting {
     redlock_nodes no_push_due;
     redlock_nodes timing;  /* nodes that pushed a grant, and whose time we have asked for */
     redlock_nodes crossed; /* nodes whose push came while our release was under way there */
-    bool listed;           /* in the line, by id */
-    bool in_line;          /* counted there as waiting */
-    bool counted;          /* in the statistics as queued */
-    bool has_place;        /* the current token is that of a place, not of a first try */
-    bool guessed;          /* the ticket of this place, before a quorum of clocks was known */
-    bool lingers;          /* forgotten, but its token must be known when a push comes */
+    bool listed : 1;       /* in the line, by id */
+    bool in_line : 1;      /* counted there as waiting */
+    bool counted : 1;      /* in the statistics as queued */
+    bool has_place : 1;    /* the current token is that of a place, not of a first try */
+    bool guessed : 1;      /* the ticket of this place, before a quorum of clocks was known */
+    bool lingers : 1;      /* forgotten, but its token must be known when a push comes */
     uint8_t handing;       /* enum redlock_handing, of the RELEASE of this lease */
 };
 

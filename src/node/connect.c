@@ -32,13 +32,13 @@ static void watch_lookup(struct redlock_node *node, int fd) {
     node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
 }
 
-/* The other nodes must know it before any of it is sent: two may come to one server at once.
- * Without random bytes it has none, and nobody finds it. */
+/* The other nodes must know it before any of it is sent: two may come to one server at once. One
+ * node alone has none. Nor has a try without random bytes, and nobody finds it. */
 static void draw_mark(struct redlock_node *node) {
     uint64_t halves[2];
     char *mark = node->dial.mark;
     mark[0] = '\0';
-    if (node->reactor.random(node->reactor.ctx, halves, sizeof halves) == 0) {
+    if (node->options.marker != NULL && node->reactor.random(node->reactor.ctx, halves, sizeof halves) == 0) {
         (void)snprintf(mark, REDLOCK_NODE_MARK_SIZE, "s%016" PRIx64 "%016" PRIx64, halves[0], halves[1]);
     }
 }

@@ -30,7 +30,6 @@ void redlock_inflight_give_back(struct redlock_inflight *inflight) {
         (void)set_room(inflight, inflight->room / 4); /* without memory it keeps its size */
     }
     inflight->peak = 0;
-    inflight->pops = 0;
 }
 
 void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size) {

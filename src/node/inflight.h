@@ -7,8 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REDLOCK_INFLIGHT_MAX        65536
-#define REDLOCK_INFLIGHT_CALM_AFTER 16384 /* replies */
+#define REDLOCK_INFLIGHT_MAX 65536
 
 struct redlock_inflight_entry {
     void *owner;
@@ -24,8 +23,7 @@ struct redlock_inflight {
     struct redlock_inflight_entry *entries;
     size_t room; /* a power of two */
     size_t head, count;
-    size_t peak;    /* the largest count since the last give-back */
-    uint32_t pops;  /* since then */
+    size_t peak;    /* the largest count in this round through the room */
     size_t expired; /* the first `expired` entries have timed out */
 };
 
@@ -37,7 +35,8 @@ static inline struct redlock_inflight_entry *redlock_inflight_at(const struct re
 /* Makes room for one more. Returns false without memory. Only for redlock_inflight_push(). */
 bool redlock_inflight_grow(struct redlock_inflight *inflight);
 
-/* Shrinks the queue after a burst. Only for redlock_inflight_pop(). */
+/* Shrinks the queue after a burst, if a round through its room took little of it. Only for
+ * redlock_inflight_pop(). */
 void redlock_inflight_give_back(struct redlock_inflight *inflight);
 
 /* Returns false without memory. */
@@ -57,7 +56,7 @@ static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struc
     inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;
-    if (++inflight->pops == REDLOCK_INFLIGHT_CALM_AFTER) {
+    if (inflight->head == 0) {
         redlock_inflight_give_back(inflight);
     }
     if (inflight->expired == 0) {

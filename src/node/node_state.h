@@ -78,7 +78,6 @@ struct redlock_node {
     int64_t scripts_ns;   /* when scripts were last sent */
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */
     unsigned timeouts;    /* timeouts in a row, without any reply (R17) */
-    bool returned;        /* from STALLED: ready_changed() follows this batch of replies */
 
     struct redlock_dial dial;
     struct redlock_endpoint endpoint; /* of the connection */

@@ -32,12 +32,10 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size);
 /* Returns false without memory, or over the limit. */
 static inline bool redlock_outbox_append(struct redlock_outbox *outbox, const char *bytes, size_t size) {
     if (redlock_outbox_size(outbox) + size > REDLOCK_OUTBOX_SIZE_MAX ||
-        (outbox->room - outbox->tail < size && !redlock_outbox_make_room(outbox, size))) {
+        (outbox->room - outbox->tail <= size && !redlock_outbox_make_room(outbox, size))) {
         return false;
     }
-    if (size > 0) {
-        memcpy(outbox->bytes + outbox->tail, bytes, size);
-    }
+    memcpy(outbox->bytes + outbox->tail, bytes, size);
     outbox->tail += size;
     return true;
 }

@@ -23,10 +23,8 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
     if (!redlock_connection_queue(&node->connection, bytes, size, entry)) {
         return false;
     }
-    if (redlock_node_is_up(node)) {
+    if (are_timed(node)) {
         node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
-        redlock_node_rearm(node, timeout_at_ns(node, entry));
-    } else if (are_timed(node)) {
         redlock_node_rearm(node, timeout_at_ns(node, entry));
     }
     return true;

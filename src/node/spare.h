@@ -49,11 +49,10 @@ bool redlock_spare_replaces(struct redlock_node *node);
 /* The spare is now the connection. */
 void redlock_spare_replaced(struct redlock_node *node);
 
-/* Returns whether new requests are kept for now. */
+/* Returns whether new requests to a READY node are kept for now. */
 static inline bool redlock_spare_keeps(const struct redlock_node *node) {
-    return node->phase == REDLOCK_PHASE_READY &&
-           (node->dial.phase != REDLOCK_DIAL_OFF ||
-            (node->connection.inflight.expired > 0 && redlock_spare_is_due(node, redlock_node_now_ns(node))));
+    return node->dial.phase != REDLOCK_DIAL_OFF ||
+           (node->connection.inflight.expired > 0 && redlock_spare_is_due(node, redlock_node_now_ns(node)));
 }
 
 /* Returns whether the spare is fresh. Sees to it that the node is looked at when it is not. */

@@ -358,24 +358,9 @@ static void on_flush(struct redlock_watch *watch) {
     }
 }
 
-/* After a time in which nobody looked, what came is old, and the connection may be dead. Returns
- * whether that closed it. */
-static bool has_overslept(struct redlock_subscription *subscription) {
-    if (subscription->state != REDLOCK_SUBSCRIPTION_LISTENING ||
-        redlock_node_now_ns(subscription->node) < redlock_after_ms(subscription->due_ns, REDLOCK_LOOK_LATE_MS_MAX)) {
-        return false;
-    }
-    lost(subscription, redlock_text_new(REDLOCK_CAUSE_OURS, "this process did not read it for more than %d ms",
-                                        REDLOCK_LOOK_LATE_MS_MAX));
-    return true;
-}
-
 static void on_io(struct redlock_watch *watch, unsigned events) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
     struct redlock_connection *connection = &subscription->connection;
-    if (has_overslept(subscription)) {
-        return;
-    }
     if (subscription->state == REDLOCK_SUBSCRIPTION_OPENING) {
         opened(subscription);
         return;
@@ -445,9 +430,6 @@ static void due(struct redlock_subscription *subscription) {
 
 static void on_timer(struct redlock_watch *watch) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)watch;
-    if (has_overslept(subscription)) {
-        return;
-    }
     if (subscription->connection.unread) {
         read_replies(subscription);
     }

@@ -20,7 +20,6 @@ struct redlock_node;
  *            SUBSCRIBE is not permitted, or unknown               → REFUSED
  *            another server, another error, closed, due_ns        → WAITING
  * LISTENING  closed, out of protocol, no PONG at due_ns           → WAITING
- *            nobody looks for 5 s after due_ns                    → WAITING, unread
  * REFUSED    due_ns                                               → as WAITING
  * any        the first connection ends                            → OFF
  *

@@ -25,13 +25,19 @@ __attribute__((noinline, cold)) static void end_write(struct redlock_node *node,
     }
 }
 
-void redlock_traffic_flush(struct redlock_node *node) {
-    struct redlock_connection *connection = &node->connection;
-    if (node->phase < REDLOCK_PHASE_INTRODUCING || redlock_spare_keeps(node)) {
-        return; /* the last connection asked, or the next one may have to write it */
+/* Returns what to write; NULL: the last connection asked, or the next one may have to write it. */
+static struct redlock_outbox *box_of(struct redlock_node *node) {
+    if (node->phase == REDLOCK_PHASE_READY) {
+        return redlock_spare_keeps(node) ? NULL : &node->connection.outbox;
     }
-    const int error = redlock_connection_write(
-        connection, node->phase == REDLOCK_PHASE_INTRODUCING ? &connection->hello : &connection->outbox);
+    return node->phase == REDLOCK_PHASE_INTRODUCING ? &node->connection.hello
+           : node->phase == REDLOCK_PHASE_STALLED   ? &node->connection.outbox
+                                                    : NULL;
+}
+
+void redlock_traffic_flush(struct redlock_node *node) {
+    struct redlock_outbox *box = box_of(node);
+    const int error = box == NULL ? 0 : redlock_connection_write(&node->connection, box);
     if (error != 0) {
         end_write(node, error);
     }
@@ -43,12 +49,14 @@ __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *nod
 
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
  * would wait behind the old ones and time out too. Under load such a node would never come back. */
-__attribute__((noinline, cold)) static void drain(struct redlock_node *node, int64_t now_ns) {
+__attribute__((noinline, cold)) static void drain(struct redlock_node *node) {
+    const int64_t stall_end_ns = redlock_after_ms(node->heard_ns, STALL_LIMIT_MS);
     if (node->connection.inflight.count == 0) {
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
-        node->returned = true;
-    } else {
-        node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
+        node->listener.ready_changed(node->listener.ctx, node->index, true);
+    } else if (stall_end_ns > node->stall_end_ns) { /* it has answered */
+        node->stall_end_ns = stall_end_ns;
     }
 }
 
@@ -74,9 +82,8 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         redlock_spare_is_needless(node);
     }
     node->round_trip_ns = now_ns - entry.queued_ns;
-    node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
-    if (node->phase == REDLOCK_PHASE_STALLED) {
-        drain(node, now_ns);
+    if (node->round_trip_ns < node->shortest_ns) {
+        node->shortest_ns = node->round_trip_ns;
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
@@ -113,24 +120,16 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
     }
 }
 
-static void read_replies(struct redlock_node *node) {
-    int error;
-    const enum redlock_received received = redlock_connection_receive(&node->connection, take, &error);
-    if (received != REDLOCK_RECEIVED) {
-        end_read(node, received, error);
-    }
-}
-
 void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     struct redlock_connection *connection = &node->connection;
     if ((events & REDLOCK_READABLE) != 0) {
-        read_replies(node);
-    }
-    if (node->returned) {
-        node->returned = false;
-        if (redlock_node_is_up(node)) {
-            node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
-            node->listener.ready_changed(node->listener.ctx, node->index, true);
+        int error;
+        const enum redlock_received received = redlock_connection_receive(connection, take, &error);
+        if (received != REDLOCK_RECEIVED) {
+            end_read(node, received, error);
+        }
+        if (node->phase == REDLOCK_PHASE_STALLED) {
+            drain(node);
         }
     }
     if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->fd >= 0) {

@@ -20,11 +20,9 @@
 /* The longest pattern of keys: a prefix with an escape before each byte, and as much again. */
 #define REDLOCK_PATTERN_SIZE_MAX (3 * REDLOCK_RESOURCE_SIZE_MAX)
 
-/* A subscription sends PING so often, and is closed if the PONG is not read in time, or if nobody
- * looks for so long after that: the process was stopped, or the machine slept. */
-#define REDLOCK_PING_EVERY_MS    5000
-#define REDLOCK_PONG_LIMIT_MS    5000
-#define REDLOCK_LOOK_LATE_MS_MAX 5000
+/* A subscription sends PING so often, and is closed if the PONG is not read in time. */
+#define REDLOCK_PING_EVERY_MS 5000
+#define REDLOCK_PONG_LIMIT_MS 5000
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
 #define REDLOCK_WIRE_SIZE_MAX 7168

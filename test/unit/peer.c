@@ -271,7 +271,8 @@ static bool heard_at_the_end(const struct peer *peer, const char *probe, size_t 
     return peer->heard_size > size && memcmp(peer->heard + peer->heard_size - size, probe, strlen(probe)) == 0;
 }
 
-/* The probe is the end: its words are the same each time, but for the mark. */
+/* The probe is the end: its words are the same each time, but for the mark. One node alone has
+ * none. */
 static bool heard_the_end(struct peer *peer) {
     static const char other[] = "$33\r\n" PEER_OTHER_MARK "\r\n";
     const size_t rest = 34 + sizeof other - 1;
@@ -280,7 +281,7 @@ static bool heard_the_end(struct peer *peer) {
         return true;
     }
     peer->mark[0] = '\0';
-    return heard_at_the_end(peer, "$13\r\nredlock:probe\r\n$0\r\n\r\n$33\r\ns", 34);
+    return heard_at_the_end(peer, "$13\r\nredlock:probe\r\n$0\r\n\r\n$0\r\n\r\n", 0);
 }
 
 void peer_introduced(struct peer *peer) {

@@ -50,7 +50,7 @@ static void a_burst_gives_its_room_back(void **state) {
     in += 5000;
     const size_t large = inflight.room;
     assert_true(large >= 5000);
-    for (; in < 10 * REDLOCK_INFLIGHT_CALM_AFTER; in += 3) {
+    for (const uint32_t end = in + 3 * (uint32_t)large; in < end; in += 3) {
         while (inflight.count > 10) {
             assert_true(redlock_inflight_pop(&inflight, &entry));
             assert_int_equal(entry.round, out++);
@@ -189,9 +189,9 @@ static void without_memory_the_queue_stays_as_it_is(void **state) {
         assert_int_equal(entry.round, next++);
     }
     for (int turn = 0; turn < 3; turn++) {
-        /* The first turn saw the burst. Then it shrinks, but has no memory for that at first. */
+        /* The first round saw the burst. Then it shrinks, but has no memory for that at first. */
         memory_fails_at(turn == 1 ? 1 : 0);
-        for (uint32_t i = 0; i < REDLOCK_INFLIGHT_CALM_AFTER; i++) {
+        for (bool ends = false; !ends; ends = inflight.head == 0) {
             push(&inflight, in, in + 1);
             in++;
             assert_true(redlock_inflight_pop(&inflight, &entry));
