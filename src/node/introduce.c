@@ -79,6 +79,9 @@ static void ready(struct redlock_node *node) {
     }
     redlock_requests_begin(node);
     node->resumes = false;
+    if (redlock_node_is_far(node)) {
+        redlock_requests_ping(node);
+    }
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, true);

@@ -15,8 +15,6 @@
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000
 
-static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-
 __attribute__((noinline, cold)) static void end_write(struct redlock_node *node, int error) {
     /* The node may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(node, REDLOCK_READABLE);
@@ -41,11 +39,23 @@ __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *nod
     redlock_node_lost(node, redlock_node_unasked_text());
 }
 
+/* The shortest round trip of the connection so far. */
+__attribute__((noinline, cold)) static void take_shorter(struct redlock_node *node) {
+    const bool was_far = redlock_node_is_far(node);
+    node->shortest_ns = node->round_trip_ns;
+    if (was_far && !redlock_node_is_far(node) && node->phase == REDLOCK_PHASE_READY) {
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers within %lld ms now", node->address.name,
+                          (long long)node->options.node_timeout_ms);
+        node->returned = true;
+    }
+}
+
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
  * would wait behind the old ones and time out too. Under load such a node would never come back. */
 __attribute__((noinline, cold)) static void drain(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.inflight.count == 0) {
         redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
         node->returned = true;
     } else {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
@@ -68,13 +78,19 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
         out_of_step(node);
         return;
     }
+    if (node->shortest_ns > node->timeout_ns) {
+        /* Only a loop that runs late reads an answer of a far node before its timeout. */
+        redlock_requests_expire(node, now_ns);
+    }
     bool in_time = redlock_inflight_pop(&node->connection.inflight, &entry);
     node->heard_ns = now_ns;
     if ((node->timeouts | (unsigned)node->dial.phase) != 0) {
         redlock_spare_is_needless(node);
     }
     node->round_trip_ns = now_ns - entry.queued_ns;
-    node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
+    if (node->round_trip_ns < node->shortest_ns) {
+        take_shorter(node);
+    }
     if (node->phase == REDLOCK_PHASE_STALLED) {
         drain(node, now_ns);
     }
@@ -131,7 +147,6 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     if (node->returned) {
         node->returned = false;
         if (redlock_node_is_up(node)) {
-            node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
             node->listener.ready_changed(node->listener.ctx, node->index, true);
         }
     }
@@ -167,7 +182,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
         redlock_requests_end_kept(node, now_ns);
         redlock_rotation_was_withdrawn(node);
         node->listener.ready_changed(node->listener.ctx, node->index, false);
-        redlock_requests_queue_own(node, ping, sizeof ping - 1, now_ns);
+        redlock_requests_ping(node);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
         redlock_node_lost(
             node, redlock_text_new(REDLOCK_CAUSE_STALLED, "stalled: no answer to anything for %d ms", STALL_LIMIT_MS));
