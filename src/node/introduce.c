@@ -110,6 +110,9 @@ void redlock_introduce_end(struct redlock_node *node, const struct redlock_hands
         return;
     }
     if (redlock_node_has_spare(node)) {
+        if (handshake->cause == REDLOCK_CAUSE_AUTH) {
+            redlock_rotation_spare_refused(node);
+        }
         redlock_spare_in_vain(node, handshake->reason);
         return;
     }

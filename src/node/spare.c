@@ -36,6 +36,7 @@ static void end(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
     const int64_t delay_ns = redlock_node_delay_ns(node, &dial->failures, dial->again_ns);
     redlock_dial_end(node);
+    redlock_credentials_clear(&node->rotation.spare);
     dial->again_ns = redlock_node_now_ns(node) + delay_ns;
 }
 
