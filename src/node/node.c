@@ -283,7 +283,8 @@ bool redlock_node_is_too_far(const struct redlock_node *node) {
 }
 
 bool redlock_node_serves_waiters(struct redlock_node *node) {
-    const bool far = redlock_node_is_far(node);
+    /* What is kept for a connection that replaces a silent one is written once that is READY. */
+    const bool far = redlock_node_is_far(node) || (node->resumes && node->shortest_ns > node->timeout_ns);
     if (far && node->phase == REDLOCK_PHASE_READY && node->connection.inflight.count == 0) {
         redlock_requests_ping(node);
     }
