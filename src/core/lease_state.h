@@ -78,8 +78,8 @@
  *                                              one if that is later and still backed (R12)
  *            fewer than a quorum may have the key
  *                                 → LOST       cleanup, lost by votes, extended LOST
- *            LOST otherwise       → HELD       extended NO_QUORUM; renewals go on until deadline, the
- *                                              next one at once if a node that has not answered
+ *            LOST otherwise       → HELD       extended NO_QUORUM; renewals go on until deadline,
+ *                                              the next one at once if a node that has not answered
  *                                              was ready meanwhile
  *            deadline             → LOST       cleanup, lost, extended LOST
  *            extend               → EXTENDING  only over a renewal, whose votes become stale
