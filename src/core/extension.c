@@ -153,7 +153,7 @@ void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease
 static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     int64_t candidate_ns = redlock_deadline_ns(now_ns, lease->plan.ttl_ms);
     lease->keys.backing = redlock_lease_backing_nodes(lease);
-    lease->backing_grows = false;
+    lease->backing_grows = lease->renews_at_once = false;
     lease->heal_ns = REDLOCK_NEVER_NS;
     redlock_lease_start_round(lease, REDLOCK_OP_EXTEND, redlock_nodes_all(lease->node_count), now_ns, actions);
     lease->state = REDLOCK_LEASE_EXTENDING;
@@ -175,7 +175,8 @@ static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, str
     if (delay_ms < RENEWAL_RETRY_MIN_MS) {
         delay_ms = RENEWAL_RETRY_MIN_MS;
     }
-    schedule_renewal(lease, now_ns + redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4));
+    const int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, delay_ms, delay_ms + delay_ms / 4);
+    schedule_renewal(lease, lease->renews_at_once ? now_ns : now_ns + delay_ns);
 }
 
 static bool is_gone(const struct redlock_lease_core *lease) {
@@ -302,6 +303,20 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
     }
     if (now_ns >= lease->heal_ns) {
         heal(lease, now_ns, actions);
+    }
+}
+
+/* A renewal that failed for want of answers need not wait for its delay: a node that did not answer
+ * can be asked. So each node that comes back causes one round at most. */
+void redlock_extension_ready(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns) {
+    const struct redlock_round *votes = &lease->votes;
+    if (lease->operation != REDLOCK_OP_EXTEND || !(nodes & ~(votes->granted | votes->denied))) {
+        return;
+    }
+    if (lease->state == REDLOCK_LEASE_EXTENDING) {
+        lease->renews_at_once = true;
+    } else if (lease->next_try_ns != REDLOCK_NEVER_NS && redlock_round_outcome(votes) == REDLOCK_ROUND_LOST) {
+        lease->next_try_ns = now_ns;
     }
 }
 

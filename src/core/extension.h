@@ -21,6 +21,8 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
 void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);
 void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                             struct redlock_actions *actions);
+/* These nodes can be asked again, and so can a quorum. */
+void redlock_extension_ready(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns);
 /* The deadline of the lease has passed; of a lease that was never held, the deadline of the
  * round. */
 void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions);

@@ -208,7 +208,7 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
     on_votes(lease, event, event->vote, actions);
 }
 
-/* Grants, and what else only a waiter hears. */
+/* Grants, and what else is no answer of the current round. */
 static void on_queue(struct redlock_lease_core *lease, const struct redlock_event *event,
                      struct redlock_actions *actions) {
     switch (lease->state) {
@@ -220,6 +220,8 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_EXTENDING:
         if (event->type == REDLOCK_EVENT_GRANT && lease->queue) {
             redlock_waiter_note_late(lease, event);
+        } else if (event->type == REDLOCK_EVENT_READY && lease->state != REDLOCK_LEASE_FENCING) {
+            redlock_extension_ready(lease, event->nodes, event->now_ns);
         }
         break;
     default:
@@ -294,6 +296,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_GRANT:
     case REDLOCK_EVENT_LISTEN:
+    case REDLOCK_EVENT_READY:
     case REDLOCK_EVENT_POLL:
         on_queue(lease, event, actions);
         break;

@@ -45,7 +45,8 @@
  *                                 → FENCING    if a fencing token is wanted
  *            a quorum of grants, too late
  *                                 → QUEUED     cleanup, send WAIT under a fresh token
- *            time for the next WAIT (core/waiter.h), or a node's subscription is confirmed
+ *            time for the next WAIT (core/waiter.h), a node's subscription is confirmed, or a node
+ *            that has not answered can be asked
  *                                 → QUEUED     send WAIT again, under the same token; if its ticket
  *                                              is wrong: cleanup, under a fresh token
  *            some grants but no quorum, and others come first (core/waiter.h)
@@ -61,6 +62,8 @@
  *            release              → RELEASING  send RELEASE to all
  * HELD       extend, renewal      → EXTENDING  send EXTEND to all; the deadline stays until a WON
  *                                              (R12)
+ *            the last EXTEND failed, and a node that did not answer it can be asked again
+ *                                 → HELD       if the lease renews itself, the renewal is due now
  *            time to heal         → HELD       heal the nodes that do not back the lease, if any
  *            deadline             → LOST       cleanup, lost
  *            late vote; by now fewer than a quorum may have the key
@@ -75,7 +78,9 @@
  *                                              one if that is later and still backed (R12)
  *            fewer than a quorum may have the key
  *                                 → LOST       cleanup, lost by votes, extended LOST
- *            LOST otherwise       → HELD       extended NO_QUORUM; renewals go on until deadline
+ *            LOST otherwise       → HELD       extended NO_QUORUM; renewals go on until deadline,
+ *                                              the next one at once if a node that has not answered
+ *                                              was ready meanwhile
  *            deadline             → LOST       cleanup, lost, extended LOST
  *            extend               → EXTENDING  only over a renewal, whose votes become stale
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended
@@ -160,9 +165,12 @@ enum redlock_event_type {
     /* nodes (one), round: it granted the WAIT of that round, by push or late. */
     REDLOCK_EVENT_GRANT,
     REDLOCK_EVENT_LISTEN, /* a node can push grants to us from now on: take a place again */
-    REDLOCK_EVENT_POLL,   /* a quorum of nodes cannot keep a queue: try again after delays */
-    REDLOCK_EVENT_VOID,   /* nodes: their clocks jumped, so their earlier votes are void */
-    REDLOCK_EVENT_TIMER,  /* something may be due */
+    /* nodes (one): it can be asked, for the first time or again. To a lease that is HELD or
+     * EXTENDING only if a quorum can. */
+    REDLOCK_EVENT_READY,
+    REDLOCK_EVENT_POLL,  /* a quorum of nodes cannot keep a queue: try again after delays */
+    REDLOCK_EVENT_VOID,  /* nodes: their clocks jumped, so their earlier votes are void */
+    REDLOCK_EVENT_TIMER, /* something may be due */
     /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED. */
     REDLOCK_EVENT_CANCEL,
     REDLOCK_EVENT_EXTEND, /* ttl_ms; from the caller, see redlock_lease_extend_check() */
@@ -234,16 +242,17 @@ struct redlock_lease_core {
     uint8_t node_count;
     bool extend_by_caller; /* the EXTENDING round answers a caller's request */
     bool was_held;
-    bool is_adopted;
-    bool backing_grows;     /* the current round made the lease, so late grants also back it */
-    bool fence_written;     /* the fencing token needed a second round trip */
-    int8_t last_code;       /* why the last attempt was lost */
-    bool expiring_told;     /* `expiring` was told for this deadline */
-    int32_t round_ttl_ms;   /* the ttl that the current round sent */
-    int64_t begun_ns;       /* HELD since then; auto_extend_max_ms counts from here */
-    int64_t next_try_ns;    /* time of the next attempt or renewal */
-    int64_t heal_ns;        /* time to heal */
-    int64_t heal_before_ns; /* do not heal at or after this */
+    bool is_adopted : 1;
+    bool renews_at_once : 1; /* if the EXTENDING round fails: a node is ready since it began */
+    bool backing_grows;      /* the current round made the lease, so late grants also back it */
+    bool fence_written;      /* the fencing token needed a second round trip */
+    int8_t last_code;        /* why the last attempt was lost */
+    bool expiring_told;      /* `expiring` was told for this deadline */
+    int32_t round_ttl_ms;    /* the ttl that the current round sent */
+    int64_t begun_ns;        /* HELD since then; auto_extend_max_ms counts from here */
+    int64_t next_try_ns;     /* time of the next attempt or renewal */
+    int64_t heal_ns;         /* time to heal */
+    int64_t heal_before_ns;  /* do not heal at or after this */
     struct redlock_fence fence;
     struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };

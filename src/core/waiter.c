@@ -198,6 +198,11 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
     case REDLOCK_EVENT_GRANT:
         (void)note_grant(lease, event);
         break;
+    case REDLOCK_EVENT_READY:
+        if (event->nodes & (lease->queue->fresh | redlock_round_pending(&lease->votes))) {
+            break; /* it has a place there, or will have one */
+        }
+        /* fall through */
     case REDLOCK_EVENT_LISTEN:
         lease->queue->refresh_ns = min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
         break;

@@ -24,7 +24,9 @@
  *                                                 or to nobody after two yields in a row
  *         looked: fewer than a quorum answered    yield; WAIT after the retry delay
  *         looked: none of these                   look again, after twice the time
- * any     -                                       WAIT after a quarter of the ttl, 2.5 s at most
+ * any     a node can push to us, or can be asked and has not answered
+ *                                                 WAIT, 2 ms later
+ *         -                                       WAIT after a quarter of the ttl, 2.5 s at most
  *
  * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits
  *   before us at one of the nodes. "Yield": release everywhere, and WAIT under a fresh token.
@@ -57,7 +59,7 @@ int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue);
 /* Takes a place under a fresh token, or the lock if it is free. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions);
-/* Takes in a vote on a WAIT, a push, or a LISTEN. */
+/* Takes in a vote on a WAIT, a push, a LISTEN or a READY. */
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event);
 bool redlock_waiter_has_quorum(const struct redlock_lease_core *lease);
 /* The lease counts from here, and depends on these nodes. Only with a quorum of grants. */

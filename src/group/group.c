@@ -317,7 +317,10 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     group->first_try_done |= REDLOCK_NODE(node);
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
-        redlock_handover_met(group, node);
+        group->line.met |= REDLOCK_NODE(node);
+        for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
+            redlock_lease_ready((struct redlock_lease *)owner, node);
+        }
         redlock_owed_node_ready(group, node);
     } else {
         group->ready &= ~REDLOCK_NODE(node);

@@ -29,13 +29,6 @@ void redlock_handover_moved(struct redlock_group *group, unsigned node) {
     feed_all(group, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
 }
 
-void redlock_handover_met(struct redlock_group *group, unsigned node) {
-    if ((group->line.met & REDLOCK_NODE(node)) == 0) {
-        group->line.met |= REDLOCK_NODE(node);
-        feed_all(group, REDLOCK_EVENT_LISTEN, 0);
-    }
-}
-
 void redlock_handover_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                               const struct redlock_text *why) {
     switch (listening) {

@@ -4,8 +4,6 @@
 
 #include "group/lease_memory.h"
 
-/* The node is ready. If it is so for the first time, those who wait ask it for a place. */
-void redlock_handover_met(struct redlock_group *group, unsigned node);
 /* See redlock_group_pushed(), redlock_group_listens() and redlock_group_moved(). */
 void redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
 /* Under the clock guard: the node's clock was read after the push of this round, or not. */

@@ -321,6 +321,19 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
     }
 }
 
+/* The lock is wanted, or kept, with one node more. */
+void redlock_lease_ready(struct redlock_lease *lease, unsigned node) {
+    const struct redlock_group *group = lease->group;
+    const enum redlock_lease_state state = lease->core.state;
+    const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
+                       redlock_nodes_count(group->ready) >= group->quorum;
+    if (!lease->forgotten && (keeps || state == REDLOCK_LEASE_QUEUED)) {
+        struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_READY);
+        event.nodes = REDLOCK_NODE(node);
+        redlock_lease_feed(lease, &event);
+    }
+}
+
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->forgotten) {
         assert(lease->waiting && lease->waiting->lingers);

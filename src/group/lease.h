@@ -15,6 +15,8 @@ struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum
 /* Steps the core, and does what it says. */
 void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns);
+/* A node is ready, for the first time or again. */
+void redlock_lease_ready(struct redlock_lease *lease, unsigned node);
 /* Feeds the first event of an acquire. */
 void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns);
 /* Voids what the node has granted until now. `why` may be NULL if there was no memory. */

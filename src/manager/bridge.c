@@ -53,6 +53,9 @@ __attribute__((noinline)) static redlock_nodes send_wait(redlock_manager *manage
                                                          size_t size, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
+        if (!redlock_node_serves_waiters(manager->nodes[redlock_nodes_first(nodes)])) {
+            continue;
+        }
         redlock_wire_seal(message, redlock_nodes_first(nodes), bytes, size);
         taken |= send_to(manager, nodes & -nodes, bytes, size, REDLOCK_KIND_WAIT, message);
     }

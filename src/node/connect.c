@@ -45,10 +45,9 @@ static void draw_mark(struct redlock_node *node) {
 
 static void greet(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
-    if (!redlock_node_has_spare(node)) {
-        redlock_rotation_greets(node);
-    }
     dial->handshake.address = &node->address;
+    dial->handshake.credentials =
+        redlock_node_has_spare(node) ? redlock_rotation_spare_greets(node) : redlock_rotation_greets(node);
     dial->handshake.client_name = node->options.client_name;
     dial->handshake.old_run_id = node->known_run_id;
     dial->handshake.old_client_id = node->known_client_id;
@@ -240,6 +239,7 @@ static void take_over(struct redlock_node *node) {
     redlock_connection_take_over(&node->connection, &dial->connection);
     node->endpoint = dial->endpoints.list[dial->endpoint];
     node->handshake = dial->handshake;
+    node->handshake.credentials = &node->address.credentials;
     memcpy(node->mark, dial->mark, sizeof node->mark);
     node->handshake.mark = node->mark;
     node->shortest_ns = node->round_trip_ns = dial->round_trip_ns;
@@ -250,6 +250,7 @@ static void take_over(struct redlock_node *node) {
     redlock_node_rearm(node, node->connection.unread ? node->hello_ns : dial->give_up_ns);
     if (spare) {
         redlock_spare_replaced(node);
+        redlock_rotation_spare_accepted(node);
     }
 }
 

@@ -83,7 +83,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->info_error[0] = handshake->wanted[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
     handshake->info.uptime_s = -1;
-    if (redlock_handshake_auth(&address->credentials, auth)) {
+    if (redlock_handshake_auth(handshake->credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
     } else {
         said = say(handshake, outbox, STEP_PING, (const char *[4]){"PING"});

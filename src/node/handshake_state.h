@@ -27,6 +27,7 @@ enum redlock_handshake_state {
 
 struct redlock_handshake {
     const struct redlock_address *address;
+    const struct redlock_credentials *credentials; /* to say: those of the address, or newer ones */
     const char *client_name;
     const char *old_run_id; /* of the lost connection; "" for none */
     int64_t old_client_id;  /* its id, to kill it on that same server; 0 for none */

@@ -79,6 +79,9 @@ static void ready(struct redlock_node *node) {
     }
     redlock_requests_begin(node);
     node->resumes = false;
+    if (redlock_node_is_far(node)) {
+        redlock_requests_ping(node);
+    }
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
     node->listener.ready_changed(node->listener.ctx, node->index, true);
@@ -109,6 +112,9 @@ void redlock_introduce_end(struct redlock_node *node, const struct redlock_hands
         return;
     }
     if (redlock_node_has_spare(node)) {
+        if (handshake->cause == REDLOCK_CAUSE_AUTH) {
+            redlock_rotation_spare_refused(node);
+        }
         redlock_spare_in_vain(node, handshake->reason);
         return;
     }

@@ -286,6 +286,15 @@ bool redlock_node_is_too_far(const struct redlock_node *node) {
     return redlock_node_is_far(node);
 }
 
+bool redlock_node_serves_waiters(struct redlock_node *node) {
+    /* What is kept for a connection that replaces a silent one is written once that is READY. */
+    const bool far = redlock_node_is_far(node) || (node->resumes && node->shortest_ns > node->timeout_ns);
+    if (far && node->phase == REDLOCK_PHASE_READY && node->connection.inflight.count == 0) {
+        redlock_requests_ping(node);
+    }
+    return !far;
+}
+
 const char *redlock_node_name(const struct redlock_node *node) {
     return node->address.name;
 }

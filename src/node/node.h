@@ -53,6 +53,8 @@ bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns);
 
 /* Whether its answers come too late, because it is far away; redlock_node_refusal() says so. */
 bool redlock_node_is_too_far(const struct redlock_node *node);
+/* Whether it may get a WAIT: it is not too far away. One that is, is measured again. */
+bool redlock_node_serves_waiters(struct redlock_node *node);
 
 /* This node is the same server as `rival`: it becomes UNUSABLE in the next turn of the loop. */
 void redlock_node_yield(struct redlock_node *node, const char *rival);

@@ -114,7 +114,24 @@ static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;
 }
 
-/* So far away that no answer can come in time. */
+/*
+ * How far away the node is, by the shortest round trip of this connection: of both parts of the
+ * handshake, and of each reply since.
+ *
+ * state    event                                          → state
+ * unknown  READY, and a round trip was short enough       → near
+ *          READY, and none was                            → far: PING, so that it is measured again
+ * far      a reply within the node timeout                → near; the group is told, as if it was
+ *                                                           READY again
+ *          a WAIT is asked for                            → far: refused; PING, if no answer is
+ *                                                           under way
+ * any      the connection ends                            → unknown
+ *
+ * No answer of a far node comes in time, also where the loop runs so late that it reads the answer
+ * before it looks at the timeout. Such a node gets requests all the same: it may be near and have
+ * been slow, and releases must get there. But it gets no WAIT: a grant of that would count, however
+ * late it comes, and the lease could not be renewed.
+ */
 static inline bool redlock_node_is_far(const struct redlock_node *node) {
     return redlock_node_is_up(node) && node->shortest_ns > node->timeout_ns;
 }

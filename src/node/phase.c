@@ -37,6 +37,7 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     redlock_connection_reset(&node->connection);
     redlock_dial_end(node);
     redlock_rotation_ends(node);
+    redlock_credentials_clear(&node->rotation.spare);
     node->resumes = false;
     node->retry_ns = now_ns + delay_ns;
     redlock_node_set_phase(node, phase, why);

@@ -45,6 +45,11 @@ void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, si
     (void)redlock_requests_queue(node, bytes, size, &(struct redlock_inflight_entry){.queued_ns = now_ns, .own = true});
 }
 
+void redlock_requests_ping(struct redlock_node *node) {
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    redlock_requests_queue_own(node, ping, sizeof ping - 1, redlock_node_now_ns(node));
+}
+
 static bool has_no_timeout(const struct redlock_inflight_entry *entry) {
     return (entry->reply_kind & REDLOCK_NODE_NO_TIMEOUT) != 0;
 }

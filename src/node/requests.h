@@ -11,6 +11,7 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
 /* Queues the node's own command. Without memory it drops the command: the stall limit or the next
  * NOSCRIPT makes up for it. */
 void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns);
+void redlock_requests_ping(struct redlock_node *node);
 
 /* Takes the reply to a request that left the queue; `in_time` unless it had timed out. Answers the
  * request if its owner still waits. Returns false for a reply that the request cannot have. */

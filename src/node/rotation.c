@@ -35,6 +35,7 @@ void redlock_rotation_clear(struct redlock_rotation *rotation) {
     redlock_credentials_clear(&rotation->newer);
     redlock_credentials_clear(&rotation->asked);
     redlock_credentials_clear(&rotation->older);
+    redlock_credentials_clear(&rotation->spare);
     redlock_text_drop(rotation->refusal);
     rotation->refusal = NULL;
 }
@@ -67,6 +68,11 @@ static void log_refused(const struct redlock_node *node, const char *reason) {
                       "node %s refuses the new credentials (%s): the old ones stay in use; see that the node has the "
                       "new ones, then set them again",
                       node->address.name, reason);
+}
+
+static bool is_same_user(const char *a, const char *b) {
+    static const char otherwise[] = "default";
+    return strcmp(a != NULL ? a : otherwise, b != NULL ? b : otherwise) == 0;
 }
 
 /* Returns whether a refused AUTH would end what this connection may do. */
@@ -114,7 +120,7 @@ static void ask(struct redlock_node *node) {
 
 void redlock_rotation_offer(struct redlock_node *node, struct redlock_credentials *credentials) {
     redlock_credentials_move(&node->rotation.newer, credentials);
-    node->rotation.go_back = node->rotation.unaccepted = false;
+    node->rotation.go_back = node->rotation.unaccepted = node->rotation.spare_turns = false;
     set_refusal(node, NULL);
     if (redlock_node_is_up(node)) {
         ask(node);
@@ -125,7 +131,7 @@ void redlock_rotation_offer(struct redlock_node *node, struct redlock_credential
     }
 }
 
-void redlock_rotation_greets(struct redlock_node *node) {
+const struct redlock_credentials *redlock_rotation_greets(struct redlock_node *node) {
     struct redlock_rotation *rotation = &node->rotation;
     if (rotation->newer.password != NULL && !rotation->go_back) {
         redlock_credentials_move(&rotation->older, &node->address.credentials);
@@ -133,6 +139,41 @@ void redlock_rotation_greets(struct redlock_node *node) {
         rotation->trying = true;
     }
     rotation->go_back = false;
+    return &node->address.credentials;
+}
+
+static const struct redlock_credentials *newest(const struct redlock_rotation *rotation) {
+    return rotation->newer.password != NULL ? &rotation->newer : &rotation->asked;
+}
+
+const struct redlock_credentials *redlock_rotation_spare_greets(struct redlock_node *node) {
+    struct redlock_rotation *rotation = &node->rotation;
+    const struct redlock_credentials *new_ones = newest(rotation);
+    const bool tries = new_ones->password != NULL && rotation->spare_turns == (rotation->refusal != NULL);
+    redlock_credentials_clear(&rotation->spare);
+    return tries && redlock_credentials_copy(&rotation->spare, new_ones->user, new_ones->password)
+               ? &rotation->spare
+               : &node->address.credentials;
+}
+
+void redlock_rotation_spare_refused(struct redlock_node *node) {
+    struct redlock_rotation *rotation = &node->rotation;
+    rotation->spare_turns = newest(rotation)->password != NULL && !rotation->spare_turns;
+}
+
+void redlock_rotation_spare_accepted(struct redlock_node *node) {
+    struct redlock_rotation *rotation = &node->rotation;
+    rotation->spare_turns = false;
+    if (rotation->spare.password == NULL) {
+        return;
+    }
+    if (rotation->newer.password != NULL && strcmp(rotation->newer.password, rotation->spare.password) == 0 &&
+        is_same_user(rotation->newer.user, rotation->spare.user)) {
+        redlock_credentials_clear(&rotation->newer);
+    }
+    redlock_credentials_move(&node->address.credentials, &rotation->spare);
+    set_refusal(node, NULL);
+    log_accepted(node);
 }
 
 void redlock_rotation_ready(struct redlock_node *node) {
@@ -194,11 +235,6 @@ static struct redlock_text *error_text(const struct redlock_node *node, const st
     char error[REDLOCK_WIRE_ERROR_SIZE];
     (void)redlock_wire_error(&reply->value, node->rotation.asked.password, error);
     return redlock_text_new(redlock_wire_cause(&reply->value), "AUTH failed: %s", error);
-}
-
-static bool is_same_user(const char *a, const char *b) {
-    static const char otherwise[] = "default";
-    return strcmp(a != NULL ? a : otherwise, b != NULL ? b : otherwise) == 0;
 }
 
 static void accepted(struct redlock_node *node) {

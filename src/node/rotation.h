@@ -13,12 +13,17 @@ void redlock_rotation_clear(struct redlock_rotation *rotation);
 bool redlock_rotation_is_pending(const struct redlock_rotation *rotation);
 
 /* The steps of a connection. */
-void redlock_rotation_greets(struct redlock_node *node); /* a handshake is about to begin */
-void redlock_rotation_ready(struct redlock_node *node);  /* it is done */
-void redlock_rotation_ends(struct redlock_node *node);   /* it failed, or the connection ends */
+/* A handshake is about to begin: with these. */
+const struct redlock_credentials *redlock_rotation_greets(struct redlock_node *node);
+void redlock_rotation_ready(struct redlock_node *node); /* it is done */
+void redlock_rotation_ends(struct redlock_node *node);  /* it failed, or the connection ends */
 void redlock_rotation_was_withdrawn(struct redlock_node *node);
 /* The handshake's AUTH was refused. Returns true if it is to be tried again with the old ones. */
 bool redlock_rotation_goes_back(struct redlock_node *node, const char *reason);
+/* The same for a spare. The connection beside it goes on as it is. */
+const struct redlock_credentials *redlock_rotation_spare_greets(struct redlock_node *node);
+void redlock_rotation_spare_refused(struct redlock_node *node);
+void redlock_rotation_spare_accepted(struct redlock_node *node); /* and is the connection now */
 /* The reply to AUTH on an open connection, or to the PING behind it. Returns false if it is
  * neither. */
 bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,

@@ -23,6 +23,18 @@
  * the address, after going back:
  *             AUTH refused                                  wiped; newer: the address
  *
+ * A spare has a copy, because the connection beside it may still answer an AUTH:
+ *
+ * the newest of newer and asked
+ *             a spare greets, with it in turn               also: spare
+ * spare       AUTH refused                                  wiped; the next spare has its turn with
+ *                                                           the address
+ *             the spare is the connection                   the address; in newer it is wiped
+ *             the spare fails otherwise                     wiped
+ *
+ * The first turn is that of the new ones, unless they were refused already. A spare with the
+ * address that is refused gives the turn to them.
+ *
  * A refusal is asked again only with new credentials, or by the next handshake. A node that is
  * UNUSABLE, perhaps for want of the right ones, begins that at once.
  *
@@ -42,10 +54,11 @@
  * handshake.
  */
 struct redlock_rotation {
-    struct redlock_credentials newer, asked, older;
+    struct redlock_credentials newer, asked, older, spare;
     bool trying;                  /* the handshake uses the newer ones */
     bool go_back;                 /* the next handshake uses the older ones */
     bool unaccepted;              /* the address has the newer ones; the node refuses both */
+    bool spare_turns;             /* the next spare has the other pair */
     bool withdrawn;               /* AUTH was not written within the node timeout */
     struct redlock_text *refusal; /* why the node refused the newer ones; NULL if it did not */
 };

@@ -15,7 +15,8 @@ static bool may_need_one(const struct redlock_node *node) {
 }
 
 static int64_t begin_ns(const struct redlock_node *node) {
-    const int64_t silent_ns = node->heard_ns + node->timeout_ns;
+    const int64_t answer_ns = redlock_node_is_far(node) ? 2 * node->shortest_ns : node->timeout_ns;
+    const int64_t silent_ns = redlock_after_ns(node->heard_ns, answer_ns);
     return silent_ns > node->dial.again_ns ? silent_ns : node->dial.again_ns;
 }
 
@@ -35,6 +36,7 @@ static void end(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
     const int64_t delay_ns = redlock_node_delay_ns(node, &dial->failures, dial->again_ns);
     redlock_dial_end(node);
+    redlock_credentials_clear(&node->rotation.spare);
     dial->again_ns = redlock_node_now_ns(node) + delay_ns;
 }
 

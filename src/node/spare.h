@@ -10,7 +10,7 @@
  * beside the connection, and the first of the two that answers is the node's (R9, R17).
  *
  * A connection is *silent* if a request on it has timed out, and no reply was read for a node
- * timeout.
+ * timeout. To a far node, no reply can be here before a round trip: there it is two of these.
  *
  * spare    event                                         → spare
  * none     READY or STALLED, silent, again_ns is over    → trying: connect.c

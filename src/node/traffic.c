@@ -15,8 +15,6 @@
 #define TIMEOUTS_TO_STALL 3
 #define STALL_LIMIT_MS    5000
 
-static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-
 __attribute__((noinline, cold)) static void end_write(struct redlock_node *node, int error) {
     /* The node may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(node, REDLOCK_READABLE);
@@ -120,16 +118,35 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
     }
 }
 
+static void read_replies(struct redlock_node *node) {
+    int error;
+    const enum redlock_received received = redlock_connection_receive(&node->connection, take, &error);
+    if (received != REDLOCK_RECEIVED) {
+        end_read(node, received, error);
+    }
+    if (node->phase == REDLOCK_PHASE_STALLED) {
+        drain(node);
+    }
+}
+
+__attribute__((noinline, cold)) static void read_from_afar(struct redlock_node *node) {
+    /* Only a loop that runs late reads an answer of a far node before its timeout. */
+    redlock_requests_expire(node, redlock_node_now_ns(node));
+    read_replies(node);
+    if (redlock_node_is_up(node) && !redlock_node_is_far(node)) {
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers within %lld ms now", node->address.name,
+                          (long long)node->options.node_timeout_ms);
+        node->listener.ready_changed(node->listener.ctx, node->index, true);
+    }
+}
+
 void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     struct redlock_connection *connection = &node->connection;
     if ((events & REDLOCK_READABLE) != 0) {
-        int error;
-        const enum redlock_received received = redlock_connection_receive(connection, take, &error);
-        if (received != REDLOCK_RECEIVED) {
-            end_read(node, received, error);
-        }
-        if (node->phase == REDLOCK_PHASE_STALLED) {
-            drain(node);
+        if (redlock_node_is_far(node)) {
+            read_from_afar(node);
+        } else {
+            read_replies(node);
         }
     }
     if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->fd >= 0) {
@@ -164,7 +181,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
         redlock_requests_end_kept(node, now_ns);
         redlock_rotation_was_withdrawn(node);
         node->listener.ready_changed(node->listener.ctx, node->index, false);
-        redlock_requests_queue_own(node, ping, sizeof ping - 1, now_ns);
+        redlock_requests_ping(node);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
         redlock_node_lost(
             node, redlock_text_new(REDLOCK_CAUSE_STALLED, "stalled: no answer to anything for %d ms", STALL_LIMIT_MS));

@@ -8,6 +8,8 @@
 
 /* Timers come up to 2 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */
 #define SLACK_NS (5 * SIM_MS)
+/* Where connections go silent, a lease of so many node timeouts is kept. */
+#define KEPT_FROM_TIMEOUTS 8
 
 void sim_violation(struct sim_world *world, const char *checker, const char *format, ...) {
     if (world->checker != NULL) {
@@ -271,7 +273,7 @@ void sim_check_lost(const struct sim_lease *lease) {
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }
     if (world->control == SIM_CONTROL_SILENT && lease->auto_extend && !lease->capped && !lease->shared &&
-        lease->ttl_ms >= 2000 && lease->ttl_ms >= 20 * world->profile.node_timeout_ms) {
+        lease->ttl_ms >= KEPT_FROM_TIMEOUTS * world->profile.node_timeout_ms) {
         sim_violation(world, "kept", "client %u lost '%s' (%.8s), though new connections worked", lease->client,
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }

@@ -127,9 +127,9 @@ static void draw_silences(struct sim_profile *profile, struct sim_random *random
     profile->auto_extend = true;
     profile->nodes = sim_random_percent(random, 50) ? 3 : 5;
     profile->clients = 2;
-    profile->ttl_min_ms = 2000;
-    profile->ttl_max_ms = 5000;
     profile->node_timeout_ms = 50;
+    profile->ttl_min_ms = sim_random_between(random, 4, 100) * profile->node_timeout_ms;
+    profile->ttl_max_ms = 5 * profile->ttl_min_ms / 2;
 }
 
 /* Leases live long enough for the quiet end, in which leaders renew them all the time. */

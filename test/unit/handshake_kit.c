@@ -20,8 +20,12 @@ static struct redlock_reader *reader;
 int handshake_setup(void **state) {
     (void)state;
     address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
-    handshake = (struct redlock_handshake){
-        .address = &address, .client_name = "me", .old_run_id = "", .mark = MARK, .probed = REDLOCK_PROBED_KEY};
+    handshake = (struct redlock_handshake){.address = &address,
+                                           .credentials = &address.credentials,
+                                           .client_name = "me",
+                                           .old_run_id = "",
+                                           .mark = MARK,
+                                           .probed = REDLOCK_PROBED_KEY};
     outbox = (struct redlock_outbox){0};
     reader = redlock_reader_new();
     return reader == NULL ? -1 : 0;

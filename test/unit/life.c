@@ -92,6 +92,10 @@ void life_listen(struct life *life) {
     step(life, (struct redlock_event){.type = REDLOCK_EVENT_LISTEN});
 }
 
+void life_ready(struct life *life, unsigned node) {
+    step(life, (struct redlock_event){.type = REDLOCK_EVENT_READY, .nodes = REDLOCK_NODE(node)});
+}
+
 void life_poll(struct life *life) {
     step(life, (struct redlock_event){.type = REDLOCK_EVENT_POLL});
 }

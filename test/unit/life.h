@@ -69,6 +69,7 @@ void life_queued(struct life *life, unsigned node, struct redlock_queue_view vie
 void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view);
 void life_push(struct life *life, unsigned node, uint32_t round);
 void life_listen(struct life *life);
+void life_ready(struct life *life, unsigned node);
 void life_poll(struct life *life);
 void life_void(struct life *life, redlock_nodes nodes);
 void life_timer(struct life *life);

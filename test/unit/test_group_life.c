@@ -340,6 +340,31 @@ static void bad_input_is_refused_without_a_callback(void **state) {
     assert_non_null(strstr(fake.log, "invalid argument: resource has 0 bytes; it must have 1 to 1024"));
 }
 
+/* Not after the rest of its delay, which is a quarter of the time left. */
+static void a_failed_renewal_is_tried_again_with_the_quorum_that_is_back(void **state) {
+    (void)state;
+    struct seen seen;
+    redlock_acquire_options options = default_options();
+    options.auto_extend = true;
+    options.ttl_ms = 10000;
+    redlock_lease *lease = take(&options, &seen);
+    fake.refusing = redlock_nodes_all(3);
+    fake_env_pass_ms(&fake, 3400);
+    fake.refusing = 0;
+    redlock_group_ready_changed(fake.group, 0, true);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_EXTEND), 0);
+    redlock_group_ready_changed(fake.group, 1, true);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_EXTEND), 3);
+    redlock_group_ready_changed(fake.group, 2, true);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    fake_env_pass_ms(&fake, 100);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_EXTEND), 0);
+    assert_true(redlock_lease_validity_ms(lease) > 9700);
+    give_back(lease);
+}
+
 static void connect_waits_for_every_node_or_the_timeout(void **state) {
     (void)state;
     struct seen seen = {0}, late = {0}, none = {0};
@@ -449,6 +474,7 @@ int main(void) {
         group_test(in_a_forked_child_nothing_is_sent, three_nodes),
         group_test(without_random_bytes_there_is_no_attempt, three_nodes),
         group_test(bad_input_is_refused_without_a_callback, three_nodes),
+        group_test(a_failed_renewal_is_tried_again_with_the_quorum_that_is_back, three_nodes),
         group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
         group_test(connect_counts_no_node_that_is_too_far_away, three_nodes),
         group_test(an_inspection_tells_how_long_each_node_took, three_nodes),

@@ -110,12 +110,14 @@ static void a_ticket_by_clocks_that_lied_is_set_right_by_the_others(void **state
     const int64_t begun_ns = fake.now_ns;
     fake.group->line.met = 0;
     redlock_request *request = campaign(&seen);
+    fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
     greet(0, "a", 100000, reading(HOUR_MS));
     greet(1, "b", 100000, reading(HOUR_MS));
     greet(2, "c", 100000, reading(0));
     fake_env_pass_ms(&fake, 3);
     assert_in_range(ticket(0) - RIGHT_US(begun_ns), HOUR_MS * 1000, HOUR_MS * 1000 + 1000);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
+    fake.refusing = 0;
     greet(3, "d", 100000, reading(0));
     greet(4, "e", 100000, reading(0));
     fake_env_pass_ms(&fake, 3);

@@ -79,6 +79,80 @@ static void a_renewal_that_recovers_is_a_third_away_again(void **state) {
     assert_in_range(life_next_ms(&life), 6000 + 3000, 6000 + 3333);
 }
 
+/* It waits for a quarter of the time left only while nobody who was silent can be asked. */
+static void a_failed_renewal_is_due_when_a_silent_node_is_ready(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life_ready(&life, 4); /* nothing has failed yet */
+    life_expect(&life, HELD, NOTHING);
+    assert_in_range(life_next_ms(&life), 3000, 3333);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_votes(&life, "GGUUF");
+    life_expect(&life, HELD, NOTHING);
+    assert_true(life_next_ms(&life) > 3334 + 1600);
+    life.at_ms = 3400;
+    life_ready(&life, 1); /* it has answered */
+    assert_true(life_next_ms(&life) > 3334 + 1600);
+    for (uint32_t round = 3, node = 2; node < 5; round++, node++) {
+        life.at_ms += 100;
+        life_ready(&life, node);
+        life_expect(&life, HELD, NOTHING);
+        assert_int_equal(life_next_ms(&life), life.at_ms);
+        life_timer(&life);
+        life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
+        life_votes(&life, node < 4 ? "GGUUF" : "GGG");
+        life_expect(&life, HELD, NOTHING);
+        /* One round for each node that is back. */
+        assert_true(life_next_ms(&life) > life.at_ms + 1500);
+    }
+    life_ready(&life, 4); /* nothing has failed any more */
+    assert_true(life_next_ms(&life) > life.at_ms + 2900);
+}
+
+static void a_renewal_that_fails_after_a_node_was_ready_is_due_again(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, true);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_votes(&life, "GGU");
+    life_ready(&life, 0); /* it has answered */
+    life_ready(&life, 2);
+    life_expect(&life, EXTENDING, NOTHING);
+    life.at_ms = 3384;
+    life_vote(&life, 3, U);
+    life_expect(&life, EXTENDING, NOTHING);
+    life_vote(&life, 4, F);
+    life_expect(&life, HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM);
+    assert_int_equal(life_next_ms(&life), 3384);
+    life_timer(&life);
+    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_votes(&life, "GGUUU");
+    assert_true(life_next_ms(&life) > 3384 + 1500);
+}
+
+/* Nobody renews it, or nobody may any more. */
+static void a_silent_node_that_is_ready_makes_no_renewal_of_its_own(void **state) {
+    (void)state;
+    struct life life;
+    life_held(&life, false);
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "UUU");
+    life_expect(&life, HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM, EXTENDED(ERR_NO_QUORUM));
+    life_ready(&life, 0);
+    assert_int_equal(life_next_ms(&life), END_MS);
+    life_held(&life, true);
+    life.at_ms = 3334;
+    life_timer(&life);
+    life_votes(&life, "UUU");
+    life.at_ms = END_MS;
+    life_ready(&life, 0);
+    life_timer(&life);
+    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+}
+
 static void a_renewal_that_most_deny_is_a_loss(void **state) {
     (void)state;
     struct life life;
@@ -231,6 +305,9 @@ int main(void) {
         cmocka_unit_test(a_third_of_the_ttl_after_the_start),
         cmocka_unit_test(a_failed_renewal_is_tried_again_until_the_deadline),
         cmocka_unit_test(a_renewal_that_recovers_is_a_third_away_again),
+        cmocka_unit_test(a_failed_renewal_is_due_when_a_silent_node_is_ready),
+        cmocka_unit_test(a_renewal_that_fails_after_a_node_was_ready_is_due_again),
+        cmocka_unit_test(a_silent_node_that_is_ready_makes_no_renewal_of_its_own),
         cmocka_unit_test(a_renewal_that_most_deny_is_a_loss),
         cmocka_unit_test(the_deadline_comes_before_a_renewal),
         cmocka_unit_test(the_cap_ends_renewals),

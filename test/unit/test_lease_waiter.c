@@ -182,6 +182,29 @@ static void who_hears_of_grants_from_now_on_takes_its_places_again(void **state)
     life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
 }
 
+/* One that has answered, or still may, needs no other WAIT. */
+static void a_node_that_can_be_asked_gets_a_place_if_it_has_none(void **state) {
+    (void)state;
+    struct life life;
+    life_begin_in_line(&life, 5);
+    life_refuse(&life, REDLOCK_NODE(3));
+    life_vote(&life, 4, U);
+    life_queued(&life, 0, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 1));
+    life.at_ms = 10;
+    const int64_t refresh_ms = life_next_ms(&life);
+    life_ready(&life, 0);
+    life_ready(&life, 2);
+    life_expect(&life, QUEUED, NOTHING);
+    assert_int_equal(life_next_ms(&life), refresh_ms);
+    life_queued(&life, 2, LIFE_VIEW(LATER, 9, 60000, 1));
+    assert_true(life_next_ms(&life) > 2000);
+    life_ready(&life, 3);
+    life_expect_next(&life, 2, 2);
+    life_timer(&life);
+    life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
+}
+
 static void the_first_asks_when_the_holders_keys_have_ended_at_a_quorum(void **state) {
     (void)state;
     struct life life;
@@ -404,6 +427,7 @@ int main(void) {
         cmocka_unit_test(an_open_wait_is_not_overtaken),
         cmocka_unit_test(far_nodes_have_time_to_grant),
         cmocka_unit_test(who_hears_of_grants_from_now_on_takes_its_places_again),
+        cmocka_unit_test(a_node_that_can_be_asked_gets_a_place_if_it_has_none),
         cmocka_unit_test(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum),
         cmocka_unit_test(the_next_ones_look_too_when_the_holders_keys_have_ended),
         cmocka_unit_test(all_who_wait_look_within_80_ms),

@@ -265,44 +265,6 @@ static void a_refused_first_try_ends_it_at_once(void **state) {
     assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
 }
 
-/* The handshake has a longer timeout than a request: it shows that no vote can come in time. */
-static void a_node_whose_round_trips_are_too_long_is_far_until_one_is_not(void **state) {
-    (void)state;
-    peer_accept(&peer);
-    turn_for_ms(PEER_TIMEOUT_MS + 1);
-    peer_hello(&peer, "r1", 7, 0);
-    assert_false(redlock_node_is_too_far(peer.node)); /* not ready */
-    turn_for_ms(PEER_TIMEOUT_MS + 1);
-    peer_introduced(&peer);
-    peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(redlock_node_is_too_far(peer.node));
-    assert_true(peer_info(&peer).round_trip_min_us > PEER_TIMEOUT_MS * 1000);
-    const char *why = redlock_text_string(redlock_node_refusal(peer.node));
-    assert_non_null(strstr(why, "no answer within 400 ms, and a round trip takes 4"));
-    assert_non_null(strstr(why, " ms at least: node_timeout_ms must be longer, such as "));
-    assert_int_equal(peer_times_logged(&peer, "node_timeout_ms must be longer"), 1);
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, why);
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
-    peer_say(&peer, "+OK\r\n");
-    /* One answer in time: it was only slow. */
-    assert_true(peer_send(&peer, "b", 2));
-    peer_expect(&peer, "b");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 2);
-    assert_false(redlock_node_is_too_far(peer.node));
-    assert_true(peer_info(&peer).round_trip_min_us <= PEER_TIMEOUT_MS * 1000);
-    assert_true(peer_send(&peer, "c", 3));
-    peer_until_answers(&peer, 3);
-    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
-    assert_null(strstr(peer.answers[2].text, "round trip"));
-    peer_close(&peer);
-    peer_until_state(&peer, REDLOCK_NODE_WAITING);
-    assert_int_equal(peer_info(&peer).round_trip_min_us, -1);
-}
-
 /* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in
  * order. */
 static void a_full_socket_withdraws_what_was_not_begun(void **state) {
@@ -445,7 +407,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_for_the_handshake, setup, teardown),
         cmocka_unit_test_setup_teardown(the_end_of_the_first_try_ends_what_waited_for_it, setup, teardown),
         cmocka_unit_test_setup_teardown(a_refused_first_try_ends_it_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_node_whose_round_trips_are_too_long_is_far_until_one_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_full_socket_withdraws_what_was_not_begun, setup, teardown),
         cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_that_has_a_command_to_delete_is_asked_by_it, setup, teardown),
