@@ -133,7 +133,7 @@ static inline bool redlock_node_is_up(const struct redlock_node *node) {
  * late it comes, and the lease could not be renewed.
  */
 static inline bool redlock_node_is_far(const struct redlock_node *node) {
-    return redlock_node_is_up(node) && node->shortest_ns > node->timeout_ns;
+    return node->shortest_ns > node->timeout_ns && redlock_node_is_up(node);
 }
 
 /* Connected to a server that has said who it is. */

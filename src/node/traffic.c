@@ -118,7 +118,7 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
     }
 }
 
-static void read_replies(struct redlock_node *node) {
+static inline __attribute__((always_inline)) void read_replies(struct redlock_node *node) {
     int error;
     const enum redlock_received received = redlock_connection_receive(&node->connection, take, &error);
     if (received != REDLOCK_RECEIVED) {
