@@ -466,7 +466,7 @@ static void the_subscription_is_renewed(void **state) {
     peer_greet(&peer, "r1", 8, 7);
     assert_int_equal(peer.listening, REDLOCK_LISTENING_NOT);
     assert_non_null(strstr(peer.why_not, "silent and is replaced"));
-    greet_second();
+    greet_second_that_kills();
 }
 
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */

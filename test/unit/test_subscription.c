@@ -200,7 +200,7 @@ static void where_info_is_refused_no_server_is_known(void **state) {
     assert_tried_again(RUN_ID_R1, "this is another server", 1);
     peer_accept(&second);
     peer_expect(&second, HELLO);
-    peer_say(&second, "-NOPERM no INFO\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
+    peer_say(&second, "-NOPERM no INFO\r\n-NOPERM no ID\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
 }
 
@@ -321,7 +321,7 @@ static void the_password_comes_first_and_is_never_told(void **state) {
     (void)state;
     peer_accept(&peer);
     peer_expect(&peer, "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n");
-    peer_say(&peer, "+OK\r\n" RUN_ID_R1 "-NOPERM no TIME\r\n:7\r\n");
+    peer_say(&peer, "+OK\r\n$11\r\nrun_id:r1\r\n\r\n-NOPERM no TIME\r\n:7\r\n");
     peer_introduced(&peer);
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);

@@ -46,7 +46,7 @@ static void what_came_during_a_long_sleep_is_not_read(void **state) {
     until_told(REDLOCK_LISTENING_NOT, "this process did not read it for more than 5000 ms");
     assert_int_equal(peer.pushes, 0);
     peer_expect_end(&second, true);
-    greet_second();
+    greet_second_that_kills();
     peer_say(&second, A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
     assert_int_equal(peer.became_unready, 0);

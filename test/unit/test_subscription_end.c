@@ -59,7 +59,7 @@ static void it_ends_with_the_first_connection(void **state) {
     until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
     peer_expect_end(&second, true);
     peer_greet(&peer, "r1", 8, 7);
-    greet_second();
+    greet_second_that_kills();
     /* In its greeting nobody is told. */
     peer_close(&second);
     until_told(REDLOCK_LISTENING_NOT, "");
@@ -71,6 +71,19 @@ static void it_ends_with_the_first_connection(void **state) {
     assert_int_equal(peer.told_listening, told);
     peer_greet(&peer, "r1", 9, 8);
     greet_second();
+}
+
+/* There the id may be a stranger's. */
+static void a_connection_of_another_server_is_not_killed(void **state) {
+    (void)state;
+    listen_on_it();
+    peer_close(&peer);
+    until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
+    peer_greet(&peer, "r2", 8, 0);
+    peer_accept(&second);
+    peer_expect(&second, HELLO);
+    peer_say(&second, "$11\r\nrun_id:r2\r\n\r\n:9\r\n+OK\r\n" SUBSCRIBED);
+    until_told(REDLOCK_LISTENING, "");
 }
 
 /* The server is alive, but this connection is dead, and nobody publishes. */
@@ -90,7 +103,7 @@ static void ping_finds_a_dead_connection(void **state) {
     assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(9800000000));
     assert_int_equal(peer.pushes, 2);
     peer_expect_end(&second, true);
-    greet_second();
+    greet_second_that_kills();
     memory_fails_at(1);
     until_told(REDLOCK_LISTENING_NOT, "no memory for a subscription"); /* for the next PING */
     memory.armed = false;
@@ -174,10 +187,15 @@ static void a_forked_child_only_closes_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(closed_by_the_server_it_comes_back),        TEST(out_of_protocol_it_ends_and_comes_back),
-        TEST(it_ends_with_the_first_connection),         TEST(ping_finds_a_dead_connection),
-        TEST(without_memory_it_is_tried_again),          TEST(its_deletion_closes_it),
-        TEST(its_deletion_while_it_greets_tells_nobody), TEST(a_forked_child_only_closes_it),
+        TEST(closed_by_the_server_it_comes_back),
+        TEST(out_of_protocol_it_ends_and_comes_back),
+        TEST(a_connection_of_another_server_is_not_killed),
+        TEST(it_ends_with_the_first_connection),
+        TEST(ping_finds_a_dead_connection),
+        TEST(without_memory_it_is_tried_again),
+        TEST(its_deletion_closes_it),
+        TEST(its_deletion_while_it_greets_tells_nobody),
+        TEST(a_forked_child_only_closes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
