@@ -267,9 +267,11 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
     } else if (step == STEP_SUBSCRIBE && is_array(reply, "subscribe", 3) &&
                is_word(&reply->elements[1], subscription->channel)) {
         confirmed(subscription);
-    } else if (step == STEP_ID && type == REDLOCK_REPLY_INTEGER) {
+    } else if (type == REDLOCK_REPLY_INTEGER && step == STEP_ID) {
         redlock_zombie_note(subscription, reply->value.integer);
-    } else if (step != STEP_KILL && ((step != STEP_AUTH && step != STEP_NAME) || type != REDLOCK_REPLY_STATUS)) {
+    } else if (type == REDLOCK_REPLY_INTEGER
+                   ? step != STEP_KILL
+                   : type != REDLOCK_REPLY_STATUS || step == STEP_INFO || step == STEP_ID || step == STEP_SUBSCRIBE) {
         out_of_protocol(subscription);
     }
 }

@@ -89,10 +89,11 @@ struct redlock_subscription {
     struct redlock_channel *asked;                 /* NULL if it has left meanwhile */
     uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */
     uint8_t step, step_count;
-    int64_t client_id;                          /* of this connection; 0 if the server did not say */
-    int64_t zombie_id;                          /* of one that may be dead: zombie.h; 0 for none */
-    char zombie_run_id[REDLOCK_INFO_WORD_SIZE]; /* of its server */
-    struct redlock_text *why;                   /* the last failure since it was LISTENING */
+    int64_t client_id; /* of this connection; 0 if the server did not say */
+    /* Of one that may be dead (zombie.h), and of its server; 0: there is none. */
+    int64_t zombie_id;
+    char zombie_run_id[REDLOCK_INFO_WORD_SIZE];
+    struct redlock_text *why; /* the last failure since it was LISTENING */
 };
 
 #endif

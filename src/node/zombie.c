@@ -13,7 +13,7 @@ void redlock_zombie_note(struct redlock_subscription *subscription, int64_t clie
 
 void redlock_zombie_left(struct redlock_subscription *subscription) {
     const char *run_id = subscription->node->info.run_id;
-    if (subscription->connection.fd >= 0 && subscription->client_id != 0 && run_id[0] != '\0') {
+    if (subscription->connection.fd >= 0 && subscription->client_id > 0 && run_id[0] != '\0') {
         subscription->zombie_id = subscription->client_id;
         memcpy(subscription->zombie_run_id, run_id, sizeof subscription->zombie_run_id);
     }

@@ -211,6 +211,7 @@ static void a_bad_greeting_is_tried_again(void **state) {
     assert_tried_again("+OK\r\n", "out of protocol", 1);
     assert_tried_again("-ERR max number of clients reached\r\n", "INFO failed: ERR max number of clients", 1);
     assert_tried_again(RUN_ID_R1 ":1\r\n", "out of protocol", 2);
+    assert_tried_again("$11\r\nrun_id:r1\r\n\r\n+OK\r\n", "out of protocol", 2);
     assert_tried_again(RUN_ID_R1 "+OK\r\n-ERR later\r\n", "SUBSCRIBE failed: ERR later", 1);
     assert_tried_again(RUN_ID_R1 "+OK\r\n" A_PUSH, "out of protocol", 3);
     assert_tried_again(RUN_ID_R1 "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$2\r\nhc\r\n:1\r\n", "out of protocol", 3);
