@@ -205,7 +205,8 @@ static void due(struct redlock_node *node) {
         if (redlock_spare_is_due(node, now_ns)) {
             redlock_connect_begin(node);
         } else {
-            redlock_spare_look(node, now_ns); /* something was heard since */
+            /* Something was heard since, maybe when a request was kept for the spare already. */
+            redlock_spare_is_not_due(node, now_ns);
         }
     } else if (now_ns >= dial->give_up_ns) {
         prefer_next(dial);

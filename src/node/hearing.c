@@ -3,6 +3,7 @@
 
 #include "node/handshake.h"
 #include "node/node_state.h"
+#include "wire/push.h"
 
 void redlock_hearing_ask_again(struct redlock_subscription *subscription) {
     const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
@@ -60,4 +61,20 @@ void redlock_hearing_leave(struct redlock_subscription *subscription, const stru
     subscription->no_memory |=
         !redlock_handshake_say(&subscription->connection.hello, (const char *[4]){"UNSUBSCRIBE", channel->name});
     subscription->node->reactor.flush_soon(subscription->node->reactor.ctx, &subscription->connection.watch);
+}
+
+void redlock_hearing_message(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    const struct redlock_node *node = subscription->node;
+    struct redlock_push push;
+    struct redlock_hint hint;
+    if (redlock_wire_push(reply, subscription->channel, &push)) {
+        node->listener.pushed(node->listener.ctx, node->index, &push);
+    } else if (redlock_wire_hint(reply, &hint)) {
+        node->listener.hinted(node->listener.ctx, node->index, &hint);
+    } else if (!subscription->push_warned) {
+        subscription->push_warned = true;
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
+                          "node %s: a message on the channel %s is not ours, and ignored", node->address.name,
+                          subscription->channel);
+    }
 }

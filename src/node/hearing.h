@@ -4,6 +4,7 @@
 #define REDLOCK_NODE_HEARING_H
 
 #include "node/subscription_state.h"
+#include "wire/reply.h"
 
 /* The connection is no more: forgets what was heard, asked or refused on it. */
 void redlock_hearing_forget(struct redlock_subscription *subscription);
@@ -15,5 +16,7 @@ void redlock_hearing_answered(struct redlock_subscription *subscription, bool he
 void redlock_hearing_ask_again(struct redlock_subscription *subscription);
 /* The channel has left the list. */
 void redlock_hearing_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel);
+/* Somebody has said something on one of the channels, or on the manager's own. */
+void redlock_hearing_message(struct redlock_subscription *subscription, const struct redlock_reply *reply);
 
 #endif

@@ -53,6 +53,11 @@ void redlock_spare_is_needless(struct redlock_node *node) {
     redlock_spare_look(node, node->heard_ns); /* there may be more overdue */
 }
 
+void redlock_spare_is_not_due(struct redlock_node *node, int64_t now_ns) {
+    flush_kept(node);
+    redlock_spare_look(node, now_ns);
+}
+
 void redlock_spare_in_vain(struct redlock_node *node, const char *why) {
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: the second connection failed: %s",
                       node->address.name, why);

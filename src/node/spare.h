@@ -34,6 +34,9 @@ void redlock_spare_look(struct redlock_node *node, int64_t now_ns);
 /* Returns whether it begins now. */
 bool redlock_spare_is_due(const struct redlock_node *node, int64_t now_ns);
 
+/* It was to begin now, but the connection is not silent any more. */
+void redlock_spare_is_not_due(struct redlock_node *node, int64_t now_ns);
+
 /* A reply was read on the connection. */
 __attribute__((noinline, cold)) void redlock_spare_is_needless(struct redlock_node *node);
 

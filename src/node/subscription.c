@@ -11,9 +11,9 @@
 #include "node/hearing.h"
 #include "node/node_state.h"
 #include "node/secure.h"
+#include "node/zombie.h"
 #include "wire/cause.h"
 #include "wire/error.h"
-#include "wire/push.h"
 
 #define NAME_SIZE 80
 /* Some proxies close the connection instead of refusing SUBSCRIBE, or let a client have only one.
@@ -23,7 +23,7 @@
 #define REFUSED_MIN_MS 1000
 #define REFUSED_MAX_MS 10000
 
-enum step { STEP_AUTH, STEP_INFO, STEP_NAME, STEP_SUBSCRIBE };
+enum step { STEP_AUTH, STEP_INFO, STEP_ID, STEP_NAME, STEP_KILL, STEP_SUBSCRIBE };
 
 static void set_timer(struct redlock_subscription *subscription) {
     const struct redlock_reactor *reactor = &subscription->node->reactor;
@@ -133,17 +133,24 @@ static bool say(struct redlock_subscription *subscription, enum step step, const
     return redlock_handshake_say(&subscription->connection.hello, words);
 }
 
-/* Channels belong to no database, so there is no SELECT. */
+static bool say_subscribe(struct redlock_subscription *subscription) {
+    return say(subscription, STEP_SUBSCRIBE, (const char *[4]){"SUBSCRIBE", subscription->channel});
+}
+
+/* Channels belong to no database, so there is no SELECT. A subscriber may not say CLIENT KILL, and
+ * before that the server must be known. */
 static bool say_all(struct redlock_subscription *subscription) {
     const struct redlock_node *node = subscription->node;
     const char *auth[4];
     char name[NAME_SIZE];
     const int size = snprintf(name, sizeof name, "%s-sub", node->options.client_name);
     subscription->step = subscription->step_count = 0;
+    redlock_zombie_note(subscription, 0);
     return (!redlock_handshake_auth(&node->address.credentials, auth) || say(subscription, STEP_AUTH, auth)) &&
            say(subscription, STEP_INFO, (const char *[4]){"INFO", "server"}) &&
+           say(subscription, STEP_ID, (const char *[4]){"CLIENT", "ID"}) &&
            (size >= NAME_SIZE || say(subscription, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", name})) &&
-           say(subscription, STEP_SUBSCRIBE, (const char *[4]){"SUBSCRIBE", subscription->channel});
+           (redlock_zombie_is_there(subscription) || say_subscribe(subscription));
 }
 
 static void greet(struct redlock_subscription *subscription) {
@@ -222,14 +229,22 @@ static void take_info(struct redlock_subscription *subscription, const struct re
     if (strcmp(info.run_id, subscription->node->info.run_id) != 0) {
         lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION,
                                             "this is another server than that of the first connection (run_id)"));
+    } else if (redlock_zombie_is_there(subscription)) {
+        subscription->steps[subscription->step_count++] = STEP_KILL;
+        if (redlock_zombie_kill(subscription) && say_subscribe(subscription)) {
+            flush_soon(subscription);
+        } else {
+            no_memory(subscription);
+        }
     }
 }
 
 static void take_error(struct redlock_subscription *subscription, enum step step, const struct redlock_reply *reply) {
-    static const char *const names[] = {"AUTH", "INFO", "CLIENT SETNAME", "SUBSCRIBE"};
+    static const char *const names[] = {"AUTH", "INFO", "CLIENT ID", "CLIENT SETNAME", "CLIENT KILL", "SUBSCRIBE"};
     const struct redlock_node *node = subscription->node;
     char error[REDLOCK_WIRE_ERROR_SIZE];
-    if (step == STEP_NAME || (step == STEP_INFO && node->info.run_id[0] == '\0')) {
+    const bool needless = step == STEP_ID || step == STEP_NAME || step == STEP_KILL;
+    if (needless || (step == STEP_INFO && node->info.run_id[0] == '\0')) {
         return; /* the first connection has warned of it */
     }
     (void)redlock_wire_error(&reply->value, node->address.credentials.password, error);
@@ -252,7 +267,11 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
     } else if (step == STEP_SUBSCRIBE && is_array(reply, "subscribe", 3) &&
                is_word(&reply->elements[1], subscription->channel)) {
         confirmed(subscription);
-    } else if ((step != STEP_AUTH && step != STEP_NAME) || type != REDLOCK_REPLY_STATUS) {
+    } else if (type == REDLOCK_REPLY_INTEGER && step == STEP_ID) {
+        redlock_zombie_note(subscription, reply->value.integer);
+    } else if (type == REDLOCK_REPLY_INTEGER
+                   ? step != STEP_KILL
+                   : type != REDLOCK_REPLY_STATUS || step == STEP_INFO || step == STEP_ID || step == STEP_SUBSCRIBE) {
         out_of_protocol(subscription);
     }
 }
@@ -275,27 +294,11 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
     redlock_text_drop(why);
 }
 
-static void take_push(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
-    const struct redlock_node *node = subscription->node;
-    struct redlock_push push;
-    struct redlock_hint hint;
-    if (redlock_wire_push(reply, subscription->channel, &push)) {
-        node->listener.pushed(node->listener.ctx, node->index, &push);
-    } else if (redlock_wire_hint(reply, &hint)) {
-        node->listener.hinted(node->listener.ctx, node->index, &hint);
-    } else if (!subscription->push_warned) {
-        subscription->push_warned = true;
-        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
-                          "node %s: a message on the channel %s is not ours, and ignored", node->address.name,
-                          subscription->channel);
-    }
-}
-
 static void take_reply(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     if (subscription->state == REDLOCK_SUBSCRIPTION_GREETING) {
         take_greeting(subscription, reply);
     } else if (is_array(reply, "message", 3)) {
-        take_push(subscription, reply);
+        redlock_hearing_message(subscription, reply);
     } else if (is_array(reply, "pong", 2) && subscription->pinged) {
         subscription->pinged = false;
         set_state(subscription, REDLOCK_SUBSCRIPTION_LISTENING, in_ms(subscription, REDLOCK_PING_EVERY_MS));
@@ -393,6 +396,7 @@ static void too_late(struct redlock_subscription *subscription) {
     /* The loop may run late: what has come, came in time (R7). */
     read_replies(subscription);
     if (subscription->state == REDLOCK_SUBSCRIPTION_LISTENING && subscription->pinged) {
+        redlock_zombie_left(subscription);
         lost(subscription,
              redlock_text_new(REDLOCK_CAUSE_STALLED, "no answer to PING within %d ms", REDLOCK_PONG_LIMIT_MS));
     } else if (subscription->state == REDLOCK_SUBSCRIPTION_GREETING) {
@@ -471,6 +475,7 @@ void redlock_subscription_end(struct redlock_subscription *subscription) {
     if (subscription->state == REDLOCK_SUBSCRIPTION_OFF) {
         return;
     }
+    redlock_zombie_left(subscription);
     leave_listening(subscription);
     subscription->refused = false;
     set_state(subscription, REDLOCK_SUBSCRIPTION_OFF, REDLOCK_NEVER_NS);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "node/connection.h"
 #include "wire/channel.h"
+#include "wire/info.h"
 
 struct redlock_node;
 
@@ -22,6 +23,9 @@ struct redlock_node;
  * LISTENING  closed, out of protocol, no PONG at due_ns           → WAITING
  * REFUSED    due_ns                                               → as WAITING
  * any        the first connection ends                            → OFF
+ *
+ * GREETING says AUTH, INFO, CLIENT ID and CLIENT SETNAME; then CLIENT KILL, if an older one may be
+ * dead (zombie.h), as soon as the server is known; then SUBSCRIBE.
  *
  * LISTENING sends PING at due_ns. WAITING and REFUSED are random delays (R16); that of REFUSED
  * begins at 1 s and ends at 10 s.
@@ -57,7 +61,7 @@ enum redlock_subscription_state {
     REDLOCK_SUBSCRIPTION_REFUSED
 };
 
-#define REDLOCK_SUBSCRIPTION_STEPS_MAX 4
+#define REDLOCK_SUBSCRIPTION_STEPS_MAX 6
 
 struct redlock_subscription {
     /* Its watch is the first member, so a watch pointer is a subscription pointer. What it sends
@@ -84,6 +88,10 @@ struct redlock_subscription {
     struct redlock_channel *asked;                 /* NULL if it has left meanwhile */
     uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */
     uint8_t step, step_count;
+    int64_t client_id; /* of this connection; 0 if the server did not say */
+    /* Of one that may be dead (zombie.h), and of its server; 0: there is none. */
+    int64_t zombie_id;
+    char zombie_run_id[REDLOCK_INFO_WORD_SIZE];
     struct redlock_text *why; /* the last failure since it was LISTENING */
 };
 

@@ -46,15 +46,29 @@ void connect_it(void) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
 }
 
+static void until_listening(int before) {
+    PEER_UNTIL(&second, peer.told_listening > before);
+    assert_int_equal(peer.told_listening, before + 1);
+    assert_int_equal(peer.listening, REDLOCK_LISTENING);
+    assert_string_equal(peer.why_not, "");
+}
+
 void greet_second(void) {
     const int before = peer.told_listening;
     peer_accept(&second);
     peer_expect(&second, HELLO);
     peer_say(&second, RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
-    PEER_UNTIL(&second, peer.told_listening > before);
-    assert_int_equal(peer.told_listening, before + 1);
-    assert_int_equal(peer.listening, REDLOCK_LISTENING);
-    assert_string_equal(peer.why_not, "");
+    until_listening(before);
+}
+
+void greet_second_that_kills(void) {
+    const int before = peer.told_listening;
+    peer_accept(&second);
+    peer_expect(&second, INFO ID NAME);
+    peer_say(&second, RUN_ID_R1 "+OK\r\n");
+    peer_expect(&second, "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n9\r\n" LISTEN);
+    peer_say(&second, ":1\r\n" SUBSCRIBED);
+    until_listening(before);
 }
 
 void listen_on_it(void) {

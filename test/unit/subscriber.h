@@ -7,9 +7,10 @@
 #define INFO   "*2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
 #define NAME   "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$6\r\nme-sub\r\n"
 #define LISTEN "*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\nch\r\n"
-#define HELLO  INFO NAME LISTEN
+#define ID     "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
+#define HELLO  INFO ID NAME LISTEN
 
-#define RUN_ID_R1  "$11\r\nrun_id:r1\r\n\r\n"
+#define RUN_ID_R1  "$11\r\nrun_id:r1\r\n\r\n:9\r\n" /* and the id of the connection */
 #define SUBSCRIBED "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n"
 #define MESSAGE    "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n"
 #define A_PUSH     MESSAGE "$66\r\n000000000900000000000000000077 3 1763791726 50413 tok key with 5\n\x01\r\n"
@@ -28,6 +29,8 @@ int subscriber_teardown(void **state);
 void connect_it(void);
 /* The second, until the node tells that it listens. */
 void greet_second(void);
+/* The same, after a connection that may be dead: it is killed first. */
+void greet_second_that_kills(void);
 /* Both. */
 void listen_on_it(void);
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "node/node_state.h"
+#include "node/spare.h"
 #include "subscriber.h"
 
 #define MS_NS INT64_C(1000000)
@@ -51,6 +52,12 @@ static int teardown(void **state) {
     }
     peer_stop(&peer);
     return 0;
+}
+
+/* A request that does not time out, however slow the machine is. */
+static bool send_for_long(const char *bytes, uint32_t round) {
+    return redlock_node_send(peer.node, bytes, strlen(bytes), REDLOCK_OP_ACQUIRE, &peer, round,
+                             redlock_loop_now_ns(NULL) + 60000 * MS_NS);
 }
 
 /* READY, with a request that gets no answer; the next to connect is the spare. */
@@ -137,7 +144,7 @@ static void what_the_old_one_has_answered_already_counts(void **state) {
 static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
     (void)state;
     let_spare_ask();
-    assert_true(peer_send(&peer, "b", 2));
+    assert_true(send_for_long("b", 2));
     turn_for(20);
     assert_true(recv(old, (char[1]){0}, 1, MSG_DONTWAIT) < 0); /* not yet */
     say_on_old("+OK\r\n");
@@ -171,10 +178,40 @@ static void a_connection_that_goes_silent_again_gets_another_spare(void **state)
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
 }
 
+static void read_from_old(const char *bytes) {
+    struct redlock_watch *watch = &peer.node->connection.watch;
+    say_on_old(bytes);
+    assert_int_equal(poll(&(struct pollfd){.fd = peer.node->connection.fd, .events = POLLIN}, 1, PEER_LIMIT_MS), 1);
+    watch->on_io(watch, REDLOCK_READABLE);
+}
+
+/* The loop stands still until another spare is due, and reads before it looks at timers. */
+static void what_was_kept_for_a_spare_that_never_begins_is_sent(void **state) {
+    (void)state;
+    connect_it();
+    assert_true(peer_send(&peer, "a", 1));
+    assert_true(peer_send(&peer, "a", 2));
+    peer_expect(&peer, "aa");
+    old = peer_put_aside(&peer);
+    peer_until_answers(&peer, 2);
+    peer_accept(&peer);
+    read_from_old("+OK\r\n");
+    while (!redlock_spare_is_due(peer.node, redlock_loop_now_ns(NULL))) {
+        (void)poll(NULL, 0, 1);
+    }
+    assert_true(send_for_long("b", 3));
+    redlock_loop_flush(peer.loop);
+    read_from_old("+OK\r\n");
+    PEER_UNTIL(&peer, old_hears("b"));
+    say_on_old("$-1\r\n");
+    peer_until_answers(&peer, 3);
+    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
+}
+
 static void what_was_kept_goes_to_the_new_connection(void **state) {
     (void)state;
     go_silent();
-    assert_true(peer_send(&peer, "b", 2));
+    assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r1", 8, 7);
     peer_expect(&peer, "b");
     peer_say(&peer, "+OK\r\n");
@@ -218,8 +255,8 @@ static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
     free(big);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
-    assert_true(peer_send(&peer, "b", 2));
-    assert_true(peer_send(&peer, "c", 3));
+    assert_true(send_for_long("b", 2));
+    assert_true(send_for_long("c", 3));
     peer_greet(&peer, "r1", 8, 7);
     peer_expect(&peer, "bc");
     peer_say(&peer, "$-1\r\n+OK\r\n");
@@ -232,7 +269,7 @@ static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
 static void another_server_gets_nothing_that_was_kept(void **state) {
     (void)state;
     go_silent();
-    assert_true(peer_send(&peer, "b", 2));
+    assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r2", 8, 0);
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
     assert_int_equal(peer.answer_count, 2);
@@ -252,7 +289,7 @@ static void a_server_without_a_name_gets_nothing_either(void **state) {
     peer_expect(&peer, "a");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
-    assert_true(peer_send(&peer, "b", 2));
+    assert_true(send_for_long("b", 2));
     peer_greet(&peer, "", 8, 0);
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
@@ -291,7 +328,7 @@ static void the_mark_of_a_spare_is_known_to_others(void **state) {
 static void a_guarded_node_resumes_with_the_same_run(void **state) {
     (void)state;
     go_silent();
-    assert_true(peer_send(&peer, "b", 2));
+    assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r1", 8, 7);
     peer_expect(&peer, "b");
     assert_int_equal(peer.greeted, 2);
@@ -362,8 +399,7 @@ static void what_was_kept_fails_when_the_node_stalls(void **state) {
     peer_expect(&peer, "aaa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 3);
-    const int64_t later_ns = redlock_loop_now_ns(NULL) + 60000 * MS_NS; /* it does not time out */
-    assert_true(redlock_node_send(peer.node, "b", 1, REDLOCK_OP_ACQUIRE, &peer, 4, later_ns));
+    assert_true(send_for_long("b", 4));
     peer_until_answers(&peer, 4);
     peer_assert_answer(&peer, 3, 4, REDLOCK_VOTE_FAILED, "nothing was sent: stalled: the last 3 requests");
     assert_int_equal(peer.answers[3].cause, REDLOCK_CAUSE_STALLED);
@@ -382,7 +418,7 @@ static void many_requests_wait_for_the_spare(void **state) {
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 3);
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
-    assert_true(peer_send(&peer, "b", 4));
+    assert_true(send_for_long("b", 4));
     peer_greet(&peer, "r1", 8, 7);
     peer_expect(&peer, "b");
     assert_int_equal(peer.became_unready, 0);
@@ -434,7 +470,7 @@ static void the_subscription_is_renewed(void **state) {
     peer_greet(&peer, "r1", 8, 7);
     assert_int_equal(peer.listening, REDLOCK_LISTENING_NOT);
     assert_non_null(strstr(peer.why_not, "silent and is replaced"));
-    greet_second();
+    greet_second_that_kills();
 }
 
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */
@@ -468,6 +504,7 @@ int main(void) {
         spare_test(what_the_old_one_has_answered_already_counts),
         spare_test(a_slow_connection_stays_and_gets_what_was_kept),
         spare_test(a_connection_that_goes_silent_again_gets_another_spare),
+        spare_test(what_was_kept_for_a_spare_that_never_begins_is_sent),
         spare_test(what_was_kept_goes_to_the_new_connection),
         spare_test(what_was_written_on_the_old_connection_is_unknown),
         spare_test(what_was_written_in_part_is_unknown_and_dropped),

@@ -200,7 +200,7 @@ static void where_info_is_refused_no_server_is_known(void **state) {
     assert_tried_again(RUN_ID_R1, "this is another server", 1);
     peer_accept(&second);
     peer_expect(&second, HELLO);
-    peer_say(&second, "-NOPERM no INFO\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
+    peer_say(&second, "-NOPERM no INFO\r\n-NOPERM no ID\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
 }
 
@@ -211,6 +211,7 @@ static void a_bad_greeting_is_tried_again(void **state) {
     assert_tried_again("+OK\r\n", "out of protocol", 1);
     assert_tried_again("-ERR max number of clients reached\r\n", "INFO failed: ERR max number of clients", 1);
     assert_tried_again(RUN_ID_R1 ":1\r\n", "out of protocol", 2);
+    assert_tried_again("$11\r\nrun_id:r1\r\n\r\n+OK\r\n", "out of protocol", 2);
     assert_tried_again(RUN_ID_R1 "+OK\r\n-ERR later\r\n", "SUBSCRIBE failed: ERR later", 1);
     assert_tried_again(RUN_ID_R1 "+OK\r\n" A_PUSH, "out of protocol", 3);
     assert_tried_again(RUN_ID_R1 "+OK\r\n*3\r\n$9\r\nsubscribe\r\n$2\r\nhc\r\n:1\r\n", "out of protocol", 3);
@@ -321,7 +322,7 @@ static void the_password_comes_first_and_is_never_told(void **state) {
     (void)state;
     peer_accept(&peer);
     peer_expect(&peer, "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n");
-    peer_say(&peer, "+OK\r\n" RUN_ID_R1 "-NOPERM no TIME\r\n:7\r\n");
+    peer_say(&peer, "+OK\r\n$11\r\nrun_id:r1\r\n\r\n-NOPERM no TIME\r\n:7\r\n");
     peer_introduced(&peer);
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);

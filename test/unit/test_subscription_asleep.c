@@ -71,7 +71,7 @@ static void who_died_during_a_sleep_is_found_by_a_ping(void **state) {
     asleep_s = 66;
     until_told(REDLOCK_LISTENING_NOT, "no answer to PING within 5000 ms");
     peer_expect_end(&second, true);
-    greet_second();
+    greet_second_that_kills();
 }
 
 int main(void) {

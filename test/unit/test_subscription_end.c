@@ -77,7 +77,7 @@ static void it_ends_with_the_first_connection(void **state) {
     until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
     peer_expect_end(&second, true);
     peer_greet(&peer, "r1", 8, 7);
-    greet_second();
+    greet_second_that_kills();
     /* In its greeting nobody is told. */
     peer_close(&second);
     until_told(REDLOCK_LISTENING_NOT, "");
@@ -89,6 +89,19 @@ static void it_ends_with_the_first_connection(void **state) {
     assert_int_equal(peer.told_listening, told);
     peer_greet(&peer, "r1", 9, 8);
     greet_second();
+}
+
+/* There the id may be a stranger's. */
+static void a_connection_of_another_server_is_not_killed(void **state) {
+    (void)state;
+    listen_on_it();
+    peer_close(&peer);
+    until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
+    peer_greet(&peer, "r2", 8, 0);
+    peer_accept(&second);
+    peer_expect(&second, HELLO);
+    peer_say(&second, "$11\r\nrun_id:r2\r\n\r\n:9\r\n+OK\r\n" SUBSCRIBED);
+    until_told(REDLOCK_LISTENING, "");
 }
 
 /* The server is alive, but this connection is dead, and nobody publishes. */
@@ -108,7 +121,7 @@ static void ping_finds_a_dead_connection(void **state) {
     assert_true(redlock_loop_now_ns(NULL) - begin_ns >= INT64_C(9800000000));
     assert_int_equal(peer.pushes, 2);
     peer_expect_end(&second, true);
-    greet_second();
+    greet_second_that_kills();
     memory_fails_at(1);
     until_told(REDLOCK_LISTENING_NOT, "no memory for a subscription"); /* for the next PING */
     memory.armed = false;
@@ -195,6 +208,7 @@ int main(void) {
         TEST(a_message_that_is_too_large_is_named),
         TEST(closed_by_the_server_it_comes_back),
         TEST(out_of_protocol_it_ends_and_comes_back),
+        TEST(a_connection_of_another_server_is_not_killed),
         TEST(it_ends_with_the_first_connection),
         TEST(ping_finds_a_dead_connection),
         TEST(without_memory_it_is_tried_again),
