@@ -19,6 +19,9 @@
 static void send_to_group(const struct tool_child *child, int number) {
     /* ESRCH: all processes of the group have ended. */
     (void)kill(-child->pid, number);
+    if (!child->reaped && getpgid(child->pid) != child->pid) {
+        (void)kill(child->pid, number); /* it has gone over to another group */
+    }
 }
 
 /* Starting or running, and not yet being stopped. */
@@ -253,6 +256,9 @@ __attribute__((noreturn)) static void become(const struct tool_child *child, cha
         _exit(TOOL_EXIT_SYSTEM);
     }
     tool_signals_restore(child->signals);
+    if (tool_sentry_now_ns() >= kill_ns) { /* the tool was stopped before the fork */
+        (void)kill(getpid(), SIGKILL);
+    }
     execvp(argv[0], argv);
     int error = errno;
     ssize_t written = write(report, &error, sizeof error);
@@ -342,6 +348,10 @@ enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns)
     ev_timer_set(&child->kill_timer, (double)left_ns / 1e9, 0.);
     ev_timer_start(child->loop, &child->kill_timer);
     return before;
+}
+
+bool tool_child_is_out_of_reach(const struct tool_child *child) {
+    return child->pid != 0 && kill(child->reaped ? -child->pid : child->pid, 0) != 0 && errno == EPERM;
 }
 
 int tool_child_exit_status(const struct tool_child *child) {

@@ -20,7 +20,7 @@
 /* Where the kernel cannot close a range: descriptors above this are not looked at. */
 #define DESCRIPTORS_MAX 65536
 
-enum { ORDERS_FD = 0, TIMER_FD = 1 };
+enum { ORDERS_FD = 0, TIMER_FD = 1, LEADER_FD = 2 };
 
 /* Without padding, which would be sent. */
 struct order {
@@ -70,14 +70,35 @@ static void set_timer(int64_t at_ns) {
     (void)timerfd_settime(TIMER_FD, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-static bool has_ended(pid_t group) {
-    return kill(-group, 0) != 0 && errno == ESRCH;
+/* A process may go over to another group, and its id to another process. A handle follows the one
+ * and not the other. Returns false where there is none (before Linux 5.3): the group must do. */
+static bool open_leader(pid_t group) {
+    (void)close(LEADER_FD); /* of the group before */
+#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+    return syscall(SYS_pidfd_open, group, 0U) == LEADER_FD;
+#else
+    (void)group;
+    return false;
+#endif
+}
+
+static bool signal_leader(int number) {
+#if defined SYS_pidfd_open && defined SYS_pidfd_send_signal
+    return syscall(SYS_pidfd_send_signal, LEADER_FD, number, NULL, 0U) == 0;
+#else
+    (void)number;
+    return false;
+#endif
+}
+
+static bool has_ended(pid_t group, bool leader) {
+    return kill(-group, 0) != 0 && errno == ESRCH && (!leader || (!signal_leader(0) && errno == ESRCH));
 }
 
 /* Only async-signal-safe calls: other threads of the tool may have held locks. */
 __attribute__((noreturn)) static void watch(int orders) {
     struct order order = {0};
-    bool alone = false;
+    bool alone = false, leader = false;
     /* Not a session of its own: Linux with autogroups let such a process wait for seconds on a busy
      * machine. */
     (void)setpgid(0, 0);
@@ -89,12 +110,19 @@ __attribute__((noreturn)) static void watch(int orders) {
     for (;;) {
         struct pollfd fds[] = {{.fd = TIMER_FD, .events = POLLIN}, {.fd = ORDERS_FD, .events = POLLIN}};
         (void)poll(fds, alone ? 1 : 2, alone ? ALONE_POLL_MS : -1);
+        const int64_t before = order.group;
         alone = alone || read_orders(&order);
-        if (order.group == 0 ? alone : alone && has_ended((pid_t)order.group)) {
+        if (order.group != before) {
+            leader = open_leader((pid_t)order.group);
+        }
+        if (order.group == 0 ? alone : alone && has_ended((pid_t)order.group, leader)) {
             _exit(0);
         }
         if (order.group != 0 && tool_sentry_now_ns() >= order.kill_ns) {
             (void)kill((pid_t)-order.group, SIGKILL);
+            if (leader) {
+                (void)signal_leader(SIGKILL);
+            }
             _exit(0);
         }
         set_timer(order.group != 0 ? order.kill_ns : 0); /* 0 disarms it */

@@ -23,6 +23,8 @@
  * | ALONE    | the time                          | SIGKILL to the group        | ends     |
  * | IDLE     | the pipe ends                     |                             | ends     |
  *
+ * The group's leader is meant with it, wherever it has gone.
+ *
  * Orders that wait are read before the time is looked at. Of a sentry that was killed nothing is
  * told: the tool sends the same signals by its own timers.
  */
