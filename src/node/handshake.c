@@ -36,8 +36,8 @@
  * then, only if the server has not kept the script, or LOAD was refused:
  * SOURCE   the probe by EVAL       as PROBE
  * then, only if the last of these was refused in words that we do not know:
- * RENEWAL  of a lease on a key     refused in words that we do not know → UNUSABLE, but RETRY if all
- *          that nobody has         else is refused, too
+ * RENEWAL  of a lease on a key     refused in words that we do not know → UNUSABLE, but RETRY if
+ *          that nobody has         all else is refused, too
  */
 enum step {
     STEP_PING,

@@ -8,8 +8,8 @@
 /* Appends EVALSHA of the probe, or EVAL. Returns false without memory. */
 bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source);
 
-/* Its reply. Sets probe_again if it must be sent by source: the server has not kept the script. Sets
- * probe_renewal if it was refused, and it is not known why. */
+/* Its reply. Sets probe_again if it must be sent by source: the server has not kept the script.
+ * Sets probe_renewal if it was refused, and it is not known why. */
 enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *handshake, const struct redlock_reply *reply,
                                                  bool by_source);
 

@@ -42,8 +42,8 @@ int main(int argc, char **argv) {
     if (beat == MAP_FAILED) {
         return 70;
     }
-    if (argc > 2 && strcmp(argv[2], "root") == 0 && setreuid(0, 0) != 0) { /* needs the set-user-ID bit */
-        return 71;
+    if (argc > 2 && strcmp(argv[2], "root") == 0 && setreuid(0, 0) != 0) {
+        return 71; /* this file has no set-user-ID bit */
     }
     beat->first_ns = now_ns();
     beat->pid = getpid();

@@ -18,8 +18,9 @@ enum { TOOL_FORWARDED_SIGNALS = 8 };
 
 /*
  * Nothing here blocks, not even on the exec, which may take long on a slow disk. Signals go to the
- * whole process group of the command, and to the command where it has left that group. The kill time is a moment of CLOCK_BOOTTIME that each renewal
- * moves. At that time the sentry sends SIGKILL, too, whatever this process does.
+ * whole process group of the command, and to the command where it has left that group. The kill
+ * time is a moment of CLOCK_BOOTTIME that each renewal moves. At that time the sentry sends
+ * SIGKILL, too, whatever this process does.
  *
  * | state              | event                      | what happens                  | next     |
  * | ------------------ | -------------------------- | ----------------------------- | -------- |

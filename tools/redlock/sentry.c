@@ -96,8 +96,8 @@ static bool has_ended(pid_t group, bool leader) {
     return kill(-group, 0) != 0 && errno == ESRCH && (!leader || (!signal_leader(0) && errno == ESRCH));
 }
 
-/* On a busy machine an ordinary process may wait for its turn for longer than the margin. Only root,
- * and whom RLIMIT_RTPRIO allows it, may go first. */
+/* On a busy machine an ordinary process may wait for its turn for longer than the margin. Only
+ * root, and whom RLIMIT_RTPRIO allows it, may go first. */
 static void go_first(void) {
     const struct sched_param least = {.sched_priority = 1};
     (void)sched_setscheduler(0, SCHED_FIFO, &least);
