@@ -31,8 +31,9 @@
  * NAME     always                  refused → a warning
  * LOAD     for each script, and    refused → a warning; requests then send the source
  *          for the probe           no Lua in the server → UNUSABLE
- * PROBE    always: EVALSHA         it, or a command that renewal or release needs, is denied or is
- *                                  not there → UNUSABLE; any other error proves nothing
+ * PROBE    always: EVALSHA         it, or a command that renewal or release needs, is denied or
+ *                                  not there; no writes, as on a replica → UNUSABLE; any other
+ *                                  error proves nothing
  * then, only if the server has not kept the script, or LOAD was refused:
  * SOURCE   the probe by EVAL       as PROBE
  * then, only if the last of these was refused in words that we do not know:

@@ -61,7 +61,7 @@ enum redlock_handshake_state redlock_proof_renewal(struct redlock_handshake *han
 
 static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, const struct redlock_rights *rights) {
     static const char why[] = "so no lease could be renewed and released here";
-    if (rights->denied[0] != '\0' || rights->absent[0] != '\0') {
+    if (rights->denied[0] != '\0' || rights->absent[0] != '\0' || rights->read_only) {
         handshake->warning[0] = '\0'; /* what else is amiss does not count */
     }
     if (rights->denied[0] != '\0') {
@@ -73,6 +73,11 @@ static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, c
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
                                         "the server does not know %s, %s: is it renamed or turned off?", rights->absent,
                                         why);
+    }
+    if (rights->read_only) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
+                                        "the node takes no writes (READONLY), as a replica: Redlock needs independent "
+                                        "primaries");
     }
     return REDLOCK_HANDSHAKE_WAITING;
 }

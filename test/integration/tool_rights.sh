@@ -117,7 +117,7 @@ for way in '' '-w 2s' '-E 0'; do
     # shellcheck disable=SC2086 # two words
     expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:$port,localhost:$port,127.0.0.1:${ports[1]}" --quorum 3 \
         --node-timeout 5000 run $way resource -- touch "$work/ran"
-    says "$err" "the same server as 127.0.0.1:$port"
+    says "$err" "the same server as 127.0.0.1:$port|localhost:$port, which is the same server"
 done
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:$port,localhost:$port,127.0.0.1:${ports[1]}" --quorum 3 status
@@ -125,7 +125,7 @@ says "$out" 'the same server'
 is 'it has more than one vote' "$(($(grep -cE "^(127.0.0.1|localhost):$port +READY" "$out") > 1))" 0
 # So has one server with two databases.
 expect 69 "$REDLOCK_TOOL" -n "redis://127.0.0.1:$port/0,redis://localhost:$port/1" run resource -- touch "$work/ran"
-says "$err" "the same server as 127.0.0.1:$port"
+says "$err" "the same server as 127.0.0.1:$port|localhost:$port, which is the same server"
 # A marker of another program is none of ours; each ends by itself.
 expect 0 tool run resource -- true
 ttl=$(redis 0 pttl "$(redis 0 keys 'redlock:server:*' | head -n 1)")
@@ -147,5 +147,14 @@ is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 redis 1 replicaof 127.0.0.1 "$port" >/dev/null
 expect 69 tool --quorum 2 status
 says "$out" "^127.0.0.1:${ports[1]} +UNUSABLE .*the node is a replica"
+# Nor HELLO and ROLE: a write tells it.
+kill_node 0
+kill_node 1
+ports=() pids=() nodes=
+start_node --rename-command INFO '' --rename-command HELLO '' --rename-command ROLE ''
+redis 0 replicaof 127.0.0.1 "$port" >/dev/null
+expect 69 tool status
+says "$out" "^127.0.0.1:${ports[0]} +UNUSABLE .*the node takes no writes \(READONLY\), as a replica"
+kill_node 0
 
 finish

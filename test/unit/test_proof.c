@@ -69,6 +69,15 @@ static void a_server_that_runs_no_scripts_is_no_node(void **state) {
                    "the server does not know EVAL, so no lease");
 }
 
+/* INFO, HELLO and ROLE may all be refused. */
+static void a_server_that_takes_no_writes_is_a_replica(void **state) {
+    char bytes[512];
+    (void)state;
+    say_lines(bytes, "set READONLY You can't write against a read only replica.\nzadd NOPERM");
+    assert_probed(bytes, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA, "the node takes no writes (READONLY)");
+    assert_string_equal(handshake.warning, "");
+}
+
 /* The probe is refused in words of the server's own. A renewal on a key that nobody has tells. */
 static void a_server_with_words_of_its_own_must_renew(void **state) {
     static const char *const errors[] = {"-ERR command is not permitted\r\n", "-ERR 'EVAL' command is disabled\r\n",
@@ -301,6 +310,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_server_that_lacks_a_needed_command_is_no_node, handshake_setup,
                                         handshake_teardown),
         cmocka_unit_test_setup_teardown(a_server_that_runs_no_scripts_is_no_node, handshake_setup, handshake_teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_takes_no_writes_is_a_replica, handshake_setup,
+                                        handshake_teardown),
         cmocka_unit_test_setup_teardown(a_server_with_words_of_its_own_must_renew, handshake_setup, handshake_teardown),
         cmocka_unit_test_setup_teardown(a_server_that_keeps_no_script_must_renew_by_source, handshake_setup,
                                         handshake_teardown),
