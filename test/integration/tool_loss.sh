@@ -164,6 +164,23 @@ expect 7 tool run unreleased -- bash -c "kill -STOP ${pids[0]} ${pids[1]} ${pids
 says "$err" '^redlock: .*no quorum'
 says "$err" "the exit status is the command's"
 wake_all
+# A sentry that somebody kills has a successor at the next renewal.
+sentry_of() {
+    local child
+    for child in $(pgrep -P "$1"); do
+        [[ $(cat "/proc/$child/comm") == bash ]] || echo "$child"
+    done
+}
+has_another() {
+    [[ -n $(sentry_of "$1") && $(sentry_of "$1") != "$2" ]]
+}
+started heir -t 4s heir -- bash -c "$until_end"
+first=$(sentry_of "${runners[heir]}")
+kill -KILL "$first"
+eventually has_another "${runners[heir]}" "$first"
+touch "$work/heir.end"
+ended heir 4
+
 # On a busy machine the sentry goes first, where the system allows that.
 if chrt -f 1 true 2>/dev/null; then
     expect 0 tool run first -- bash -c '

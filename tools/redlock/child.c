@@ -121,7 +121,7 @@ static bool group_lives(const struct tool_child *child) {
 
 static void over(struct tool_child *child) {
     child->state = TOOL_CHILD_OVER;
-    tool_sentry_order(&child->sentry, 0, 0);
+    (void)tool_sentry_order(&child->sentry, 0, 0);
     ev_timer_stop(child->loop, &child->kill_timer);
     ev_timer_stop(child->loop, &child->group_timer);
 }
@@ -320,9 +320,25 @@ int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns) {
     return error;
 }
 
+/* If somebody has ended the sentry, starts another one. */
+static void order_kill(struct tool_child *child, int64_t kill_ns) {
+    sigset_t all;
+    sigset_t before;
+    if (tool_sentry_order(&child->sentry, child->pid, kill_ns)) {
+        return;
+    }
+    tool_sentry_end(&child->sentry);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    if (tool_sentry_start(&child->sentry) == 0) {
+        (void)tool_sentry_order(&child->sentry, child->pid, kill_ns);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 void tool_child_renew(struct tool_child *child, int64_t kill_ns) {
     if (is_up(child)) {
-        tool_sentry_order(&child->sentry, child->pid, kill_ns);
+        order_kill(child, kill_ns);
     }
 }
 
@@ -340,7 +356,7 @@ enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns)
         return before;
     }
     child->state = TOOL_CHILD_STOPPING;
-    tool_sentry_order(&child->sentry, child->pid, kill_ns);
+    order_kill(child, kill_ns);
     send_to_group(child, SIGTERM);
     /* A stopped process acts on SIGTERM when it is continued, before it runs anything else. */
     send_to_group(child, SIGCONT);

@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -158,18 +157,16 @@ int tool_sentry_start(struct tool_sentry *sentry) {
 }
 
 /* An order that finds no room is dropped: the sentry then keeps an earlier time. */
-static void send_order(const struct tool_sentry *sentry, struct order order) {
-    if (sentry->orders >= 0) {
-        (void)!write(sentry->orders, &order, sizeof order);
-    }
+static bool send_order(const struct tool_sentry *sentry, struct order order) {
+    return sentry->orders < 0 || write(sentry->orders, &order, sizeof order) >= 0 || errno != EPIPE;
 }
 
 void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns) {
-    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = getpid(), .is_first = 1});
+    (void)send_order(sentry, (struct order){.kill_ns = kill_ns, .group = getpid(), .is_first = 1});
 }
 
-void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns) {
-    send_order(sentry, (struct order){.kill_ns = kill_ns, .group = group});
+bool tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns) {
+    return send_order(sentry, (struct order){.kill_ns = kill_ns, .group = group});
 }
 
 void tool_sentry_end(struct tool_sentry *sentry) {
