@@ -158,7 +158,7 @@ int tool_sentry_start(struct tool_sentry *sentry) {
 
 /* An order that finds no room is dropped: the sentry then keeps an earlier time. */
 static bool send_order(const struct tool_sentry *sentry, struct order order) {
-    return sentry->orders < 0 || write(sentry->orders, &order, sizeof order) >= 0 || errno != EPIPE;
+    return sentry->orders >= 0 && (write(sentry->orders, &order, sizeof order) >= 0 || errno != EPIPE);
 }
 
 void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns) {

@@ -44,7 +44,7 @@ int tool_sentry_start(struct tool_sentry *sentry);
 void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns);
 
 /* SIGKILL to this process group at this time; group 0: to none. Never blocks. Returns false if
- * somebody has ended the sentry. SIGPIPE must be ignored. */
+ * there is no sentry: somebody has ended it. SIGPIPE must be ignored. */
 bool tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns);
 
 /* Ends it, if there is one. */
