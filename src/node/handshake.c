@@ -31,10 +31,14 @@
  * NAME     always                  refused → a warning
  * LOAD     for each script, and    refused → a warning; requests then send the source
  *          for the probe           no Lua in the server → UNUSABLE
- * PROBE    always: EVALSHA         it, or a command that renewal or release needs, is denied or is
- *                                  not there → UNUSABLE; any other error proves nothing
+ * PROBE    always: EVALSHA         it, or a command that renewal or release needs, is denied or
+ *                                  not there; no writes, as on a replica → UNUSABLE; any other
+ *                                  error proves nothing
  * then, only if the server has not kept the script, or LOAD was refused:
  * SOURCE   the probe by EVAL       as PROBE
+ * then, only if the last of these was refused in words that we do not know:
+ * RENEWAL  of a lease on a key     refused in words that we do not know → UNUSABLE, but RETRY if
+ *          that nobody has         all else is refused, too
  */
 enum step {
     STEP_PING,
@@ -49,7 +53,8 @@ enum step {
     STEP_NAME,
     STEP_LOAD,
     STEP_PROBE,
-    STEP_SOURCE
+    STEP_SOURCE,
+    STEP_RENEWAL
 };
 
 _Static_assert(4 + REDLOCK_SCRIPT_COUNT + 2 <= REDLOCK_HANDSHAKE_STEPS_MAX, "the second part fits");
@@ -79,6 +84,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     handshake->step = handshake->step_count = 0;
     handshake->client_id = handshake->server_us = 0;
     handshake->scripts_refused = handshake->answered = handshake->marked = false;
+    handshake->probe_again = handshake->probe_renewal = false;
     handshake->reason[0] = handshake->warning[0] = handshake->twin[0] = '\0';
     handshake->info_error[0] = handshake->wanted[0] = '\0';
     memset(&handshake->info, 0, sizeof handshake->info);
@@ -101,8 +107,10 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 static enum redlock_handshake_state say_probe(struct redlock_handshake *handshake, struct redlock_outbox *outbox,
                                               enum step step) {
     handshake->steps[handshake->step_count++] = (uint8_t)step;
-    return redlock_proof_say(handshake, outbox, step == STEP_SOURCE) ? REDLOCK_HANDSHAKE_WAITING
-                                                                     : REDLOCK_HANDSHAKE_NO_MEMORY;
+    return (step == STEP_RENEWAL ? redlock_proof_say_renewal(handshake, outbox)
+                                 : redlock_proof_say(handshake, outbox, step == STEP_SOURCE))
+               ? REDLOCK_HANDSHAKE_WAITING
+               : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
 /* The second part: the server is known now, and may vote. */
@@ -226,6 +234,7 @@ static bool possible(enum step step, const struct redlock_reply *reply) {
     case STEP_ROLE:
     case STEP_PROBE:
     case STEP_SOURCE:
+    case STEP_RENEWAL:
         return true; /* what is not understood proves nothing */
     case STEP_TIME:
         return type == REDLOCK_REPLY_ARRAY;
@@ -269,7 +278,9 @@ static enum redlock_handshake_state on_later_step(struct redlock_handshake *hand
         return judge_role(handshake);
     case STEP_PROBE:
     case STEP_SOURCE:
-        return redlock_proof_reply(handshake, reply, step == STEP_SOURCE, &handshake->probe_again);
+        return redlock_proof_reply(handshake, reply, step == STEP_SOURCE);
+    case STEP_RENEWAL:
+        return redlock_proof_renewal(handshake, reply);
     default:
         break; /* KILL: the connection is gone or we lack permission; nothing else to do */
     }
@@ -351,9 +362,11 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
     if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count) {
         return state;
     }
-    if (step == STEP_PROBE && handshake->probe_again) {
+    if (handshake->probe_again || handshake->probe_renewal) {
+        const enum step next = handshake->probe_again ? STEP_SOURCE : STEP_RENEWAL;
         handshake->step = handshake->step_count = 0;
-        return say_probe(handshake, outbox, STEP_SOURCE);
+        handshake->probe_again = handshake->probe_renewal = false;
+        return say_probe(handshake, outbox, next);
     }
     return step == STEP_ID ? introduce(handshake, outbox) : finish(handshake);
 }

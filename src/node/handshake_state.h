@@ -45,6 +45,7 @@ struct redlock_handshake {
     int64_t server_us; /* from TIME; 0 if the server did not say */
     bool scripts_refused;
     bool probe_again;                         /* by source */
+    bool probe_renewal;                       /* by a renewal itself */
     bool answered;                            /* a command was not refused */
     bool marked;                              /* the marker has told who came first */
     char twin[REDLOCK_NODE_MARK_SIZE];        /* that node, if it is another; else "" */

@@ -28,9 +28,40 @@ bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbo
     return redlock_handshake_say_words(outbox, words, count);
 }
 
+bool redlock_proof_say_renewal(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
+    const struct redlock_script *script = redlock_script_get(REDLOCK_SCRIPT_EXTEND);
+    const bool by_source = handshake->scripts_refused;
+    const char *words[] = {by_source ? "EVAL" : "EVALSHA",
+                           by_source ? script->source : script->sha1,
+                           "1",
+                           handshake->probed,
+                           handshake->mark,
+                           "1"};
+    return redlock_handshake_say_words(outbox, words, sizeof words / sizeof *words);
+}
+
+/* A fault that passes, a right or a key that is refused, and a cluster say so in known words. */
+static bool is_unknown(const struct redlock_reply *reply) {
+    return reply->value.type == REDLOCK_REPLY_ERROR && redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_SERVER;
+}
+
+enum redlock_handshake_state redlock_proof_renewal(struct redlock_handshake *handshake,
+                                                   const struct redlock_reply *reply) {
+    char error[REDLOCK_WIRE_ERROR_SIZE];
+    if (!is_unknown(reply) || !handshake->answered) {
+        return REDLOCK_HANDSHAKE_WAITING;
+    }
+    redlock_handshake_error(handshake, reply, error);
+    handshake->warning[0] = '\0'; /* what else is amiss does not count */
+    return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
+                                    "the server refuses our scripts (%s), so no lease could be renewed and released "
+                                    "here",
+                                    error);
+}
+
 static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, const struct redlock_rights *rights) {
     static const char why[] = "so no lease could be renewed and released here";
-    if (rights->denied[0] != '\0' || rights->absent[0] != '\0') {
+    if (rights->denied[0] != '\0' || rights->absent[0] != '\0' || rights->read_only) {
         handshake->warning[0] = '\0'; /* what else is amiss does not count */
     }
     if (rights->denied[0] != '\0') {
@@ -42,6 +73,11 @@ static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, c
         return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
                                         "the server does not know %s, %s: is it renamed or turned off?", rights->absent,
                                         why);
+    }
+    if (rights->read_only) {
+        return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
+                                        "the node takes no writes (READONLY), as a replica: Redlock needs independent "
+                                        "primaries");
     }
     return REDLOCK_HANDSHAKE_WAITING;
 }
@@ -75,18 +111,19 @@ static void take_mark(struct redlock_handshake *handshake, const struct redlock_
 }
 
 enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *handshake, const struct redlock_reply *reply,
-                                                 bool by_source, bool *again) {
+                                                 bool by_source) {
     const struct redlock_reply_value *lines = &reply->elements[0];
     struct redlock_rights rights;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         const enum redlock_handshake_state state = take_error(handshake, reply, by_source);
-        *again =
+        handshake->probe_again =
             !by_source && (handshake->scripts_refused || redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NOSCRIPT);
+        handshake->probe_renewal = !handshake->probe_again && is_unknown(reply);
         return state;
     }
     /* Where SCRIPT LOAD is refused, somebody else may have loaded this one. EVAL must load the
      * rest. */
-    *again = !by_source && handshake->scripts_refused;
+    handshake->probe_again = !by_source && handshake->scripts_refused;
     if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 2 || lines->type != REDLOCK_REPLY_STRING) {
         return REDLOCK_HANDSHAKE_WAITING; /* another kind of server; it proves nothing */
     }

@@ -8,9 +8,16 @@
 /* Appends EVALSHA of the probe, or EVAL. Returns false without memory. */
 bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbox *outbox, bool by_source);
 
-/* Its reply. Sets *again if it must be sent by source: the server has not kept the script. */
+/* Its reply. Sets probe_again if it must be sent by source: the server has not kept the script.
+ * Sets probe_renewal if it was refused, and it is not known why. */
 enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *handshake, const struct redlock_reply *reply,
-                                                 bool by_source, bool *again);
+                                                 bool by_source);
+
+/* Some servers refuse the probe because it names no key, and run the other scripts. So a renewal of
+ * a lease that nobody has must tell; it changes nothing. Returns false without memory. */
+bool redlock_proof_say_renewal(struct redlock_handshake *handshake, struct redlock_outbox *outbox);
+enum redlock_handshake_state redlock_proof_renewal(struct redlock_handshake *handshake,
+                                                   const struct redlock_reply *reply);
 
 /* HELLO and ROLE, where INFO has not told the role. An error tells nothing. */
 void redlock_proof_hello(struct redlock_info *info, const struct redlock_reply *reply);

@@ -1,7 +1,6 @@
 /* What a user may run on a server, and what the server has. */
 #include "wire/rights.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,6 +76,8 @@ void redlock_rights_read(struct redlock_rights *rights, const char *lines, size_
         char name[16] = "";
         if (space != NULL && (size_t)(space - lines) < sizeof name) {
             memcpy(name, lines, (size_t)(space - lines));
+            rights->read_only = rights->read_only ||
+                                (strcmp(name, "set") == 0 && has(space + 1, (size_t)(stop - space - 1), "READONLY "));
             const enum redlock_right right = redlock_rights_of(space + 1, (size_t)(stop - space - 1));
             if (name[0] != '\0' && strspn(name, "abcdefghijklmnopqrstuvwxyz") == strlen(name) &&
                 right != REDLOCK_RIGHT_OPEN) {

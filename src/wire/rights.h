@@ -2,6 +2,7 @@
 #ifndef REDLOCK_WIRE_RIGHTS_H
 #define REDLOCK_WIRE_RIGHTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wire/reply.h"
@@ -24,6 +25,7 @@ struct redlock_rights {
     char rules[REDLOCK_RIGHTS_SIZE];  /* the same ones */
     char absent[REDLOCK_RIGHTS_SIZE];
     char wanted[REDLOCK_RIGHTS_SIZE]; /* rules, or missing commands: to wait in order */
+    bool read_only;                   /* it is a replica */
 };
 
 /* Reads the lines that probe.lua returns. What is no such line is left out. */

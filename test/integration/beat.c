@@ -42,11 +42,18 @@ int main(int argc, char **argv) {
     if (beat == MAP_FAILED) {
         return 70;
     }
+    if (argc > 2 && strcmp(argv[2], "root") == 0 && setreuid(0, 0) != 0) {
+        return 71; /* this file has no set-user-ID bit */
+    }
     beat->first_ns = now_ns();
     beat->pid = getpid();
     (void)signal(SIGTERM, told);
     /* A second process of the group, which outlives the first one if that alone is killed. */
     if (argc > 2 && strcmp(argv[2], "family") == 0 && fork() < 0) {
+        return 70;
+    }
+    /* The group of the tool: no signal to its own group reaches it any more. */
+    if (argc > 2 && strncmp(argv[2], "left", 4) == 0 && setpgid(0, getpgid(getppid())) != 0) {
         return 70;
     }
     for (;;) {

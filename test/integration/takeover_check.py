@@ -17,7 +17,7 @@ import time
 
 PATIENCE_S = 90
 # How the old holder goes, and what its command is.
-WAYS = ("cut", "stopped command", "stopped tool", "killed tool", "family")
+WAYS = ("cut", "stopped command", "stopped tool", "killed tool", "family", "left group", "left group, stopped tool")
 TTLS_MS = (1000, 1500, 2000, 3000, 5000)
 
 
@@ -67,7 +67,10 @@ def until(condition, what):
 
 def signal_group(holder, number):
     try:
-        os.killpg(holder["beat"].pid, number)
+        if holder["way"].startswith("left"):
+            os.kill(holder["beat"].pid, number)
+        else:
+            os.killpg(holder["beat"].pid, number)
     except ProcessLookupError:
         pass  # on a busy machine it may have lost its lease before
 
@@ -104,7 +107,7 @@ class Lane:
         return {"tool": tool, "beat": beat, "link": link, "ttl_ms": ttl_ms, "way": way, "command": command}
 
     def lose(self, old):
-        if old["way"] == "stopped tool":
+        if old["way"].endswith("stopped tool"):
             old["tool"].send_signal(signal.SIGSTOP)
         elif old["way"] == "killed tool":
             old["tool"].kill()
@@ -255,13 +258,13 @@ class Test:
 
     def say(self):
         total = 0
-        print(f"{'way':16} {'ttl ms':>7} {'count':>6} {'from the last sign to the first one, ms':>48} "
+        print(f"{'way':24} {'ttl ms':>7} {'count':>6} {'from the last sign to the first one, ms':>48} "
               f"{'from SIGTERM to the end':>24}")
         for (way, ttl_ms), pairs in sorted(self.gaps.items()):
             gaps = sorted(gap for gap, _ in pairs)
             graces = sorted(grace for _, grace in pairs)
             total += len(gaps)
-            print(f"{way:16} {ttl_ms:7} {len(gaps):6} least {gaps[0]:8.1f} median {gaps[len(gaps) // 2]:8.1f} "
+            print(f"{way:24} {ttl_ms:7} {len(gaps):6} least {gaps[0]:8.1f} median {gaps[len(gaps) // 2]:8.1f} "
                   f"most {gaps[-1]:8.1f}   {graces[0]:8.1f} to {graces[-1]:8.1f}")
         print(f"{total} takeovers, {len(self.failures)} failures")
         return total

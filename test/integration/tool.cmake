@@ -31,7 +31,8 @@ target_link_libraries(beat PRIVATE redlock_flags)
 set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TARGET_FILE:tool_terminal>
   SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program> BEAT=$<TARGET_FILE:beat>)
 foreach(name usage options locks holder change list list_many metrics far clear keep nodes_file reload
-    completion systemd kubernetes run elect loss takeover silent blocked faults fence guard fencing terminal tls rights)
+    completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
+    fencing terminal tls rights)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")
@@ -40,14 +41,18 @@ endforeach()
 # It makes a million keys.
 set_tests_properties(tool_list_many PROPERTIES TIMEOUT 600)
 
-# A command that is stopped while its lease ends. The command also loads the preloaded module, so no
-# sanitizers.
+# A command that is stopped, or not yet forked, while its lease ends. The command also loads the
+# preloaded module, so no sanitizers.
 add_library(slow_kill MODULE slow_kill.c)
 target_compile_definitions(slow_kill PRIVATE _GNU_SOURCE)
 target_compile_options(slow_kill PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+add_library(slow_fork MODULE slow_fork.c)
+target_compile_definitions(slow_fork PRIVATE _GNU_SOURCE)
+target_compile_options(slow_fork PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
+target_link_libraries(slow_fork PRIVATE ${CMAKE_DL_LIBS})
 add_test(NAME tool_stopped COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_stopped.sh)
 set_tests_properties(tool_stopped PROPERTIES TIMEOUT 300 LABELS "integration;tool"
-  ENVIRONMENT "REDLOCK_TOOL=$<TARGET_FILE:redlock_tool>;SLOW_KILL=$<TARGET_FILE:slow_kill>")
+  ENVIRONMENT "${tool_environment};SLOW_KILL=$<TARGET_FILE:slow_kill>;SLOW_FORK=$<TARGET_FILE:slow_fork>")
 
 add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)
 set_tests_properties(demo PROPERTIES TIMEOUT 300 LABELS "integration;tool")

@@ -147,5 +147,14 @@ is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 redis 1 replicaof 127.0.0.1 "$port" >/dev/null
 expect 69 tool --quorum 2 status
 says "$out" "^127.0.0.1:${ports[1]} +UNUSABLE .*the node is a replica"
+# Nor HELLO and ROLE: a write tells it.
+kill_node 0
+kill_node 1
+ports=() pids=() nodes=
+start_node --rename-command INFO '' --rename-command HELLO '' --rename-command ROLE ''
+redis 0 replicaof 127.0.0.1 "$port" >/dev/null
+expect 69 tool status
+says "$out" "^127.0.0.1:${ports[0]} +UNUSABLE .*the node takes no writes \(READONLY\), as a replica"
+kill_node 0
 
 finish

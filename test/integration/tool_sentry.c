@@ -95,8 +95,8 @@ static void an_order_moves_the_time(void **state) {
     start(&sentry);
     const pid_t pid = start_group(NULL, 0);
     const int64_t later_ns = tool_sentry_now_ns() + 300 * MS;
-    tool_sentry_order(&sentry, pid, later_ns + 3600000 * MS);
-    tool_sentry_order(&sentry, pid, later_ns);
+    (void)tool_sentry_order(&sentry, pid, later_ns + 3600000 * MS);
+    (void)tool_sentry_order(&sentry, pid, later_ns);
     tool_sentry_begin(&sentry, 0); /* this very group: if it counted, it would end this test */
     assert_int_equal(end_of(pid), SIGKILL);
     assert_true(tool_sentry_now_ns() >= later_ns);
@@ -109,8 +109,8 @@ static void nothing_to_watch_is_not_killed(void **state) {
     start(&sentry);
     const pid_t spared = start_group(&sentry, tool_sentry_now_ns() + 3600000 * MS);
     const pid_t other = start_group(NULL, 0);
-    tool_sentry_order(&sentry, 0, 0);
-    tool_sentry_order(&sentry, other, 0);
+    (void)tool_sentry_order(&sentry, 0, 0);
+    (void)tool_sentry_order(&sentry, other, 0);
     assert_int_equal(end_of(other), SIGKILL); /* by now it has read all orders */
     assert_true(is_alive(spared));
     assert_int_equal(kill(spared, SIGTERM), 0);
@@ -141,7 +141,7 @@ static void it_keeps_nothing_open(void **state) {
     struct pollfd end = {.fd = fds[0], .events = POLLIN};
     assert_int_equal(poll(&end, 1, PATIENCE_S * 1000), 1);
     assert_true((end.revents & POLLHUP) != 0);
-    tool_sentry_order(&sentry, 0, 0); /* SIGPIPE if it had ended */
+    (void)tool_sentry_order(&sentry, 0, 0); /* SIGPIPE if it had ended */
     (void)close(fds[0]);
     tool_sentry_end(&sentry);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# redlock run and its command are stopped while the lease ends. When they continue, the command does
-# not take a single step.
+# redlock run and its command are stopped while the lease ends, or redlock before it forks the
+# command. When they continue, the command does not take a single step.
 # shellcheck disable=SC2016,SC2317 # variables of the commands; functions called by name
 # shellcheck source-path=SCRIPTDIR source=tool_lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
@@ -8,6 +8,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 start_nodes 3
 seen=$work/seen
 slow=${SLOW_KILL:?the path of slow_kill}
+slow_fork=${SLOW_FORK:?the path of slow_fork}
 # A command that counts its steps. SIGTERM ends it wherever it is.
 steps='echo $$ >"$0.pid"; echo ready >>"$0"; while :; do echo step >>"$0"; sleep 0.02; done'
 
@@ -55,4 +56,22 @@ kill -STOP "$runner"
 eventually stopped "$runner"
 kill -STOP -- "-$command"
 goes_on
+
+# redlock is stopped between its last look at the lease and the fork, and its sentry gets no
+# processor time.
+gate=$work/gate
+forget_words
+LD_PRELOAD=$slow_fork SLOW_FORK_GATE=$gate \
+    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0 \
+    "$REDLOCK_TOOL" -n "$nodes" --node-timeout 5000 run -t 3s late -- touch "$gate.ran" >"$out" 2>"$err" &
+runner=$!
+eventually test -e "$gate.waits"
+eventually no_keys_left late
+touch "$gate"
+eventually gone "$runner"
+wait "$runner"
+is 'the exit status' $? 76
+is 'whether the command ran' "$(test -e "$gate.ran" && echo yes)" ''
+says "$err" "lease on 'late' was not renewed"
+kill -KILL "$(cat "$gate.sentry")"
 finish

@@ -69,6 +69,62 @@ static void a_server_that_runs_no_scripts_is_no_node(void **state) {
                    "the server does not know EVAL, so no lease");
 }
 
+/* INFO, HELLO and ROLE may all be refused. */
+static void a_server_that_takes_no_writes_is_a_replica(void **state) {
+    char bytes[512];
+    (void)state;
+    say_lines(bytes, "set READONLY You can't write against a read only replica.\nzadd NOPERM");
+    assert_probed(bytes, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA, "the node takes no writes (READONLY)");
+    assert_string_equal(handshake.warning, "");
+}
+
+/* The probe is refused in words of the server's own. A renewal on a key that nobody has tells. */
+static void a_server_with_words_of_its_own_must_renew(void **state) {
+    static const char *const errors[] = {"-ERR command is not permitted\r\n", "-ERR 'EVAL' command is disabled\r\n",
+                                         "-ERR script tried accessing undeclared key\r\n",
+                                         "-ERR wrong number of arguments for 'evalsha' command\r\n"};
+    static const char *const passing[] = {":0\r\n", "-BUSY Redis is busy running a script.\r\n",
+                                          "-NOPERM No permissions to access a key\r\n",
+                                          "-OOM command not allowed when used memory > 'maxmemory'.\r\n"};
+    const char *sha1 = redlock_script_get(REDLOCK_SCRIPT_EXTEND)->sha1;
+    char said[256];
+    (void)state;
+    (void)snprintf(said, sizeof said,
+                   "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$%zu\r\n" REDLOCK_PROBED_KEY "\r\n$%zu\r\n" MARK
+                   "\r\n$1\r\n1\r\n",
+                   sha1, strlen(REDLOCK_PROBED_KEY), strlen(MARK));
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        assert_probed(errors[i], REDLOCK_HANDSHAKE_WAITING, REDLOCK_CAUSE_NONE, NULL);
+        assert_said(said);
+        assert_refused(errors[i], REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA, "the server refuses our scripts (");
+        for (size_t j = 0; j < sizeof passing / sizeof *passing; j++) {
+            assert_probed(errors[i], REDLOCK_HANDSHAKE_WAITING, REDLOCK_CAUSE_NONE, NULL);
+            outbox.head = outbox.tail;
+            assert_int_equal(reply(passing[j]), REDLOCK_HANDSHAKE_DONE);
+        }
+    }
+}
+
+/* Nor does it load scripts: EVAL, and a renewal by its source. */
+static void a_server_that_keeps_no_script_must_renew_by_source(void **state) {
+    static const char error[] = "-ERR command is not permitted\r\n";
+    (void)state;
+    until_probe("role:master\r\nrun_id:r1\r\n");
+    assert_int_equal(reply("+OK\r\n"), WAITING);
+    for (int i = 0; i <= REDLOCK_SCRIPT_COUNT; i++) {
+        assert_int_equal(reply(error), WAITING);
+    }
+    outbox.head = outbox.tail;
+    assert_int_equal(reply(error), WAITING);
+    assert_introduced("*6\r\n$4\r\nEVAL\r\n");
+    assert_int_equal(reply(error), WAITING);
+    assert_introduced("*6\r\n$4\r\nEVAL\r\n");
+    assert_refused(error, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_NO_LUA,
+                   "the server refuses our scripts (ERR command is not permitted), so no lease could be renewed and "
+                   "released here");
+    assert_string_equal(handshake.warning, "");
+}
+
 /* A fault that passes, a key that is refused, and the words of other servers prove nothing. */
 static void what_proves_nothing_is_no_reason(void **state) {
     static const char *const replies[] = {"-READONLY You can't write against a read only replica.\r\n",
@@ -78,8 +134,6 @@ static void what_proves_nothing_is_no_reason(void **state) {
                                           "-MISCONF Redis is configured to save RDB snapshots\r\n",
                                           "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
                                           "-NOPERM No permissions to access a key\r\n",
-                                          "-ERR script tried accessing undeclared key\r\n",
-                                          "-ERR wrong number of arguments for 'evalsha' command\r\n",
                                           "+OK\r\n",
                                           ":1\r\n",
                                           "$-1\r\n",
@@ -173,6 +227,7 @@ static void a_server_that_refuses_everything_is_tried_again(void **state) {
         assert_int_equal(reply("-ERR upstream failure\r\n"), WAITING);
     }
     assert_int_equal(reply("-ERR upstream failure\r\n"), WAITING); /* EVALSHA: EVAL follows */
+    assert_int_equal(reply("-ERR upstream failure\r\n"), WAITING); /* and a renewal */
     assert_refused("-ERR upstream failure\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_SERVER,
                    "INFO failed, and all else: ERR upstream failure");
 }
@@ -255,6 +310,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_server_that_lacks_a_needed_command_is_no_node, handshake_setup,
                                         handshake_teardown),
         cmocka_unit_test_setup_teardown(a_server_that_runs_no_scripts_is_no_node, handshake_setup, handshake_teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_takes_no_writes_is_a_replica, handshake_setup,
+                                        handshake_teardown),
+        cmocka_unit_test_setup_teardown(a_server_with_words_of_its_own_must_renew, handshake_setup, handshake_teardown),
+        cmocka_unit_test_setup_teardown(a_server_that_keeps_no_script_must_renew_by_source, handshake_setup,
+                                        handshake_teardown),
         cmocka_unit_test_setup_teardown(what_proves_nothing_is_no_reason, handshake_setup, handshake_teardown),
         cmocka_unit_test_setup_teardown(what_only_waiters_need_is_named, handshake_setup, handshake_teardown),
         cmocka_unit_test_setup_teardown(a_node_without_info_is_used, handshake_setup, handshake_teardown),

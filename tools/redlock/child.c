@@ -19,6 +19,9 @@
 static void send_to_group(const struct tool_child *child, int number) {
     /* ESRCH: all processes of the group have ended. */
     (void)kill(-child->pid, number);
+    if (!child->reaped && getpgid(child->pid) != child->pid) {
+        (void)kill(child->pid, number); /* it has gone over to another group */
+    }
 }
 
 /* Starting or running, and not yet being stopped. */
@@ -118,7 +121,7 @@ static bool group_lives(const struct tool_child *child) {
 
 static void over(struct tool_child *child) {
     child->state = TOOL_CHILD_OVER;
-    tool_sentry_order(&child->sentry, 0, 0);
+    (void)tool_sentry_order(&child->sentry, 0, 0);
     ev_timer_stop(child->loop, &child->kill_timer);
     ev_timer_stop(child->loop, &child->group_timer);
 }
@@ -253,6 +256,9 @@ __attribute__((noreturn)) static void become(const struct tool_child *child, cha
         _exit(TOOL_EXIT_SYSTEM);
     }
     tool_signals_restore(child->signals);
+    if (tool_sentry_now_ns() >= kill_ns) { /* the tool was stopped before the fork */
+        (void)kill(getpid(), SIGKILL);
+    }
     execvp(argv[0], argv);
     int error = errno;
     ssize_t written = write(report, &error, sizeof error);
@@ -314,9 +320,25 @@ int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns) {
     return error;
 }
 
+/* If somebody has ended the sentry, starts another one. */
+static void order_kill(struct tool_child *child, int64_t kill_ns) {
+    sigset_t all;
+    sigset_t before;
+    if (tool_sentry_order(&child->sentry, child->pid, kill_ns)) {
+        return;
+    }
+    tool_sentry_end(&child->sentry);
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    if (tool_sentry_start(&child->sentry) == 0) {
+        (void)tool_sentry_order(&child->sentry, child->pid, kill_ns);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
 void tool_child_renew(struct tool_child *child, int64_t kill_ns) {
     if (is_up(child)) {
-        tool_sentry_order(&child->sentry, child->pid, kill_ns);
+        order_kill(child, kill_ns);
     }
 }
 
@@ -334,7 +356,7 @@ enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns)
         return before;
     }
     child->state = TOOL_CHILD_STOPPING;
-    tool_sentry_order(&child->sentry, child->pid, kill_ns);
+    order_kill(child, kill_ns);
     send_to_group(child, SIGTERM);
     /* A stopped process acts on SIGTERM when it is continued, before it runs anything else. */
     send_to_group(child, SIGCONT);
@@ -342,6 +364,10 @@ enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns)
     ev_timer_set(&child->kill_timer, (double)left_ns / 1e9, 0.);
     ev_timer_start(child->loop, &child->kill_timer);
     return before;
+}
+
+bool tool_child_is_out_of_reach(const struct tool_child *child) {
+    return child->pid != 0 && kill(child->reaped ? -child->pid : child->pid, 0) != 0 && errno == EPERM;
 }
 
 int tool_child_exit_status(const struct tool_child *child) {

@@ -18,8 +18,9 @@ enum { TOOL_FORWARDED_SIGNALS = 8 };
 
 /*
  * Nothing here blocks, not even on the exec, which may take long on a slow disk. Signals go to the
- * whole process group of the command. The kill time is a moment of CLOCK_BOOTTIME that each renewal
- * moves. At that time the sentry sends SIGKILL, too, whatever this process does.
+ * whole process group of the command, and to the command where it has left that group. The kill
+ * time is a moment of CLOCK_BOOTTIME that each renewal moves. At that time the sentry sends
+ * SIGKILL, too, whatever this process does.
  *
  * | state              | event                      | what happens                  | next     |
  * | ------------------ | -------------------------- | ----------------------------- | -------- |
@@ -87,6 +88,10 @@ void tool_child_renew(struct tool_child *child, int64_t kill_ns);
 /* Stops the command, if there is one: SIGTERM, and SIGKILL at kill_ns, which may be now. Returns in
  * which state it was: an exec that nobody had noticed yet counts. */
 enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns);
+
+/* The command runs as another user now, as `sudo` does: no signal of ours reaches it. Or it has
+ * ended, and that is so of all that is left of its group. */
+bool tool_child_is_out_of_reach(const struct tool_child *child);
 
 /* 0 to 255: its own status, or 128 + n after signal n. Not after an exec that failed. */
 int tool_child_exit_status(const struct tool_child *child);

@@ -3,6 +3,7 @@
 #ifndef TOOL_SENTRY_H
 #define TOOL_SENTRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,11 +24,11 @@
  * | ALONE    | the time                          | SIGKILL to the group        | ends     |
  * | IDLE     | the pipe ends                     |                             | ends     |
  *
- * It has a name of its own, lease-sentry, so that `pkill redlock`, `pkill -f redlock` and `killall
- * redlock` leave it alone.
+ * The group's leader is meant with it, wherever it has gone. It has a name of its own, lease-sentry,
+ * so that `pkill redlock`, `pkill -f redlock` and `killall redlock` leave it alone.
  *
- * Orders that wait are read before the time is looked at. Of a sentry that was killed nothing is
- * told: the tool sends the same signals by its own timers.
+ * Orders that wait are read before the time is looked at. A sentry that was killed has a successor
+ * from the next order on; meanwhile the tool sends the same signals by its own timers.
  */
 struct tool_sentry {
     int orders; /* the pipe to it; -1: there is none */
@@ -47,8 +48,9 @@ int tool_sentry_start(struct tool_sentry *sentry);
  * send this. Async-signal-safe. */
 void tool_sentry_begin(const struct tool_sentry *sentry, int64_t kill_ns);
 
-/* SIGKILL to this process group at this time; group 0: to none. Never blocks. */
-void tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns);
+/* SIGKILL to this process group at this time; group 0: to none. Never blocks. Returns false if
+ * there is no sentry: somebody has ended it. SIGPIPE must be ignored. */
+bool tool_sentry_order(const struct tool_sentry *sentry, pid_t group, int64_t kill_ns);
 
 /* Ends it, if there is one. */
 void tool_sentry_end(struct tool_sentry *sentry);

@@ -104,6 +104,11 @@ static void end_command(struct tool_work *work, const char *why) {
         }
         break;
     }
+    if (tool_child_is_out_of_reach(&work->child)) {
+        snprintf(what, sizeof what,
+                 "its command (process %ld) runs on: it is another user's, whom redlock may not send signals",
+                 (long)work->child.pid);
+    }
     snprintf(message, sizeof message, "the lease on '%s' %s; %s", options->resource, why, what);
     tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
 }
@@ -227,11 +232,26 @@ static void warn_of_renewal(struct tool_work *work) {
                      session->renewal_failed);
 }
 
+/* No signal of ours ends what runs as another user. */
+static void warn_of_reach(struct tool_work *work) {
+    if (work->warned_reach || !tool_child_is_out_of_reach(&work->child)) {
+        return;
+    }
+    work->warned_reach = true;
+    tool_report_warn(work->session->options, "REACH",
+                     work->lost ? "processes of the command's group (%ld) run on as another user, whom redlock may not "
+                                  "send signals: start redlock itself as that user, or as root"
+                                : "the command (process %ld) runs as another user, whom redlock may not send signals: "
+                                  "it may outlive its lease; start redlock itself as that user, or as root",
+                     (long)work->child.pid);
+}
+
 /* Warns of trouble while the lease is still valid. */
 static void warn(struct tool_work *work) {
     if (!work->lost) {
         tool_nodes_warn(work->session);
         warn_of_renewal(work);
+        warn_of_reach(work);
     }
 }
 
@@ -252,6 +272,9 @@ static int run_command(struct tool_work *work) {
         guard(work);
     }
     ev_timer_stop(session->loop, &work->stop_timer);
+    if (work->lost) {
+        warn_of_reach(work);
+    }
     if (work->child.exec_error != 0) {
         return report_no_command(work, true, work->child.exec_error);
     }

@@ -13,6 +13,11 @@ local function try(needed, command, ...)
     writable = writable or answer and command == 'set'
     -- Denied is the command or the key.
     words = not answer and (needed and redis.pcall(command, ...).err or writable and 'NOPERM')
+    if answer and command == 'set' then
+      -- Only a write shows a replica that may not tell its role. This one sets nothing.
+      words = redis.pcall(command, ...)
+      words = type(words) == 'table' and words.err
+    end
   elseif not words:find('Invalid command', 1, true) then
     words = redis.pcall(command, ...)
     words = type(words) == 'table' and words.err
