@@ -205,16 +205,11 @@ static void a_forked_child_only_closes_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(a_message_that_is_too_large_is_named),
-        TEST(closed_by_the_server_it_comes_back),
-        TEST(out_of_protocol_it_ends_and_comes_back),
-        TEST(a_connection_of_another_server_is_not_killed),
-        TEST(it_ends_with_the_first_connection),
-        TEST(ping_finds_a_dead_connection),
-        TEST(without_memory_it_is_tried_again),
-        TEST(its_deletion_closes_it),
-        TEST(its_deletion_while_it_greets_tells_nobody),
-        TEST(a_forked_child_only_closes_it),
+        TEST(a_message_that_is_too_large_is_named),      TEST(closed_by_the_server_it_comes_back),
+        TEST(out_of_protocol_it_ends_and_comes_back),    TEST(a_connection_of_another_server_is_not_killed),
+        TEST(it_ends_with_the_first_connection),         TEST(ping_finds_a_dead_connection),
+        TEST(without_memory_it_is_tried_again),          TEST(its_deletion_closes_it),
+        TEST(its_deletion_while_it_greets_tells_nobody), TEST(a_forked_child_only_closes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

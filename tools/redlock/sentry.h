@@ -24,8 +24,8 @@
  * | ALONE    | the time                          | SIGKILL to the group        | ends     |
  * | IDLE     | the pipe ends                     |                             | ends     |
  *
- * The group's leader is meant with it, wherever it has gone. It has a name of its own, lease-sentry,
- * so that `pkill redlock`, `pkill -f redlock` and `killall redlock` leave it alone.
+ * The group's leader is meant with it, wherever it has gone. The sentry has a name of its own,
+ * lease-sentry, so that `pkill redlock`, `pkill -f redlock` and `killall redlock` leave it alone.
  *
  * Orders that wait are read before the time is looked at. A sentry that was killed has a successor
  * from the next order on; meanwhile the tool sends the same signals by its own timers.
