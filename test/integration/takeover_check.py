@@ -122,7 +122,7 @@ class Lane:
         time.sleep(0.02)
         # To no other: LeakSanitizer stops a process at its end, and waits for ever for a SIGSTOP
         # that SIGCONT takes away.
-        if old["way"] == "stopped tool":
+        if old["way"].endswith("stopped tool"):
             old["tool"].send_signal(signal.SIGCONT)
         until(lambda: is_gone(old["beat"].pid), f"the command of {old['way']} ends")
         old["link"].hold(0)
