@@ -3,7 +3,7 @@
 function(redlock_blocking_test name)
   add_executable(${name} ${name}.c ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE redlock_flags PkgConfig::CMOCKA Threads::Threads)
+  target_link_libraries(${name} PRIVATE redlock_flags redlock_test Threads::Threads)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "unit;blocking")
 endfunction()

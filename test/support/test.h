@@ -1,0 +1,45 @@
+/* Tests that register themselves: a program runs its tests in the order of their text. */
+#ifndef TEST_SUPPORT_TEST_H
+#define TEST_SUPPORT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define UNUSED __attribute__((unused))
+
+/* A test, or (without `run`) the begin and the end of a group: of the tests that follow it. */
+struct test_entry {
+    const char *name;
+    void (*run)(void **state);
+    int (*begin)(void **state), (*end)(void **state);
+    void *state;
+    struct test_entry *next;
+};
+
+/* In the order of registration. The entry stays the caller's, and must stay where it is. */
+void test_register(struct test_entry *entry);
+
+#define TEST_ENTRY(id, ...)                                                                                            \
+    __attribute__((constructor)) static void id##_is_registered(void) {                                                \
+        static struct test_entry entry = {__VA_ARGS__};                                                                \
+        test_register(&entry);                                                                                         \
+    }
+
+/* TEST(name) { … }: a test; with a setup and a teardown of its own (each may be NULL), and with a
+ * state that the setup gets. */
+#define TEST_FROM(test, setup, teardown, prestate)                                                                     \
+    static void test(void **state);                                                                                    \
+    TEST_ENTRY(test, #test, test, setup, teardown, prestate, NULL)                                                     \
+    static void test(UNUSED void **state)
+#define TEST_WITH(test, setup, teardown) TEST_FROM(test, setup, teardown, NULL)
+#define TEST(test)                       TEST_WITH(test, NULL, NULL)
+
+/* `begin` runs before the first of the tests that follow, `end` after the last; each may be NULL. */
+#define TESTS_WITH(begin, end)                                                                                         \
+    TEST_ENTRY(begin##_with_##end, "the group of " #begin, NULL, begin, end, NULL, NULL) struct test_entry
+
+#endif
