@@ -1,14 +1,9 @@
 /* Runs one check alone and compares what it finds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_kit.h"
+#include "test.h"
 
 struct chaos_verdict verdict;
 

@@ -25,21 +25,18 @@ static char paths[PATHS_MAX][96];
 static size_t path_count;
 static pid_t children[CHILDREN_MAX];
 
-int kit_start(void **state) {
+int kit_start(UNUSED void **state) {
     static const struct server_options options = {.config = "user chaos on >chaos ~* &* +@all\n"};
-    (void)state;
     servers_start(&kit_servers, KIT_NODES, &options);
     return 0;
 }
 
-int kit_stop(void **state) {
-    (void)state;
+int kit_stop(UNUSED void **state) {
     servers_stop(&kit_servers);
     return 0;
 }
 
-int kit_setup(void **state) {
-    (void)state;
+int kit_setup(UNUSED void **state) {
     servers_reset(&kit_servers);
     snprintf(directory, sizeof directory, "/tmp/chaos-client-XXXXXX");
     if (mkdtemp(directory) == NULL) {
@@ -56,8 +53,7 @@ int kit_setup(void **state) {
     return 0;
 }
 
-int kit_teardown(void **state) {
-    (void)state;
+int kit_teardown(UNUSED void **state) {
     for (size_t i = 0; i < CHILDREN_MAX; i++) {
         if (children[i] != 0) {
             kill(children[i], SIGKILL);

@@ -3,12 +3,7 @@
 #ifndef TEST_CHAOS_CLIENT_KIT_H
 #define TEST_CHAOS_CLIENT_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "test.h"
 #include <jansson.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -30,7 +25,7 @@ int kit_start(void **state);
 int kit_stop(void **state);
 int kit_setup(void **state);
 int kit_teardown(void **state);
-#define kit_test(function) cmocka_unit_test_setup_teardown(function, kit_setup, kit_teardown)
+#define KIT_TEST(function) TEST_WITH(function, kit_setup, kit_teardown)
 
 /* DIRECTORY/name. Several paths stay valid at once. */
 const char *kit_path(const char *name);

@@ -1,11 +1,7 @@
 /* Both ends of a link, played by the test. */
 #include "ends.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "test.h"
 #include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>

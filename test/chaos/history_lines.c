@@ -1,14 +1,9 @@
 /* Reads histories from memory for the tests. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "history_lines.h"
+#include "test.h"
 
 bool lines_read(const char *bytes, size_t length, struct chaos_history *history, struct chaos_error *error) {
     FILE *in = tmpfile();

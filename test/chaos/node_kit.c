@@ -3,14 +3,12 @@
 
 #include <dirent.h>
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 #undef stop /* a macro of cmocka 2 */
 
 #define AWAIT_MS 20000

@@ -1,20 +1,16 @@
 /* Memory that runs out. */
 #include "short_memory.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "faults/lists.h"
 #include "scarce_memory.h"
+#include "test.h"
 
 enum { STATUS_OF_END = 100 };
 

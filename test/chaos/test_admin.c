@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <netinet/in.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "node_kit.h"
+#include "test.h"
 
 struct world {
     struct nodes nodes;
@@ -128,7 +125,15 @@ static void count_calls(const struct world *world, const char *command, long lon
     redisFree(redis);
 }
 
-static void slow_is_done_though_nobody_waits(void **state) {
+static int before(UNUSED void **state) {
+    (void)signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
+TESTS_WITH(before, NULL);
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+FRESH_TEST(slow_is_done_though_nobody_waits) {
     struct world *world = *state;
     long long calls, us;
     int64_t start_ms = support_now_ms();
@@ -151,7 +156,7 @@ static void slow_is_done_though_nobody_waits(void **state) {
     assert_true(us >= 1350000);
 }
 
-static void busy_ends_by_itself(void **state) {
+FRESH_TEST(busy_ends_by_itself) {
     struct world *world = *state;
     long long calls, us;
     begins(world, CHAOS_FAULT_BUSY, 400);
@@ -172,7 +177,7 @@ static void await_busy(struct world *world) {
     }
 }
 
-static void busy_is_ended(void **state) {
+FRESH_TEST(busy_is_ended) {
     struct world *world = *state;
     int64_t start_ms = support_now_ms();
     begins(world, CHAOS_FAULT_BUSY, 60000);
@@ -188,7 +193,7 @@ static void busy_is_ended(void **state) {
 }
 
 /* On a busy machine a script runs longer than planned. The next one waits for it, for a while. */
-static void busy_follows_busy(void **state) {
+FRESH_TEST(busy_follows_busy) {
     struct world *world = *state;
     long long calls, us;
     begins(world, CHAOS_FAULT_BUSY, 50);
@@ -202,7 +207,7 @@ static void busy_follows_busy(void **state) {
     assert_int_equal(calls, 8);
 }
 
-static void scripts_are_forgotten(void **state) {
+FRESH_TEST(scripts_are_forgotten) {
     struct world *world = *state;
     assert_string_equal(answer(world, "SCRIPT LOAD return(7)"), "bc70ae583496ef68242126e5f723b4224435af02");
     assert_string_equal(answer(world, "EVALSHA bc70ae583496ef68242126e5f723b4224435af02 0"), "7");
@@ -211,7 +216,7 @@ static void scripts_are_forgotten(void **state) {
     ends(world, CHAOS_FAULT_SCRIPT_FLUSH);
 }
 
-static void keys_are_forgotten(void **state) {
+FRESH_TEST(keys_are_forgotten) {
     struct world *world = *state;
     assert_int_equal(chaos_admin_key_count(port_of(world), true, &world->error), 0);
     answer(world, "SET a 1");
@@ -226,7 +231,7 @@ static void keys_are_forgotten(void **state) {
     ends(world, CHAOS_FAULT_FLUSHALL);
 }
 
-static void clients_are_disconnected_the_nemesis_is_not(void **state) {
+FRESH_TEST(clients_are_disconnected_the_nemesis_is_not) {
     struct world *world = *state;
     redisContext *client = connect_to(world, false), *auditor = connect_to(world, true);
     begins(world, CHAOS_FAULT_DISCONNECT, 0);
@@ -238,7 +243,7 @@ static void clients_are_disconnected_the_nemesis_is_not(void **state) {
     redisFree(auditor);
 }
 
-static void subscriptions_are_closed_and_nothing_else(void **state) {
+FRESH_TEST(subscriptions_are_closed_and_nothing_else) {
     struct world *world = *state;
     redisContext *client = connect_to(world, false), *listener = connect_to(world, false);
     freeReplyObject(redisCommand(listener, "SUBSCRIBE c"));
@@ -251,7 +256,7 @@ static void subscriptions_are_closed_and_nothing_else(void **state) {
     redisFree(listener);
 }
 
-static void a_full_node_is_emptied_again(void **state) {
+FRESH_TEST(a_full_node_is_emptied_again) {
     struct world *world = *state;
     redisContext *client = connect_to(world, false);
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
@@ -279,7 +284,7 @@ static void a_full_node_is_emptied_again(void **state) {
 }
 
 /* A client that forked meanwhile has the held connection too. */
-static void a_held_connection_is_closed_for_all(void **state) {
+FRESH_TEST(a_held_connection_is_closed_for_all) {
     struct world *world = *state;
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
     pid_t child = fork();
@@ -306,7 +311,7 @@ static void a_held_connection_is_closed_for_all(void **state) {
     assert_int_equal(count, 1);
 }
 
-static void a_full_node_may_die_or_hang_meanwhile(void **state) {
+FRESH_TEST(a_full_node_may_die_or_hang_meanwhile) {
     struct world *world = *state;
     struct chaos_backend *backend = world->nodes.backend;
     begins(world, CHAOS_FAULT_MAXCLIENTS, 0);
@@ -329,7 +334,7 @@ static void a_full_node_may_die_or_hang_meanwhile(void **state) {
     assert_int_equal(world->held, 0);
 }
 
-static void a_node_without_memory_denies_sets_only(void **state) {
+FRESH_TEST(a_node_without_memory_denies_sets_only) {
     struct world *world = *state;
     assert_string_equal(answer(world, "SET k v"), "OK");
     begins(world, CHAOS_FAULT_OOM, 0);
@@ -340,7 +345,7 @@ static void a_node_without_memory_denies_sets_only(void **state) {
     assert_string_equal(answer(world, "SET l v NX PX 1000"), "OK");
 }
 
-static void another_password_keeps_clients_out(void **state) {
+FRESH_TEST(another_password_keeps_clients_out) {
     struct world *world = *state;
     redisContext *client = connect_to(world, false), *auditor = connect_to(world, true);
     begins(world, CHAOS_FAULT_PASSWORD, 0);
@@ -354,14 +359,14 @@ static void another_password_keeps_clients_out(void **state) {
     redisFree(auditor);
 }
 
-static void what_is_no_question_is_refused(void **state) {
+FRESH_TEST(what_is_no_question_is_refused) {
     struct world *world = *state;
     assert_false(begin(world, CHAOS_FAULT_PARTITION, 0));
     assert_says(world->error.text, "none that a node can be asked for");
     ends(world, CHAOS_FAULT_PARTITION);
 }
 
-static void a_user_without_rights_is_told_so(void **state) {
+FRESH_TEST(a_user_without_rights_is_told_so) {
     struct world *world = *state;
     assert_string_equal(answer(world, "ACL SETUSER chaos -debug -config"), "OK");
     assert_false(begin(world, CHAOS_FAULT_SLOW, 1000));
@@ -400,7 +405,7 @@ static void all_fail(struct world *world, uint16_t port, const char *words) {
     assert_int_equal(world->held, 0);
 }
 
-static void dead_and_paused_nodes_fail_soon(void **state) {
+FRESH_TEST(dead_and_paused_nodes_fail_soon) {
     struct world *world = *state;
     struct chaos_backend *backend = world->nodes.backend;
     assert_true(backend->ops->pause(backend, 0, &world->error));
@@ -437,7 +442,7 @@ static pid_t start_stranger(const char *text, uint16_t *port) {
     return child;
 }
 
-static void strangers_do_no_harm(void **state) {
+FRESH_TEST(strangers_do_no_harm) {
     struct world *world = *state;
     const char *const texts[][2] = {{NULL, "no answer within 500 ms"},
                                     {"", "the connection was closed before the answer"},
@@ -451,30 +456,4 @@ static void strangers_do_no_harm(void **state) {
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, NULL, 0), child);
     }
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(slow_is_done_though_nobody_waits),
-        TEST(busy_ends_by_itself),
-        TEST(busy_is_ended),
-        TEST(busy_follows_busy),
-        TEST(scripts_are_forgotten),
-        TEST(keys_are_forgotten),
-        TEST(clients_are_disconnected_the_nemesis_is_not),
-        TEST(subscriptions_are_closed_and_nothing_else),
-        TEST(a_full_node_is_emptied_again),
-        TEST(a_held_connection_is_closed_for_all),
-        TEST(a_full_node_may_die_or_hang_meanwhile),
-        TEST(a_node_without_memory_denies_sets_only),
-        TEST(another_password_keeps_clients_out),
-        TEST(what_is_no_question_is_refused),
-        TEST(a_user_without_rights_is_told_so),
-        TEST(dead_and_paused_nodes_fail_soon),
-        TEST(strangers_do_no_harm),
-    };
-    (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

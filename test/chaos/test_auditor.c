@@ -106,9 +106,10 @@ static size_t check_log(const char *const *prefixes) {
     return sweeps;
 }
 
+TESTS_WITH(kit_start, kit_stop);
+
 /* The queue of resource 2 at node 1: the ends of the tokens, by ticket. */
-static void it_sees_who_waits(void **state) {
-    (void)state;
+KIT_TEST(it_sees_who_waits) {
     server_ask(&kit_servers.at[0], "ZADD", "r2:wait", "7", "00000000000000070123456789abcdef", "5", "short");
     pid_t pid = start(5000);
     kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 3);
@@ -133,8 +134,7 @@ static void it_sees_who_waits(void **state) {
     assert_true(seen > 0);
 }
 
-static void it_sees_who_has_which_key(void **state) {
-    (void)state;
+KIT_TEST(it_sees_who_has_which_key) {
     pid_t pid = start(5000);
     int64_t pttl_ms;
     kit_until(saw(0, 2, 4, "", NULL));
@@ -154,9 +154,8 @@ static void it_sees_who_has_which_key(void **state) {
 }
 
 /* The late answer of a paused node does not count as an answer to a later sweep. */
-static void a_node_that_hangs_is_not_seen(void **state) {
+KIT_TEST(a_node_that_hangs_is_not_seen) {
     static const char *const prefixes[] = {"one", "two", "three"};
-    (void)state;
     struct server *server = &kit_servers.at[2];
     pid_t pid = start(40);
     for (int round = 0; round < 5; round++) {
@@ -182,8 +181,7 @@ static void a_node_that_hangs_is_not_seen(void **state) {
     check_log(prefixes);
 }
 
-static void a_node_that_dies_is_not_seen_until_it_is_back(void **state) {
-    (void)state;
+KIT_TEST(a_node_that_dies_is_not_seen_until_it_is_back) {
     struct server *server = &kit_servers.at[0];
     pid_t pid = start(5000);
     for (int round = 0; round < 3; round++) {
@@ -203,8 +201,7 @@ static void a_node_that_dies_is_not_seen_until_it_is_back(void **state) {
     check_log(NULL);
 }
 
-static void strange_values_break_nothing(void **state) {
-    (void)state;
+KIT_TEST(strange_values_break_nothing) {
     struct server *server = &kit_servers.at[0];
     pid_t pid = start(5000);
     int64_t pttl_ms;
@@ -222,8 +219,7 @@ static void strange_values_break_nothing(void **state) {
 }
 
 /* A node that only answers with errors has not answered: here a script keeps it busy. */
-static void a_busy_node_is_not_seen(void **state) {
-    (void)state;
+KIT_TEST(a_busy_node_is_not_seen) {
     struct server *server = &kit_servers.at[3];
     server_ask(server, "CONFIG", "SET", "busy-reply-threshold", "10");
     server_ask(server, "SET", "r1", "mine");
@@ -271,9 +267,8 @@ static void be_foolish(int listener, int round) {
     close(fd);
 }
 
-static void a_stranger_at_the_port_breaks_nothing(void **state) {
+KIT_TEST(a_stranger_at_the_port_breaks_nothing) {
     int port;
-    (void)state;
     server_ask(&kit_servers.at[0], "SET", "r1", "mine");
     int listener = support_listen(&port);
     int real = kit_servers.at[1].port;
@@ -296,8 +291,7 @@ static void a_stranger_at_the_port_breaks_nothing(void **state) {
 
 /* 20 sweeps a second of 5 nodes cost next to nothing. The limit allows for a slow, loaded
  * machine. */
-static void it_costs_little(void **state) {
-    (void)state;
+KIT_TEST(it_costs_little) {
     pid_t pid = start(5000);
     kit_await(path, "keys", NULL, NULL, (size_t)KIT_RESOURCES * 40);
     end(pid);
@@ -308,26 +302,10 @@ static void it_costs_little(void **state) {
     assert_true(used_us / (int64_t)sweeps < 10000);
 }
 
-static void a_log_that_cannot_be_written_is_told(void **state) {
-    (void)state;
+KIT_TEST(a_log_that_cannot_be_written_is_told) {
     start(40);
     options.log_path = kit_path("not-there/log");
     int status = kit_wait(kit_run(run, &options));
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 70);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(it_sees_who_has_which_key),
-        kit_test(it_sees_who_waits),
-        kit_test(a_node_that_hangs_is_not_seen),
-        kit_test(a_node_that_dies_is_not_seen_until_it_is_back),
-        kit_test(strange_values_break_nothing),
-        kit_test(a_busy_node_is_not_seen),
-        kit_test(a_stranger_at_the_port_breaks_nothing),
-        kit_test(it_costs_little),
-        kit_test(a_log_that_cannot_be_written_is_told),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -1,18 +1,15 @@
 /* The rules for holders, each check alone: a clean history, a planted violation, and the limits
  * between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_kit.h"
+#include "test.h"
+
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 /* OVERLAP */
 
-static void touching_is_no_overlap(void **state) {
+FRESH_TEST(touching_is_no_overlap) {
     struct kit *kit = *state;
     kit_release(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 1500 * MS);
     kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
@@ -21,7 +18,7 @@ static void touching_is_no_overlap(void **state) {
     expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 0);
 }
 
-static void one_us_is_overlap(void **state) {
+FRESH_TEST(one_us_is_overlap) {
     struct kit *kit = *state;
     kit_release(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 1500 * MS + 1);
     kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
@@ -39,7 +36,7 @@ static void one_us_is_overlap(void **state) {
 }
 
 /* A lease ends with its latest promise, not when its owner noticed the end. */
-static void promise_is_the_end(void **state) {
+FRESH_TEST(promise_is_the_end) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_claim(kit, lease, 1400 * MS, 2400 * MS);
@@ -54,7 +51,7 @@ static void promise_is_the_end(void **state) {
 }
 
 /* A lease seen as lost ends there, even in the last ms of its promise. */
-static void lost_is_the_end(void **state) {
+FRESH_TEST(lost_is_the_end) {
     struct kit *kit = *state;
     kit_end(kit, kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), 2 * S - 900, false);
     kit_acquire(kit, 1, 0, "b", 2 * S - 900, 3 * S);
@@ -64,7 +61,7 @@ static void lost_is_the_end(void **state) {
     expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
 }
 
-static void the_dead_rely_on_nothing(void **state) {
+FRESH_TEST(the_dead_rely_on_nothing) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_kill(kit, 0, 1300 * MS);
@@ -77,7 +74,7 @@ static void the_dead_rely_on_nothing(void **state) {
     expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
 }
 
-static void one_client_twice(void **state) {
+FRESH_TEST(one_client_twice) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_acquire(kit, 0, 0, "b", 1500 * MS, 2500 * MS);
@@ -88,7 +85,7 @@ static void one_client_twice(void **state) {
 
 /* A short lease between a long one and a later one does not hide it. The checker reports each that
  * began too early. */
-static void long_lease_over_many(void **state) {
+FRESH_TEST(long_lease_over_many) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 5 * S);
     kit_release(kit, kit_acquire(kit, 1, 0, "b", 2 * S, 3 * S), 2100 * MS);
@@ -102,7 +99,7 @@ static void long_lease_over_many(void **state) {
 
 /* OUTLIVED */
 
-static void quorum_has_it(void **state) {
+FRESH_TEST(quorum_has_it) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1100 * MS, 1110 * MS), 0x07, "a", 900);
@@ -114,7 +111,7 @@ static void quorum_has_it(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
 }
 
-static void no_quorum_has_it(void **state) {
+FRESH_TEST(no_quorum_has_it) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     size_t sweep = kit_sweep(kit, 0, 1100 * MS, 1110 * MS);
@@ -132,7 +129,7 @@ static void no_quorum_has_it(void **state) {
 }
 
 /* Only a sweep within the lease counts. */
-static void sweeps_at_the_edges(void **state) {
+FRESH_TEST(sweeps_at_the_edges) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_release(kit, lease, 1500 * MS);
@@ -151,7 +148,7 @@ static void sweeps_at_the_edges(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
 }
 
-static void too_little_time(void **state) {
+FRESH_TEST(too_little_time) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     size_t sweep = kit_sweep(kit, 0, 1100 * MS, 1110 * MS);
@@ -169,7 +166,7 @@ static void too_little_time(void **state) {
 
 /* A sweep that starts before a claim may still show the keys as they were before the extension. A
  * later sweep may not. */
-static void claim_in_force(void **state) {
+FRESH_TEST(claim_in_force) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_claim(kit, lease, 1500 * MS, 2500 * MS);
@@ -182,7 +179,7 @@ static void claim_in_force(void **state) {
 }
 
 /* On a clock that was set back, a key lives longer than its pttl says. */
-static void slow_clocks(void **state) {
+FRESH_TEST(slow_clocks) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1100 * MS, 1110 * MS), 0x1f, "a", 100);
@@ -201,7 +198,7 @@ static void slow_clocks(void **state) {
 
 /* Contiguous violations count as one. A sweep without evidence does not split them. A sweep that
  * finds a quorum of keys does. */
-static void contiguous_is_one(void **state) {
+FRESH_TEST(contiguous_is_one) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     for (int i = 1; i <= 9; i++) {
@@ -222,7 +219,7 @@ static void contiguous_is_one(void **state) {
 }
 
 /* The library broke a promise. The last ms is rounding. */
-static void lost_before_the_promise(void **state) {
+FRESH_TEST(lost_before_the_promise) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 1500 * MS);
     kit_claim(kit, lease, 1400 * MS, 2 * S);
@@ -241,7 +238,7 @@ static void lost_before_the_promise(void **state) {
 
 /* LOST_UPDATE */
 
-static void increments_in_a_row(void **state) {
+FRESH_TEST(increments_in_a_row) {
     struct kit *kit = *state;
     size_t lease = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), other = kit_lease(kit, 1, 1, "b", 1 * S, 9 * S);
     for (int64_t i = 0; i < 9; i++) {
@@ -263,7 +260,7 @@ static void increments_in_a_row(void **state) {
     assert_int_equal(verdict.lost_updates, 9);
 }
 
-static void same_read_twice(void **state) {
+FRESH_TEST(same_read_twice) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), b = kit_lease(kit, 1, 0, "b", 1 * S, 1500 * MS);
     kit_increment(kit, a, 0, 1 * S, 1 * S + 500);
@@ -281,7 +278,7 @@ static void same_read_twice(void **state) {
 
 /* PAST */
 
-static void work_ends_with_the_lease(void **state) {
+FRESH_TEST(work_ends_with_the_lease) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_increment(kit, lease, 0, 1 * S + 10, 2 * S);
@@ -296,7 +293,7 @@ static void work_ends_with_the_lease(void **state) {
 }
 
 /* Who is stopped between its look and its write ends later by as much, and by no more. */
-static void a_stop_is_allowed_for(void **state) {
+FRESH_TEST(a_stop_is_allowed_for) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     size_t one = kit_increment(kit, lease, 0, 1 * S + 10, 3 * S);
@@ -308,7 +305,7 @@ static void a_stop_is_allowed_for(void **state) {
 }
 
 /* An old count overwrites newer ones: 6 increments, and a counter of 3. */
-static void counter_falls_back(void **state) {
+FRESH_TEST(counter_falls_back) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 9 * S), b = kit_lease(kit, 1, 0, "b", 1 * S, 9 * S);
     for (int64_t i = 0; i < 5; i++) {
@@ -321,7 +318,7 @@ static void counter_falls_back(void **state) {
 }
 
 /* Killed between intent and done, the client has written once or not at all. */
-static void killed_in_between(void **state) {
+FRESH_TEST(killed_in_between) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S), b = kit_lease(kit, 1, 0, "b", 3 * S, 4 * S);
     kit_increment(kit, a, 0, 1 * S, CHAOS_NEVER_US);
@@ -344,7 +341,7 @@ static void killed_in_between(void **state) {
 }
 
 /* A lease that was seen as lost has written nothing. */
-static void lost_in_between(void **state) {
+FRESH_TEST(lost_in_between) {
     struct kit *kit = *state;
     size_t a = kit_lease(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_increment(kit, a, 0, 1 * S, CHAOS_NEVER_US);
@@ -358,10 +355,8 @@ static void lost_in_between(void **state) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_INCOMPLETE, 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 /* Three nodes of three more have the key: a quorum for some setups. */
-static void the_setup_of_its_client_counts(void **state) {
+FRESH_TEST(the_setup_of_its_client_counts) {
     static const struct {
         struct chaos_setup setup;
         size_t outlived;
@@ -369,7 +364,6 @@ static void the_setup_of_its_client_counts(void **state) {
                  {{0x1c, 2}, 1}, {{0x0e, 2}, 0}, {{0x18, 2}, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct kit kit;
-        (void)state;
         kit_begin(&kit, 5, 2, 1);
         kit.history.lives[1].setup = cases[i].setup;
         kit_acquire(&kit, 1, 0, "a", 1 * S, 2 * S);
@@ -381,7 +375,7 @@ static void the_setup_of_its_client_counts(void **state) {
 }
 
 /* Two processes at one time whose quorums need not share a node. */
-static void setups_that_part_clients_break_the_assumptions(void **state) {
+FRESH_TEST(setups_that_part_clients_break_the_assumptions) {
     static const struct {
         struct chaos_setup a, b;
         bool breaks;
@@ -390,7 +384,6 @@ static void setups_that_part_clients_break_the_assumptions(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int after = 0; after < 2; after++) {
             struct kit kit;
-            (void)state;
             kit_begin(&kit, 6, 2, 1);
             for (size_t c = 0; c < 2; c++) {
                 kit.history.lives[c].setup = c == 0 ? cases[i].a : cases[i].b;
@@ -405,34 +398,4 @@ static void setups_that_part_clients_break_the_assumptions(void **state) {
             kit_clear(&kit);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(the_setup_of_its_client_counts),
-        TEST(setups_that_part_clients_break_the_assumptions),
-        TEST(touching_is_no_overlap),
-        TEST(one_us_is_overlap),
-        TEST(promise_is_the_end),
-        TEST(lost_is_the_end),
-        TEST(the_dead_rely_on_nothing),
-        TEST(one_client_twice),
-        TEST(long_lease_over_many),
-        TEST(quorum_has_it),
-        TEST(no_quorum_has_it),
-        TEST(sweeps_at_the_edges),
-        TEST(too_little_time),
-        TEST(claim_in_force),
-        TEST(slow_clocks),
-        TEST(contiguous_is_one),
-        TEST(lost_before_the_promise),
-        TEST(work_ends_with_the_lease),
-        TEST(a_stop_is_allowed_for),
-        TEST(increments_in_a_row),
-        TEST(same_read_twice),
-        TEST(counter_falls_back),
-        TEST(killed_in_between),
-        TEST(lost_in_between),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Fencing tokens, the resource that checks them, and the guards: a clean history, a planted
  * violation, and the limits between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_kit.h"
+#include "test.h"
 
 static size_t acquire(struct kit *kit, int client, int resource, const char *token, int64_t fence, int64_t from_us) {
     size_t lease = kit_acquire(kit, client, resource, token, from_us, from_us + 900 * MS);
@@ -30,9 +25,11 @@ static struct kit *fenced(void **state) {
     return kit;
 }
 
+#define CHECK(name) TEST_WITH(name, set_up, tear_down)
+
 /* FENCE */
 
-static void tokens_rise(void **state) {
+CHECK(tokens_rise) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 10, 1 * S);
     acquire(kit, 1, 0, "b", 11, 2 * S);
@@ -43,7 +40,7 @@ static void tokens_rise(void **state) {
 }
 
 /* The acquire of a starts 1 ms before it completes. */
-static void a_lower_token_after_a_higher(void **state) {
+CHECK(a_lower_token_after_a_higher) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 12, 1 * S);
     acquire(kit, 1, 0, "b", 11, 1 * S + 1 * MS + 1);
@@ -58,7 +55,7 @@ static void a_lower_token_after_a_higher(void **state) {
 }
 
 /* An acquire that started before the other one completed may have a lower token. */
-static void tokens_of_one_time_may_cross(void **state) {
+CHECK(tokens_of_one_time_may_cross) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 12, 1 * S);
     acquire(kit, 1, 0, "b", 11, 1 * S + 1 * MS);
@@ -67,7 +64,7 @@ static void tokens_of_one_time_may_cross(void **state) {
 }
 
 /* The highest token so far counts, not the last. */
-static void one_higher_long_before(void **state) {
+CHECK(one_higher_long_before) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 50, 1 * S);
     acquire(kit, 1, 0, "b", 20, 2 * S);
@@ -79,7 +76,7 @@ static void one_higher_long_before(void **state) {
     expect_text(1, "by 1.000 s: 50");
 }
 
-static void equal_tokens(void **state) {
+CHECK(equal_tokens) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 10, 1 * S);
     acquire(kit, 1, 0, "b", 10, 1 * S + 500);
@@ -89,7 +86,7 @@ static void equal_tokens(void **state) {
     expect_text(0, "both have the fencing token 10");
 }
 
-static void no_token(void **state) {
+CHECK(no_token) {
     struct kit *kit = fenced(state);
     acquire(kit, 0, 0, "a", 0, 1 * S);
     /* The end of its client cuts it short. */
@@ -105,7 +102,7 @@ static void no_token(void **state) {
 
 /* STALE */
 
-static void accesses_in_order(void **state) {
+CHECK(accesses_in_order) {
     struct kit *kit = fenced(state);
     increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     increment(kit, acquire(kit, 1, 0, "b", 11, 2 * S), 1, 11, 3);
@@ -115,7 +112,7 @@ static void accesses_in_order(void **state) {
 }
 
 /* The resource's order counts, not the time at which lines were written. */
-static void a_stale_write_granted(void **state) {
+CHECK(a_stale_write_granted) {
     struct kit *kit = fenced(state);
     size_t old = increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     size_t new = increment(kit, acquire(kit, 1, 0, "b", 11, 1500 * MS), 0, 11, 2);
@@ -133,7 +130,7 @@ static void a_stale_write_granted(void **state) {
     expect_text(0, "a read at 1.010 s");
 }
 
-static void a_refused_write_is_no_access(void **state) {
+CHECK(a_refused_write_is_no_access) {
     struct kit *kit = fenced(state);
     size_t lease = acquire(kit, 0, 0, "a", 10, 1 * S);
     size_t old = kit_increment(kit, lease, 0, 1010 * MS, CHAOS_NEVER_US);
@@ -153,7 +150,7 @@ static void a_refused_write_is_no_access(void **state) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_INCOMPLETE, 1);
 }
 
-static void what_contradicts_itself(void **state) {
+CHECK(what_contradicts_itself) {
     struct kit *kit = fenced(state);
     size_t one = increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     size_t two = increment(kit, acquire(kit, 1, 0, "b", 11, 2 * S), 1, 11, 3);
@@ -184,7 +181,7 @@ static void expect_kept_out(struct kit *kit, int64_t at_us, bool expected) {
     assert_false(chaos_kept_out(&kit->history, 0, KIT_START_US + at_us, KIT_START_US + at_us));
 }
 
-static void nodes_are_kept_out_for_ttl_max(void **state) {
+CHECK(nodes_are_kept_out_for_ttl_max) {
     struct kit *kit = *state;
     kit_band(kit, CHAOS_FAULT_RESTART_EMPTY, 0x02, 0, 2 * S, 3 * S);
     kit_finish(kit, 9 * S);
@@ -201,7 +198,7 @@ static void nodes_are_kept_out_for_ttl_max(void **state) {
     expect_kept_out(kit, 2500 * MS, false);
 }
 
-static void each_guard_is_for_its_faults(void **state) {
+CHECK(each_guard_is_for_its_faults) {
     struct kit *kit = *state;
     static const struct {
         enum chaos_fault_kind kind;
@@ -220,7 +217,7 @@ static void each_guard_is_for_its_faults(void **state) {
 
 /* Three of five nodes lost the key. Without a guard others may get the lock. With a guard they may
  * not before the guard ends. */
-static void a_lease_rests_on_nodes_that_are_kept_out(void **state) {
+CHECK(a_lease_rests_on_nodes_that_are_kept_out) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1900 * MS, 2800 * MS);
     kit_see(kit, kit_sweep(kit, 0, 1910 * MS, 1920 * MS), 0x1f, "a", 900);
@@ -239,7 +236,7 @@ static void a_lease_rests_on_nodes_that_are_kept_out(void **state) {
 }
 
 /* When clocks jump, the library gives up a lease at once. Without the guard it has no reason to. */
-static void a_lease_lost_early(void **state) {
+CHECK(a_lease_lost_early) {
     struct kit *kit = *state;
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_band(kit, CHAOS_FAULT_CLOCK_JUMP, 0x07, 0, 1300 * MS, 1300 * MS);
@@ -253,7 +250,7 @@ static void a_lease_lost_early(void **state) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
 }
 
-static void overlaps_stay_violations(void **state) {
+CHECK(overlaps_stay_violations) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
@@ -282,7 +279,7 @@ static void expect_words(struct kit *kit, const char *words, bool there) {
     free(all);
 }
 
-static void figures_and_words(void **state) {
+CHECK(figures_and_words) {
     struct kit *kit = fenced(state);
     guard(kit, CHAOS_RESTART_GUARD_STRICT, true);
     kit->history.protection.fencing = true;
@@ -321,7 +318,7 @@ static void figures_and_words(void **state) {
 
 /* Violations that the faults explain are soft. A lost update is hard if the resource checks
  * tokens. */
-static void hard_violations(void **state) {
+CHECK(hard_violations) {
     struct kit *kit = *state;
     size_t one = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), two = kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
     kit_increment(kit, one, 0, 1600 * MS, 1700 * MS);
@@ -336,28 +333,4 @@ static void hard_violations(void **state) {
     assert_int_equal(chaos_hard_count(&kit->history, &verdict), 0);
     kit->history.protection.fencing = true;
     assert_int_equal(chaos_hard_count(&kit->history, &verdict), 1);
-}
-
-int main(void) {
-#define CHECK(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        CHECK(tokens_rise),
-        CHECK(a_lower_token_after_a_higher),
-        CHECK(tokens_of_one_time_may_cross),
-        CHECK(one_higher_long_before),
-        CHECK(equal_tokens),
-        CHECK(no_token),
-        CHECK(accesses_in_order),
-        CHECK(a_stale_write_granted),
-        CHECK(a_refused_write_is_no_access),
-        CHECK(what_contradicts_itself),
-        CHECK(nodes_are_kept_out_for_ttl_max),
-        CHECK(each_guard_is_for_its_faults),
-        CHECK(a_lease_rests_on_nodes_that_are_kept_out),
-        CHECK(a_lease_lost_early),
-        CHECK(overlaps_stay_violations),
-        CHECK(figures_and_words),
-        CHECK(hard_violations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* The verdict's figures, its words and its last line. It also ends cleanly wherever memory runs
  * out. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_world.h"
 #include "checks/check_parts.h"
 #include "short_memory.h"
+#include "test.h"
 
 #define MS INT64_C(1000)
 #define S  INT64_C(1000000)
@@ -74,8 +69,10 @@ static void expect_spans(const struct kit *kit, int client, const char *expected
     assert_string_equal(text, expected);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 /* Here nodes take 2600 ms to settle. */
-static void spans_of_nodes(void **state) {
+FRESH_TEST(spans_of_nodes) {
     struct kit *kit = &((struct fixture *)*state)->kit;
     kit_band(kit, CHAOS_FAULT_KILL, 0x03, 0, 1 * S, 4 * S);
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x02, 0, 2 * S, 3 * S); /* the same node twice counts once */
@@ -95,7 +92,7 @@ static void spans_of_nodes(void **state) {
     expect_spans(kit, 0, "5000-6600 20000-22600 30000-36600 59000-60000");
 }
 
-static void spans_of_clients(void **state) {
+FRESH_TEST(spans_of_clients) {
     struct kit *kit = &((struct fixture *)*state)->kit;
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 1 * S, 2 * S);
     kit_band(kit, CHAOS_FAULT_CLIENT_KILL, 0, 0x1, 2 * S, 3 * S);
@@ -109,7 +106,7 @@ static void acquire(struct kit *kit, int client, int64_t invoked_us, int64_t com
     kit_operation(kit, client, 0, CHAOS_ACQUIRE, invoked_us, completed_us, result);
 }
 
-static void availability(void **state) {
+FRESH_TEST(availability) {
     struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_PARTITION, 0x07, 0x1, 10 * S, 20 * S); /* until 22.6 s */
@@ -148,7 +145,7 @@ static void availability(void **state) {
     assert_string_equal(chaos_verdict_line(verdict, buffer, sizeof buffer), line);
 }
 
-static void gap_inside(void **state) {
+FRESH_TEST(gap_inside) {
     struct fixture *fixture = *state;
     acquire(&fixture->kit, 0, 1 * S, 2 * S, "OK");
     acquire(&fixture->kit, 0, 2 * S, 7 * S, "OK");
@@ -160,7 +157,7 @@ static void gap_inside(void **state) {
     assert_int_equal(chaos_availability_10000(&fixture->verdict), 10000);
 }
 
-static void recoveries(void **state) {
+FRESH_TEST(recoveries) {
     struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x03, 0, 10 * S, 12 * S);
@@ -191,7 +188,7 @@ static void recoveries(void **state) {
                  "there was none before the next outage or the end.\n");
 }
 
-static void percentiles(void **state) {
+FRESH_TEST(percentiles) {
     struct fixture *fixture = *state;
     for (int64_t i = 0; i < 200; i++) {
         int64_t took_us = (i * 73 % 200 + 1) * MS; /* 1 to 200 ms in some order */
@@ -226,7 +223,7 @@ static void one_turn(struct kit *kit, int64_t at_us) {
     kit_release(kit, lease, at_us + 100 * MS);
 }
 
-static void words_of_a_clean_run(void **state) {
+FRESH_TEST(words_of_a_clean_run) {
     struct fixture *fixture = *state;
     for (int64_t i = 0; i < 1234; i++) {
         one_turn(&fixture->kit, 1 * S + i * 200 * MS);
@@ -245,7 +242,7 @@ static void words_of_a_clean_run(void **state) {
     assert_null(strstr(fixture->words, "Recovery"));
 }
 
-static void words_of_violations(void **state) {
+FRESH_TEST(words_of_violations) {
     struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     one_turn(kit, 1 * S);
@@ -271,8 +268,7 @@ static void words_of_violations(void **state) {
                  "This run breaks that (nodes were killed that keep nothing on disk): violations are expected");
 }
 
-static void names(void **state) {
-    (void)state;
+FRESH_TEST(names) {
     assert_string_equal(chaos_violation_abouts[CHAOS_VIOLATION_LOST_UPDATE].name, "lost update");
     assert_string_equal(chaos_violation_abouts[CHAOS_VIOLATION_CRASH].meaning, "a client process ended by itself");
     char buffer[128];
@@ -302,8 +298,7 @@ static enum short_end find_spans(void *what) {
 }
 
 /* Every allocation fails in turn. Each ends the program; none gives a verdict that lacks a part. */
-static void without_memory(void **state) {
-    (void)state;
+FRESH_TEST(without_memory) {
     struct kit kit;
     world_make(&kit, 5, 5, 3 * S);
     for (uint32_t i = 0; i < 8; i++) {
@@ -322,15 +317,4 @@ static void without_memory(void **state) {
     assert_int_equal(short_run(1, find_spans, &kit), SHORT_ENDED);
     assert_int_equal(short_run(100000, find_spans, &kit), SHORT_ENOUGH);
     kit_clear(&kit);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(spans_of_nodes), TEST(spans_of_clients), TEST(availability),         TEST(gap_inside),
-        TEST(recoveries),     TEST(percentiles),      TEST(words_of_a_clean_run), TEST(words_of_violations),
-        TEST(names),          TEST(without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The order in a queue: a clean history, a planted violation, and each excuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_kit.h"
+#include "test.h"
 
 /* The ttl is 1 s: a place is good for 750 ms, and all is calm 2,600 ms after the last fault. */
 enum { CALM_S = 4 };
@@ -33,8 +28,10 @@ static void expect_order(struct kit *kit, size_t count, int64_t passed_over, int
     assert_int_equal(verdict.order_judged, judged);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 /* What the page says of the line: acquires with a ticket, first tries left out. */
-static void waits_are_counted(void **state) {
+FRESH_TEST(waits_are_counted) {
     two(*state, 31, 300, 400);
     acquire(*state, 2, "c", 0, CALM_S * S, CALM_S * S + 1);
     kit_finish(*state, 20 * S);
@@ -44,12 +41,12 @@ static void waits_are_counted(void **state) {
     assert_int_equal(verdict.acquire.count, 3);
 }
 
-static void who_came_first_is_served_first(void **state) {
+FRESH_TEST(who_came_first_is_served_first) {
     two(*state, 31, 300, 400);
     expect_order(*state, 0, 0, 1);
 }
 
-static void one_in_line_is_passed_over(void **state) {
+FRESH_TEST(one_in_line_is_passed_over) {
     two(*state, 7, 500, 400);
     expect_order(*state, 1, 1, 1);
     expect_text(0,
@@ -60,67 +57,67 @@ static void one_in_line_is_passed_over(void **state) {
 }
 
 /* All of these are figures only. */
-static void a_minority_proves_nothing(void **state) {
+FRESH_TEST(a_minority_proves_nothing) {
     two(*state, 3, 500, 400);
     expect_order(*state, 0, 1, 0);
 }
 
-static void nor_does_a_line_that_it_joined_later(void **state) {
+FRESH_TEST(nor_does_a_line_that_it_joined_later) {
     two(*state, 31, 500, 400);
     ((struct kit *)*state)->history.operations[1].invoked_us--;
     expect_order(*state, 0, 1, 0);
 }
 
-static void nor_does_another_token(void **state) {
+FRESH_TEST(nor_does_another_token) {
     two(*state, 31, 500, 400);
     strcpy(((struct kit *)*state)->history.operations[0].token, "c");
     expect_order(*state, 0, 1, 0);
 }
 
-static void nor_does_another_resource(void **state) {
+FRESH_TEST(nor_does_another_resource) {
     two(*state, 31, 500, 400);
     ((struct kit *)*state)->history.operations[1].resource = 1;
     expect_order(*state, 0, 0, 0);
 }
 
-static void places_become_stale(void **state) {
+FRESH_TEST(places_become_stale) {
     two(*state, 31, 900, 749);
     acquire(*state, 2, "c", 7, CALM_S * S + 200 * MS, CALM_S * S + 750 * MS);
     expect_order(*state, 1, 2, 1);
 }
 
-static void a_lower_ticket_goes_first(void **state) {
+FRESH_TEST(a_lower_ticket_goes_first) {
     two(*state, 31, 500, 400);
     ((struct kit *)*state)->history.operations[1].ticket = 5;
     expect_order(*state, 0, 1, 0);
 }
 
-static void a_first_try_has_no_ticket(void **state) {
+FRESH_TEST(a_first_try_has_no_ticket) {
     two(*state, 31, 500, 400);
     ((struct kit *)*state)->history.operations[1].ticket = 0;
     expect_order(*state, 0, 1, 0);
 }
 
-static void a_fault_excuses_it(void **state) {
+FRESH_TEST(a_fault_excuses_it) {
     two(*state, 31, 500, 400);
     kit_band(*state, CHAOS_FAULT_UNSUBSCRIBE, 1, 0, 1 * S, CALM_S * S - 2599 * MS);
     expect_order(*state, 0, 1, 0);
 }
 
-static void but_not_for_ever(void **state) {
+FRESH_TEST(but_not_for_ever) {
     two(*state, 31, 500, 400);
     kit_band(*state, CHAOS_FAULT_UNSUBSCRIBE, 1, 0, 1 * S, CALM_S * S - 2600 * MS);
     kit_band(*state, CHAOS_FAULT_PAUSE, 1, 0, CALM_S * S + 401 * MS, 9 * S);
     expect_order(*state, 1, 1, 1);
 }
 
-static void a_fault_without_end_does(void **state) {
+FRESH_TEST(a_fault_without_end_does) {
     two(*state, 31, 500, 400);
     kit_band(*state, CHAOS_FAULT_PAUSE, 1, 0, 1 * S, CHAOS_NEVER_US);
     expect_order(*state, 0, 1, 0);
 }
 
-static void so_does_a_new_process(void **state) {
+FRESH_TEST(so_does_a_new_process) {
     kit_kill(*state, 0, 1 * S);
     kit_spawn(*state, 0, CALM_S * S - 2599 * MS);
     two(*state, 31, 500, 400);
@@ -128,32 +125,9 @@ static void so_does_a_new_process(void **state) {
 }
 
 /* Who began at about the same time was not passed over. */
-static void a_near_tie_counts_nothing(void **state) {
+FRESH_TEST(a_near_tie_counts_nothing) {
     acquire(*state, 0, "a", 5, CALM_S * S, CALM_S * S + 500 * MS);
     acquire(*state, 1, "b", 6, CALM_S * S + 50 * MS, CALM_S * S + 400 * MS);
     acquire(*state, 2, "c", 0, CALM_S * S + 50 * MS + 1, CALM_S * S + 450 * MS);
     expect_order(*state, 0, 1, 0);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(who_came_first_is_served_first),
-        TEST(one_in_line_is_passed_over),
-        TEST(a_minority_proves_nothing),
-        TEST(nor_does_a_line_that_it_joined_later),
-        TEST(nor_does_another_token),
-        TEST(nor_does_another_resource),
-        TEST(places_become_stale),
-        TEST(a_lower_ticket_goes_first),
-        TEST(a_first_try_has_no_ticket),
-        TEST(a_fault_excuses_it),
-        TEST(but_not_for_ever),
-        TEST(a_fault_without_end_does),
-        TEST(waits_are_counted),
-        TEST(so_does_a_new_process),
-        TEST(a_near_tie_counts_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* The checker on random histories of a correct lock: no false alarm, and it finds every single
  * corruption. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "check_corrupt.h"
+#include "test.h"
 
 enum { HISTORIES = 3000, LENGTH_US = 4000000 };
 
@@ -21,8 +16,7 @@ static size_t nodes_of(uint64_t seed) {
     return nodes[seed % 5];
 }
 
-static void no_alarm(void **state) {
-    (void)state;
+TEST(no_alarm) {
     size_t leases = 0, lost = 0, sights = 0;
     for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
         struct kit kit;
@@ -45,8 +39,7 @@ static void no_alarm(void **state) {
     assert_true(leases > 100000 && lost > 5000 && sights > 200000);
 }
 
-static void one_corruption(void **state) {
-    (void)state;
+TEST(one_corruption) {
     enum { WAYS_MAX = 64 };
     size_t found[WAYS_MAX] = {0};
     assert_true(corruption_count <= WAYS_MAX);
@@ -142,8 +135,7 @@ static void shake_history(struct kit *kit, uint64_t *random) {
 }
 
 /* A history without sense has a verdict too. A sanitizer finds other errors. */
-static void nonsense(void **state) {
-    (void)state;
+TEST(nonsense) {
     for (uint64_t seed = 1; seed <= HISTORIES / 3; seed++) {
         struct kit kit;
         struct chaos_verdict verdict;
@@ -180,8 +172,7 @@ static void nonsense(void **state) {
 }
 
 /* A run of 60 s with 20 clients has about 100,000 operations and 4,000 sweeps. */
-static void speed(void **state) {
-    (void)state;
+TEST(speed) {
     struct kit kit;
     struct chaos_verdict verdict;
     struct timespec before, after;
@@ -213,10 +204,4 @@ static void speed(void **state) {
     assert_true(took_s < 2.0);
     chaos_verdict_clear(&verdict);
     kit_clear(&kit);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_alarm), cmocka_unit_test(one_corruption),
-                                       cmocka_unit_test(nonsense), cmocka_unit_test(speed)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,16 @@
 /* Operations, processes and the record itself, each check alone: a clean history, a planted
  * violation, and the limits between. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "check_kit.h"
+#include "test.h"
+
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 /* LATE; the slack is 100 ms here */
 
-static void late_by_one_us(void **state) {
+FRESH_TEST(late_by_one_us) {
     struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, 3100 * MS, "CONTENDED"); /* due by 3 s */
     kit_finish(kit, 9 * S);
@@ -26,7 +23,7 @@ static void late_by_one_us(void **state) {
         "completed at 3.100 s with CONTENDED");
 }
 
-static void paused_in_between(void **state) {
+FRESH_TEST(paused_in_between) {
     struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_RELEASE, 1 * S, 5200 * MS, "OK");
     /* Only the part of a pause within the operation counts, and overlaps count once. But the client
@@ -46,7 +43,7 @@ static void paused_in_between(void **state) {
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
 }
 
-static void never_completed(void **state) {
+FRESH_TEST(never_completed) {
     struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, CHAOS_NEVER_US, "");
     kit_kill(kit, 0, 3100 * MS);
@@ -73,7 +70,7 @@ static size_t turn(struct kit *kit) {
     return lease;
 }
 
-static void crashes(void **state) {
+FRESH_TEST(crashes) {
     struct kit *kit = *state;
     turn(kit);
     kit_kill(kit, 1, 3 * S);
@@ -91,7 +88,7 @@ static void crashes(void **state) {
     expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
 }
 
-static void left_behind(void **state) {
+FRESH_TEST(left_behind) {
     struct kit *kit = *state;
     turn(kit);
     kit_leave(kit, "3 keys on node 2");
@@ -103,7 +100,7 @@ static void left_behind(void **state) {
 
 /* INCOMPLETE */
 
-static void whole(void **state) {
+FRESH_TEST(whole) {
     struct kit *kit = *state;
     kit_finish(kit, 9 * S);
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
@@ -120,7 +117,7 @@ static void whole(void **state) {
     kit->history.sweep_count = sweeps;
 }
 
-static void token_of_two(void **state) {
+FRESH_TEST(token_of_two) {
     struct kit *kit = *state;
     turn(kit);
     kit_release(kit, kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S), 4500 * MS);
@@ -131,7 +128,7 @@ static void token_of_two(void **state) {
     expect_text(0, "r1: client 2, at 4.000 s: a token");
 }
 
-static void claims_and_acquires(void **state) {
+FRESH_TEST(claims_and_acquires) {
     struct kit *kit = *state;
     turn(kit);
     size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);
@@ -160,7 +157,7 @@ static void claims_and_acquires(void **state) {
     expect_text(0, "a claim without an acquire");
 }
 
-static void by_the_dead(void **state) {
+FRESH_TEST(by_the_dead) {
     struct kit *kit = *state;
     size_t lease = turn(kit);
     kit_claim(kit, lease, 1090 * MS, 2090 * MS);
@@ -180,7 +177,7 @@ static void by_the_dead(void **state) {
     expect_text(0, "never completed");
 }
 
-static void goes_on_with_a_lease(void **state) {
+FRESH_TEST(goes_on_with_a_lease) {
     struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
@@ -194,17 +191,4 @@ static void goes_on_with_a_lease(void **state) {
     kit->history.operations[1].completed_us = KIT_START_US + 3 * S;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "a lease without an end");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(late_by_one_us),  TEST(paused_in_between),
-        TEST(never_completed), TEST(crashes),
-        TEST(left_behind),     TEST(whole),
-        TEST(token_of_two),    TEST(claims_and_acquires),
-        TEST(by_the_dead),     TEST(goes_on_with_a_lease),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,11 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void a_client_alone(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(a_client_alone) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     pid_t pid = kit_run_client(&options);
     support_pause_ms(2000);
     kit_await(path, "done", NULL, NULL, 30);
@@ -29,12 +30,11 @@ static void a_client_alone(void **state) {
     assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
 }
 
-static void two_clients_of_one_resource(void **state) {
+KIT_TEST(two_clients_of_one_resource) {
     const char *paths[] = {kit_path("client-1.jsonl"), kit_path("client-2.jsonl")};
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options[2];
     pid_t pids[2];
-    (void)state;
     for (size_t c = 0; c < 2; c++) {
         options[c] = kit_client(c, &settings, paths[c]);
         options[c].resource_count = 1;
@@ -52,11 +52,10 @@ static void two_clients_of_one_resource(void **state) {
 }
 
 /* The same seed makes the same choices: the same resources in order. */
-static void a_seed_repeats_its_choices(void **state) {
+KIT_TEST(a_seed_repeats_its_choices) {
     const char *paths[] = {kit_path("one.jsonl"), kit_path("two.jsonl"), kit_path("other.jsonl")};
     struct chaos_settings settings = kit_settings();
     int64_t chosen[3][20];
-    (void)state;
     for (size_t run = 0; run < 3; run++) {
         struct chaos_client_options options = kit_client(0, &settings, paths[run]);
         options.seed += run / 2;
@@ -77,13 +76,12 @@ static void a_seed_repeats_its_choices(void **state) {
 }
 
 /* Long holds that renew. The client claims a renewal when it comes, not when the old claim ends. */
-static void renewals_are_claimed(void **state) {
+KIT_TEST(renewals_are_claimed) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 60000;
     settings.ttl_ms = 3000;
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     pid_t pid = kit_run_client(&options);
     /* Half of the leases renew. The others are lost after one ttl, unless this machine hangs for as
      * long. */
@@ -112,11 +110,10 @@ static void renewals_are_claimed(void **state) {
     assert_true(early > 0);
 }
 
-static void a_minority_that_hangs_changes_nothing(void **state) {
+KIT_TEST(a_minority_that_hangs_changes_nothing) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     server_pause(&kit_servers.at[1]);
     server_pause(&kit_servers.at[4]);
     pid_t pid = kit_run_client(&options);
@@ -140,7 +137,7 @@ static void a_minority_that_hangs_changes_nothing(void **state) {
 
 /* When a lease cannot be renewed, its owner sees it as lost and writes nothing. No acquire succeeds
  * until the nodes are back. */
-static void a_majority_that_hangs_loses_the_lease(void **state) {
+KIT_TEST(a_majority_that_hangs_loses_the_lease) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 600000;
@@ -149,7 +146,6 @@ static void a_majority_that_hangs_loses_the_lease(void **state) {
     settings.wait_ms = 500;
     struct chaos_client_options options = kit_client(0, &settings, path);
     options.resource_count = 1;
-    (void)state;
     pid_t pid = kit_run_client(&options);
     kit_await(path, "claim", NULL, NULL, 1);
     for (size_t n = 1; n < 4; n++) {
@@ -170,12 +166,11 @@ static void a_majority_that_hangs_loses_the_lease(void **state) {
     assert_int_equal(kit_counter(0), kit_count(path, "done", NULL, NULL));
 }
 
-static void an_end_cuts_a_long_wait(void **state) {
+KIT_TEST(an_end_cuts_a_long_wait) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.wait_ms = 10 * KIT_TIMEOUT_MS;
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     for (size_t n = 0; n < KIT_NODES; n++) {
         for (size_t i = 0; i < KIT_RESOURCES; i++) {
             assert_string_equal(server_ask(&kit_servers.at[n], "SET", kit_resources[i], "another's"), "OK");
@@ -194,10 +189,9 @@ static void an_end_cuts_a_long_wait(void **state) {
 }
 
 /* The end may come between two operations, during one, and during the start. */
-static void an_end_is_clean_at_any_moment(void **state) {
+KIT_TEST(an_end_is_clean_at_any_moment) {
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 2;
-    (void)state;
     size_t dones[KIT_RESOURCES] = {0};
     for (int round = 0; round < 60; round++) {
         char name[32];
@@ -217,13 +211,12 @@ static void an_end_is_clean_at_any_moment(void **state) {
     assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
 }
 
-static void a_client_that_is_killed_leaves_whole_lines(void **state) {
+KIT_TEST(a_client_that_is_killed_leaves_whole_lines) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.hold_ms = 1;
     settings.think_ms = 2;
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     for (int round = 0; round < 20; round++) {
         options.seed = (uint64_t)round;
         servers_reset(&kit_servers); /* removes the locks of the killed client */
@@ -261,12 +254,11 @@ static void expect_broken(const struct chaos_client_options *options, const char
     assert_int_equal(WEXITSTATUS(status), 70);
 }
 
-static void what_breaks_is_told(void **state) {
+KIT_TEST(what_breaks_is_told) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     static const char *const bad[] = {"http://nowhere"};
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     options.counters_path = kit_path("not-there");
     expect_broken(&options, "not-there: No such file");
     options.counters_path = kit_path("short");
@@ -282,20 +274,4 @@ static void what_breaks_is_told(void **state) {
     settings.ttl_ms = 0;
     options = kit_client(0, &settings, path);
     expect_broken(&options, "INVALID");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(a_client_alone),
-        kit_test(two_clients_of_one_resource),
-        kit_test(a_seed_repeats_its_choices),
-        kit_test(renewals_are_claimed),
-        kit_test(a_minority_that_hangs_changes_nothing),
-        kit_test(a_majority_that_hangs_loses_the_lease),
-        kit_test(an_end_cuts_a_long_wait),
-        kit_test(an_end_is_clean_at_any_moment),
-        kit_test(a_client_that_is_killed_leaves_whole_lines),
-        kit_test(what_breaks_is_told),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -38,12 +38,13 @@ static void check_receipts(const char *const paths[2]) {
     }
 }
 
-static void fencing_tokens_go_with_each_access(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(fencing_tokens_go_with_each_access) {
     const char *paths[] = {kit_path("client-1.jsonl"), kit_path("client-2.jsonl")};
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options[2];
     pid_t pids[2];
-    (void)state;
     settings.protection.fencing = true;
     for (size_t c = 0; c < 2; c++) {
         options[c] = kit_client(c, &settings, paths[c]);
@@ -66,11 +67,10 @@ static void fencing_tokens_go_with_each_access(void **state) {
 }
 
 /* A resource that has seen a higher token than any future one. */
-static void a_resource_refuses_old_tokens(void **state) {
+KIT_TEST(a_resource_refuses_old_tokens) {
     const char *path = kit_path("client-1.jsonl");
     struct chaos_settings settings = kit_settings();
     struct chaos_client_options options = kit_client(0, &settings, path);
-    (void)state;
     settings.protection.fencing = true;
     options.resource_count = 1;
     int fd = open(kit_counters_path, O_WRONLY | O_CLOEXEC);
@@ -89,13 +89,12 @@ static void a_resource_refuses_old_tokens(void **state) {
 
 /* A guard for the start of a run: clients that start before any grant trust their nodes at once.
  * Later ones wait for ttl_max. */
-static void the_first_trust_their_nodes(void **state) {
+KIT_TEST(the_first_trust_their_nodes) {
     const char *path = kit_path("client-1.jsonl"), *late = kit_path("client-2.jsonl");
     struct chaos_settings settings = kit_settings();
     settings.protection = chaos_protection_full();
     settings.protection.ttl_max_ms = settings.ttl_ms = 600000;
     struct chaos_client_options options = kit_client(0, &settings, path), second = kit_client(1, &settings, late);
-    (void)state;
     pid_t pid = kit_run_client(&options);
     kit_await(path, "done", NULL, NULL, 3);
     expect_clean(kit_end(pid));
@@ -108,13 +107,4 @@ static void the_first_trust_their_nodes(void **state) {
     kit_await(late, "complete", "votes", "AAAAA", 1);
     expect_clean(kit_end(pid));
     assert_int_equal(kit_count(late, "claim", NULL, NULL), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(fencing_tokens_go_with_each_access),
-        kit_test(a_resource_refuses_old_tokens),
-        kit_test(the_first_trust_their_nodes),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

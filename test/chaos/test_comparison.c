@@ -1,14 +1,10 @@
 /* Comparisons: when one holds, its words, and its page. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <jansson.h>
 
 #include "report/report.h"
@@ -47,7 +43,9 @@ static void expect_says(struct trio *trio, const char *words) {
     free(text);
 }
 
-static void one_that_holds(void **state) {
+#define TRIO(name) TEST_WITH(name, set_up, tear_down)
+
+TRIO(one_that_holds) {
     struct trio *trio = *state;
     judge(trio);
     assert_true(chaos_comparison_holds(&trio->comparison));
@@ -72,7 +70,7 @@ static void expect_side_fails(struct trio *trio, enum chaos_side side, const cha
     expect_says(trio, "\ncomparison=fails ");
 }
 
-static void unprotected_and_nothing_happened(void **state) {
+TRIO(unprotected_and_nothing_happened) {
     struct trio *trio = *state;
     kit_clear(&trio->kits[CHAOS_SIDE_NONE]);
     trio_make_side(&trio->kits[CHAOS_SIDE_NONE], CHAOS_SIDE_NONE);
@@ -81,13 +79,13 @@ static void unprotected_and_nothing_happened(void **state) {
     expect_side_fails(trio, CHAOS_SIDE_NONE, "nothing went wrong, so this run shows nothing");
 }
 
-static void unprotected_and_something_else(void **state) {
+TRIO(unprotected_and_something_else) {
     struct trio *trio = *state;
     kit_leave(&trio->kits[CHAOS_SIDE_NONE], "a key");
     expect_side_fails(trio, CHAOS_SIDE_NONE, "there are violations that these faults do not explain");
 }
 
-static void a_stale_write_is_granted(void **state) {
+TRIO(a_stale_write_is_granted) {
     struct trio *trio = *state;
     struct chaos_increment *old = &trio->kits[CHAOS_SIDE_FENCING].history.increments[0];
     old->refused = false;
@@ -96,14 +94,14 @@ static void a_stale_write_is_granted(void **state) {
     expect_side_fails(trio, CHAOS_SIDE_FENCING, "and granted 1, and 1 update was lost; that must not be");
 }
 
-static void guards_and_an_overlap(void **state) {
+TRIO(guards_and_an_overlap) {
     struct trio *trio = *state;
     trio->kits[CHAOS_SIDE_GUARDS].history.leases[1].from_us -= 900 * MS;
     trio->kits[CHAOS_SIDE_GUARDS].history.leases[1].claims[0].at_us -= 900 * MS;
     expect_side_fails(trio, CHAOS_SIDE_GUARDS, "which must not be.");
 }
 
-static void guards_and_nobody_got_it(void **state) {
+TRIO(guards_and_nobody_got_it) {
     struct trio *trio = *state;
     struct kit *kit = &trio->kits[CHAOS_SIDE_GUARDS];
     kit_clear(kit);
@@ -170,7 +168,7 @@ static void the_data(const char *page) {
     json_decref(data);
 }
 
-static void the_page(void **state) {
+TRIO(the_page) {
     struct trio *trio = *state;
     free(trio->kits[0].history.resources[0]);
     trio->kits[0].history.resources[0] = strdup("<r&1>");
@@ -204,7 +202,7 @@ static void the_page(void **state) {
     free(page);
 }
 
-static void memory_and_disk_run_out(void **state) {
+TRIO(memory_and_disk_run_out) {
     struct trio *trio = *state;
     judge(trio);
     char *text;
@@ -221,19 +219,4 @@ static void memory_and_disk_run_out(void **state) {
     assert_non_null(out);
     assert_false(chaos_report_compare(out, &trio->comparison, NULL));
     fclose(out);
-}
-
-int main(void) {
-#define TRIO(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TRIO(one_that_holds),
-        TRIO(unprotected_and_nothing_happened),
-        TRIO(unprotected_and_something_else),
-        TRIO(a_stale_write_is_granted),
-        TRIO(guards_and_an_overlap),
-        TRIO(guards_and_nobody_got_it),
-        TRIO(the_page),
-        TRIO(memory_and_disk_run_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,8 +92,10 @@ static void expect_exit(pid_t pid, int64_t client, int64_t status, int64_t signa
     json_decref(exit_event);
 }
 
-static void a_client_lives_once(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, kit_stop);
+#define CREW_TEST(name) TEST_WITH(name, setup, teardown)
+
+CREW_TEST(a_client_lives_once) {
     int64_t before_us = chaos_now_us();
     assert_true(chaos_crew_spawn(&crew, 1));
     pid_t pid = crew.clients[1].pid;
@@ -116,8 +118,7 @@ static void a_client_lives_once(void **state) {
     assert_false(chaos_crew_ended(&crew, pid, 0)); /* not one of ours any more */
 }
 
-static void who_is_killed_on_purpose_is_expected(void **state) {
-    (void)state;
+CREW_TEST(who_is_killed_on_purpose_is_expected) {
     assert_true(chaos_crew_spawn(&crew, 0));
     pid_t pid = crew.clients[0].pid;
     kit_await(client_path, "invoke", NULL, NULL, 1);
@@ -134,8 +135,7 @@ static void who_is_killed_on_purpose_is_expected(void **state) {
     assert_false(crew.clients[0].expected);
 }
 
-static void who_ends_by_itself_is_a_crash(void **state) {
-    (void)state;
+CREW_TEST(who_ends_by_itself_is_a_crash) {
     assert_true(chaos_crew_spawn(&crew, 0));
     pid_t pid = crew.clients[0].pid;
     assert_int_equal(kill(pid, SIGKILL), 0); /* not the conductor's kill */
@@ -158,8 +158,7 @@ static void who_ends_by_itself_is_a_crash(void **state) {
 }
 
 /* A process that is asked to end before it has done anything ends cleanly too. */
-static void an_end_right_after_the_start_is_clean(void **state) {
-    (void)state;
+CREW_TEST(an_end_right_after_the_start_is_clean) {
     crew.ending = true;
     for (int round = 0; round < 100; round++) {
         assert_true(chaos_crew_spawn(&crew, 0));
@@ -184,8 +183,7 @@ static void an_end_right_after_the_start_is_clean(void **state) {
 }
 
 /* It ends in order, and its next process asks other nodes. */
-static void a_client_begins_anew_with_other_nodes(void **state) {
-    (void)state;
+CREW_TEST(a_client_begins_anew_with_other_nodes) {
     const struct chaos_setup one = {0x01, 1};
     assert_true(chaos_crew_spawn(&crew, 0));
     pid_t pid = crew.clients[0].pid;
@@ -207,9 +205,8 @@ static void a_client_begins_anew_with_other_nodes(void **state) {
     expect_exit(pid, 1, 0, 0, false);
 }
 
-static void the_parent_keeps_its_signals(void **state) {
+CREW_TEST(the_parent_keeps_its_signals) {
     sigset_t before, after;
-    (void)state;
     assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &before), 0);
     assert_true(chaos_crew_spawn(&crew, 0));
     assert_true(chaos_crew_spawn_auditor(&crew));
@@ -220,10 +217,9 @@ static void the_parent_keeps_its_signals(void **state) {
 }
 
 /* Both ends of a pipe of the conductor. When it closes its own end, no child holds one. */
-static void children_keep_nothing_of_the_conductor_open(void **state) {
+CREW_TEST(children_keep_nothing_of_the_conductor_open) {
     int ends[2];
     char byte;
-    (void)state;
     assert_int_equal(pipe2(ends, O_NONBLOCK), 0); /* without O_CLOEXEC, since there is no exec */
     assert_true(chaos_crew_spawn(&crew, 0));
     assert_true(chaos_crew_spawn_auditor(&crew));
@@ -237,9 +233,8 @@ static void children_keep_nothing_of_the_conductor_open(void **state) {
 }
 
 /* Two lives of one client make different choices. */
-static void each_process_has_random_numbers_of_its_own(void **state) {
+CREW_TEST(each_process_has_random_numbers_of_its_own) {
     int64_t chosen[2][20];
-    (void)state;
     crew.ending = true;
     for (size_t life = 0; life < 2; life++) {
         char name[16];
@@ -271,10 +266,9 @@ static int conduct(const void *options) {
 }
 
 /* The conductor's orphans become children of this process, which sees how they died. */
-static void they_die_with_the_conductor(void **state) {
+CREW_TEST(they_die_with_the_conductor) {
     int ends[2];
     pid_t pids[2];
-    (void)state;
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     assert_int_equal(pipe(ends), 0);
     pid_t conductor = kit_run(conduct, &ends[1]);
@@ -300,21 +294,4 @@ static void they_die_with_the_conductor(void **state) {
     close(ends[0]);
     close(ends[1]);
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 0), 0);
-}
-
-#define crew_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        crew_test(a_client_lives_once),
-        crew_test(who_is_killed_on_purpose_is_expected),
-        crew_test(who_ends_by_itself_is_a_crash),
-        crew_test(an_end_right_after_the_start_is_clean),
-        crew_test(a_client_begins_anew_with_other_nodes),
-        crew_test(the_parent_keeps_its_signals),
-        crew_test(children_keep_nothing_of_the_conductor_open),
-        crew_test(each_process_has_random_numbers_of_its_own),
-        crew_test(they_die_with_the_conductor),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

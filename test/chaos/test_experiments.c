@@ -1,17 +1,12 @@
 /* The named experiments in many shapes: each has a schedule that does what its purpose says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "faults/experiments.h"
 #include "faults/setup.h"
 #include "short_memory.h"
+#include "test.h"
 
 static int64_t end_ms_of(const struct chaos_fault *fault) {
     return fault->at_ms + chaos_fault_length_ms(fault);
@@ -48,8 +43,7 @@ static const char *const names[] = {"minority-down", "rolling-restart",     "maj
                                     "change",        "change-at-once",      "everything"};
 enum { EXPERIMENTS = sizeof names / sizeof *names };
 
-static void all_are_there(void **state) {
-    (void)state;
+TEST(all_are_there) {
     assert_null(chaos_experiment_at(EXPERIMENTS));
     for (size_t i = 0; i < EXPERIMENTS; i++) {
         const struct chaos_experiment *experiment = chaos_experiment_at(i);
@@ -64,8 +58,7 @@ static void all_are_there(void **state) {
     assert_null(chaos_experiment_find(""));
 }
 
-static void settings_are_put_over(void **state) {
-    (void)state;
+TEST(settings_are_put_over) {
     struct chaos_settings settings;
     chaos_settings_default(&settings);
     assert_int_equal(settings.nodes, 5);
@@ -115,8 +108,7 @@ static void check(const char *name, const struct chaos_settings *settings, const
     }
 }
 
-static void all_shapes(void **state) {
-    (void)state;
+TEST(all_shapes) {
     static const int64_t seconds[] = {5, 8, 10, 12, 15, 20, 30, 60, 61, 600};
     for (size_t i = 0; i < EXPERIMENTS; i++) {
         bool few = strcmp(names[i], "minority-down") != 0 && strcmp(names[i], "rolling-restart") != 0 &&
@@ -136,8 +128,7 @@ static void all_shapes(void **state) {
     }
 }
 
-static void odd_settings(void **state) {
-    (void)state;
+TEST(odd_settings) {
     for (size_t i = 0; i < EXPERIMENTS; i++) {
         for (int64_t seconds = 1; seconds < 5; seconds++) {
             struct chaos_settings settings = settings_of(names[i], 5, 1, seconds);
@@ -149,8 +140,7 @@ static void odd_settings(void **state) {
     }
 }
 
-static void too_few_nodes(void **state) {
-    (void)state;
+TEST(too_few_nodes) {
     struct chaos_settings settings = settings_of("minority-down", 2, 20, 60);
     struct chaos_schedule schedule = {0};
     struct chaos_error error = {""};
@@ -172,8 +162,7 @@ static uint32_t hit(const struct chaos_schedule *schedule, int64_t from_ms, int6
     return set;
 }
 
-static void never_more_than_a_minority(void **state) {
-    (void)state;
+TEST(never_more_than_a_minority) {
     static const char *const gentle[] = {"minority-down", "rolling-restart", "slow-node"};
     for (size_t i = 0; i < 3; i++) {
         for (int64_t nodes = 3; nodes <= 31; nodes++) {
@@ -192,8 +181,7 @@ static void never_more_than_a_minority(void **state) {
     }
 }
 
-static void minority_down_has_two_of_five_down(void **state) {
-    (void)state;
+TEST(minority_down_has_two_of_five_down) {
     for (int64_t seconds = 10; seconds <= 60; seconds += 50) {
         struct chaos_settings settings = settings_of("minority-down", 5, 20, seconds);
         struct chaos_schedule schedule = plan("minority-down", &settings, 1);
@@ -209,8 +197,7 @@ static void minority_down_has_two_of_five_down(void **state) {
     }
 }
 
-static void majority_pause_outlasts_the_ttl(void **state) {
-    (void)state;
+TEST(majority_pause_outlasts_the_ttl) {
     for (int64_t seconds = 10; seconds <= 60; seconds += 5) {
         struct chaos_settings settings = settings_of("majority-pause", 5, 20, seconds);
         struct chaos_schedule schedule = plan("majority-pause", &settings, 1);
@@ -225,8 +212,7 @@ static void majority_pause_outlasts_the_ttl(void **state) {
     }
 }
 
-static void split_leaves_one_side_or_none(void **state) {
-    (void)state;
+TEST(split_leaves_one_side_or_none) {
     struct chaos_settings settings = settings_of("split", 5, 20, 12);
     struct chaos_schedule schedule = plan("split", &settings, 4);
     size_t sides[3] = {0};
@@ -243,8 +229,7 @@ static void split_leaves_one_side_or_none(void **state) {
     chaos_schedule_clear(&schedule);
 }
 
-static void breaking_ones_break_a_majority(void **state) {
-    (void)state;
+TEST(breaking_ones_break_a_majority) {
     for (int64_t seconds = 10; seconds <= 60; seconds += 5) {
         struct chaos_settings settings = settings_of("clock-jump", 5, 20, seconds);
         struct chaos_schedule schedule = plan("clock-jump", &settings, 1);
@@ -267,8 +252,7 @@ static void breaking_ones_break_a_majority(void **state) {
     }
 }
 
-static void slow_node_has_all_its_kinds(void **state) {
-    (void)state;
+TEST(slow_node_has_all_its_kinds) {
     struct chaos_settings settings = settings_of("slow-node", 5, 20, 10);
     struct chaos_schedule schedule = plan("slow-node", &settings, 1);
     uint32_t kinds = 0;
@@ -283,8 +267,7 @@ static void slow_node_has_all_its_kinds(void **state) {
 }
 
 /* Each kind that a queue must survive, and a calm between them in which the order can be judged. */
-static void queue_has_all_its_kinds(void **state) {
-    (void)state;
+TEST(queue_has_all_its_kinds) {
     struct chaos_settings settings = settings_of("queue", 5, 20, 60);
     struct chaos_schedule schedule = plan("queue", &settings, 1);
     uint32_t kinds = 0;
@@ -304,8 +287,7 @@ static void queue_has_all_its_kinds(void **state) {
 
 /* The setups of all clients over time: neighbours in time meet, and some do not that are further
  * apart. */
-static void change_goes_by_steps_that_meet(void **state) {
-    (void)state;
+TEST(change_goes_by_steps_that_meet) {
     for (int64_t nodes = 4; nodes <= CHAOS_NODES_MAX; nodes++) {
         struct chaos_settings settings = settings_of("change", nodes, 20, 60);
         struct chaos_schedule schedule = plan("change", &settings, 1);
@@ -341,8 +323,7 @@ static void change_goes_by_steps_that_meet(void **state) {
 }
 
 /* For half of the clients nothing is left but their quorum, and for the others another one. */
-static void change_at_once_leaves_two_quorums(void **state) {
-    (void)state;
+TEST(change_at_once_leaves_two_quorums) {
     struct chaos_settings settings = settings_of("change-at-once", 5, 20, 60);
     struct chaos_schedule schedule = plan("change-at-once", &settings, 1);
     uint32_t left[2] = {0x07, 0x1f};
@@ -358,8 +339,7 @@ static void change_at_once_leaves_two_quorums(void **state) {
     chaos_schedule_clear(&schedule);
 }
 
-static void everything_comes_from_the_seed(void **state) {
-    (void)state;
+TEST(everything_comes_from_the_seed) {
     struct chaos_settings settings = settings_of("everything", 5, 20, 20);
     struct chaos_schedule_shape shape = {5, 20, 20000, 0, true};
     struct chaos_error error;
@@ -384,8 +364,7 @@ static enum short_end plan_once(void *what) {
                                                                                                    : SHORT_TOLD;
 }
 
-static void memory_runs_out(void **state) {
-    (void)state;
+TEST(memory_runs_out) {
     for (size_t i = 0; i < EXPERIMENTS; i++) {
         long at = 1;
         for (enum short_end end; (end = short_run(at, plan_once, (char *)(uintptr_t)names[i])) != SHORT_ENOUGH; at++) {
@@ -393,26 +372,4 @@ static void memory_runs_out(void **state) {
         }
         assert_true(at > 1);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_are_there),
-        cmocka_unit_test(settings_are_put_over),
-        cmocka_unit_test(all_shapes),
-        cmocka_unit_test(odd_settings),
-        cmocka_unit_test(too_few_nodes),
-        cmocka_unit_test(never_more_than_a_minority),
-        cmocka_unit_test(minority_down_has_two_of_five_down),
-        cmocka_unit_test(majority_pause_outlasts_the_ttl),
-        cmocka_unit_test(split_leaves_one_side_or_none),
-        cmocka_unit_test(breaking_ones_break_a_majority),
-        cmocka_unit_test(slow_node_has_all_its_kinds),
-        cmocka_unit_test(queue_has_all_its_kinds),
-        cmocka_unit_test(change_goes_by_steps_that_meet),
-        cmocka_unit_test(change_at_once_leaves_two_quorums),
-        cmocka_unit_test(everything_comes_from_the_seed),
-        cmocka_unit_test(memory_runs_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* One fault as a line and as a phrase. Reading is strict, and reads back what was written. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "faults/fault.h"
+#include "test.h"
 
 static struct chaos_fault parse(const char *line) {
     struct chaos_fault fault;
@@ -30,8 +25,7 @@ static void refuse(const char *line, const char *sentence) {
     assert_int_equal(fault.at_ms, 77);
 }
 
-static void lines_are_read(void **state) {
-    (void)state;
+TEST(lines_are_read) {
     struct chaos_fault fault = parse("at=2s for=3s fault=pause nodes=1,2,3");
     assert_int_equal(fault.kind, CHAOS_FAULT_PAUSE);
     assert_int_equal(fault.at_ms, 2000);
@@ -52,8 +46,7 @@ static void lines_are_read(void **state) {
     assert_int_equal(parse("fault=flushall nodes=1-2,2,5 at=0").nodes, 19);
 }
 
-static void lines_are_refused(void **state) {
-    (void)state;
+TEST(lines_are_refused) {
     refuse("", "fault= is missing; there are: kill, restart-empty");
     refuse("fault=pauze for=1s", "unknown fault 'pauze'; there are: kill, ");
     refuse("fault=pauze for=1s", "client-kill");
@@ -97,8 +90,7 @@ static void lines_are_refused(void **state) {
 }
 
 /* No error overruns its buffer. */
-static void errors_fit(void **state) {
-    (void)state;
+TEST(errors_fit) {
     struct {
         struct chaos_error error;
         char behind;
@@ -128,8 +120,7 @@ static int64_t an_amount(enum chaos_amount amount, uint64_t random) {
     }
 }
 
-static void what_is_written_is_read_back(void **state) {
-    (void)state;
+TEST(what_is_written_is_read_back) {
     uint64_t random = 1;
     for (int i = 0; i < 50000; i++) {
         random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -172,8 +163,7 @@ static void what_is_written_is_read_back(void **state) {
     }
 }
 
-static void lines_are_short(void **state) {
-    (void)state;
+TEST(lines_are_short) {
     char line[CHAOS_FAULT_LINE_MAX];
     struct chaos_fault fault = parse("at=90s for=1500ms fault=partition nodes=all clients=1,2,3,5-9");
     assert_string_equal(chaos_fault_format(&fault, 5, 20, true, line, sizeof line),
@@ -194,8 +184,7 @@ static void phrase_is(const char *line, const char *expected) {
     assert_string_equal(chaos_fault_describe(&fault, 5, 20, phrase, sizeof phrase), expected);
 }
 
-static void phrases_are_for_people(void **state) {
-    (void)state;
+TEST(phrases_are_for_people) {
     phrase_is("fault=pause for=1s nodes=1,2,3", "nodes 1, 2 and 3 paused");
     phrase_is("fault=kill for=1s nodes=4", "node 4 killed");
     phrase_is("fault=drop for=1s nodes=4,5", "packets from and to nodes 4 and 5 lost");
@@ -221,8 +210,7 @@ static void phrases_are_for_people(void **state) {
     phrase_is("fault=slow amount=1250ms nodes=1", "node 1 asleep for 1250 ms");
 }
 
-static void one_of_one_is_no_all(void **state) {
-    (void)state;
+TEST(one_of_one_is_no_all) {
     char phrase[CHAOS_FAULT_LINE_MAX];
     struct chaos_fault fault = {.kind = CHAOS_FAULT_PARTITION, .nodes = 1, .clients = 1};
     assert_string_equal(chaos_fault_describe(&fault, 1, 1, phrase, sizeof phrase), "client 1 cut off from node 1");
@@ -235,8 +223,7 @@ static void one_of_one_is_no_all(void **state) {
                         "clients 61 to 64 cut off from node 1");
 }
 
-static void times(void **state) {
-    (void)state;
+TEST(times) {
     static const struct {
         const char *text;
         int64_t ms;
@@ -272,8 +259,7 @@ static uint32_t bit(enum chaos_fault_kind kind) {
     return UINT32_C(1) << kind;
 }
 
-static void lists_of_kinds(void **state) {
-    (void)state;
+TEST(lists_of_kinds) {
     uint32_t kinds = 99;
     struct chaos_error error = {""};
     /* Not every machine can drop packets, and other nodes for a client are no fault. */
@@ -312,8 +298,7 @@ static void lists_of_kinds(void **state) {
     }
 }
 
-static void every_kind_has_its_name(void **state) {
-    (void)state;
+TEST(every_kind_has_its_name) {
     for (int i = 0; i < CHAOS_FAULT_KINDS; i++) {
         enum chaos_fault_kind kind = CHAOS_FAULT_KINDS;
         assert_true(chaos_fault_kind_find(chaos_fault_about((enum chaos_fault_kind)i)->name, &kind));
@@ -325,8 +310,7 @@ static void every_kind_has_its_name(void **state) {
 }
 
 /* Any line gives a fault within its bounds, or a sentence. */
-static void rubbish(void **state) {
-    (void)state;
+TEST(rubbish) {
     static const char *const pieces[] = {
         "fault=", "kill", "pause", "delay", "clock-skew", "nodes=", "clients=", "at=", "for=",       "amount=", "1",
         "-",      ",",    "all",   "ms",    "s",          "ppm",    "B/s",      " ",   "9999999999", "\xff",    "="};
@@ -345,21 +329,4 @@ static void rubbish(void **state) {
             assert_true(strlen(error.text) > 10);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_read),
-        cmocka_unit_test(lines_are_refused),
-        cmocka_unit_test(errors_fit),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(lines_are_short),
-        cmocka_unit_test(phrases_are_for_people),
-        cmocka_unit_test(one_of_one_is_no_all),
-        cmocka_unit_test(times),
-        cmocka_unit_test(lists_of_kinds),
-        cmocka_unit_test(every_kind_has_its_name),
-        cmocka_unit_test(rubbish),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

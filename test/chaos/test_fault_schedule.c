@@ -1,17 +1,12 @@
 /* Faults over time: the rules of random faults for many seeds and shapes, and the text. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "faults/schedule.h"
 #include "short_memory.h"
+#include "test.h"
 
 static int64_t end_ms_of(const struct chaos_fault *fault) {
     return fault->at_ms + chaos_fault_length_ms(fault);
@@ -148,8 +143,7 @@ static const struct chaos_schedule_shape shapes[] = {
     {5, 20, 120000, ALL_KINDS, true},
 };
 
-static void random_ones_keep_to_the_rules(void **state) {
-    (void)state;
+TEST(random_ones_keep_to_the_rules) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             struct chaos_schedule schedule = draw(seed, &shapes[s]);
@@ -166,8 +160,7 @@ static void random_ones_keep_to_the_rules(void **state) {
     }
 }
 
-static void any_length_will_do(void **state) {
-    (void)state;
+TEST(any_length_will_do) {
     for (int64_t duration_ms = 0; duration_ms < 8000; duration_ms += 37) {
         struct chaos_schedule_shape shape = {5, 20, duration_ms, kinds_of("safe"), true};
         for (uint64_t seed = 0; seed < 10; seed++) {
@@ -179,8 +172,7 @@ static void any_length_will_do(void **state) {
     }
 }
 
-static void each_kind_alone(void **state) {
-    (void)state;
+TEST(each_kind_alone) {
     for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
         struct chaos_schedule_shape shape = {5, 20, 60000, UINT32_C(1) << kind, true};
         if (kind == CHAOS_FAULT_CONFIGURE) { /* never at random */
@@ -199,8 +191,7 @@ static void each_kind_alone(void **state) {
 
 /* Most faults hit a minority, about a quarter a majority. There are many faults, and there is quiet
  * time. */
-static void shares(void **state) {
-    (void)state;
+TEST(shares) {
     struct chaos_schedule_shape shape = {5, 20, 60000, kinds_of("safe"), true};
     size_t faults = 0, majority = 0, on_nodes = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -230,8 +221,7 @@ static char *text_of(uint64_t seed, const struct chaos_schedule_shape *shape) {
     return text;
 }
 
-static void a_seed_is_one_schedule(void **state) {
-    (void)state;
+TEST(a_seed_is_one_schedule) {
     struct chaos_schedule_shape shape = {5, 20, 10000, kinds_of("kill,pause,partition,delay"), true};
     char *first = text_of(7, &shape), *again = text_of(7, &shape), *other = text_of(8, &shape);
     assert_string_equal(first, again);
@@ -246,8 +236,7 @@ static void a_seed_is_one_schedule(void **state) {
     free(other);
 }
 
-static void kill_needs_an_aof(void **state) {
-    (void)state;
+TEST(kill_needs_an_aof) {
     struct chaos_schedule_shape shape = {5, 20, 60000, kinds_of("kill,pause"), false};
     struct chaos_schedule schedule = draw(1, &shape);
     assert_true(schedule.count > 0);
@@ -283,8 +272,7 @@ static void parse_ok(const char *text, struct chaos_schedule *schedule) {
     }
 }
 
-static void text_is_read(void **state) {
-    (void)state;
+TEST(text_is_read) {
     struct chaos_schedule schedule;
     parse_ok("# a comment\r\n\n   \t\n  at=3s fault=cut nodes=1\nat=1s for=5s fault=pause\n\t# more\nat=3s fault=cut "
              "nodes=2\n"
@@ -314,8 +302,7 @@ static void refuse(const char *text, const char *sentence) {
     assert_null(schedule.faults);
 }
 
-static void text_is_refused(void **state) {
-    (void)state;
+TEST(text_is_refused) {
     refuse("\n# x\nfault=pauze for=1s\n", "line 3: unknown fault 'pauze'; there are: ");
     refuse("fault=cut\r\nat=1s for=2s", "line 2: fault= is missing");
     refuse("fault=cut # really", "line 1: cannot understand '#'");
@@ -339,8 +326,7 @@ static void text_is_refused(void **state) {
     free(text);
 }
 
-static void text_is_read_back(void **state) {
-    (void)state;
+TEST(text_is_read_back) {
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct chaos_error error = {""};
@@ -356,8 +342,7 @@ static void text_is_read_back(void **state) {
     }
 }
 
-static void what_breaks(void **state) {
-    (void)state;
+TEST(what_breaks) {
     struct chaos_schedule schedule;
     parse_ok("fault=cut\nfor=1s fault=kill nodes=1", &schedule);
     assert_false(chaos_schedule_breaks(&schedule, true));
@@ -393,8 +378,7 @@ static long ends_of(enum short_end (*work)(void *what), void *what) {
     return at - 1;
 }
 
-static void memory_runs_out(void **state) {
-    (void)state;
+TEST(memory_runs_out) {
     struct chaos_schedule_shape shape = {5, 20, 60000, ALL_KINDS, true};
     struct chaos_schedule schedule = draw(1, &shape);
     char *text = text_of(1, &shape);
@@ -403,21 +387,4 @@ static void memory_runs_out(void **state) {
     assert_int_equal(ends_of(format_once, &schedule), 1);
     chaos_schedule_clear(&schedule);
     free(text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_ones_keep_to_the_rules),
-        cmocka_unit_test(any_length_will_do),
-        cmocka_unit_test(each_kind_alone),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(a_seed_is_one_schedule),
-        cmocka_unit_test(kill_needs_an_aof),
-        cmocka_unit_test(text_is_read),
-        cmocka_unit_test(text_is_refused),
-        cmocka_unit_test(text_is_read_back),
-        cmocka_unit_test(what_breaks),
-        cmocka_unit_test(memory_runs_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

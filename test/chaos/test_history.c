@@ -1,16 +1,11 @@
 /* Reads histories: what is combined, what is refused, and with which words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "history/history.h"
 #include "history_lines.h"
+#include "test.h"
 
 static void read_ok(const char *text, struct chaos_history *history) {
     struct chaos_error error = {""};
@@ -85,8 +80,7 @@ static uint64_t next(uint64_t *random) {
 }
 
 /* In order, backwards, shuffled: the same history. */
-static void any_order(void **state) {
-    (void)state;
+TEST(any_order) {
     uint64_t random = 1;
     for (int round = 0; round < 500; round++) {
         const char *lines[EVENTS];
@@ -110,8 +104,7 @@ static void any_order(void **state) {
     }
 }
 
-static void half_lines_and_strangers(void **state) {
-    (void)state;
+TEST(half_lines_and_strangers) {
     struct chaos_history history;
     read_ok(START "{\"event\":\"whatever\",\"t\":\"now\"}\n" CLAIM "{\"t\":1300,\"event\":\"clai", &history);
     assert_int_equal(history.lease_count, 1);
@@ -126,8 +119,7 @@ static void half_lines_and_strangers(void **state) {
     chaos_history_clear(&history);
 }
 
-static void parts_are_put_together(void **state) {
-    (void)state;
+TEST(parts_are_put_together) {
     struct chaos_history history;
     read_ok(
         START CLAIM
@@ -174,8 +166,7 @@ static void parts_are_put_together(void **state) {
     "{\"t\":1140,\"event\":\"tally\",\"client\":1,\"pid\":500,\"fenced_fast\":1,\"fenced_slow\":2,\"healed\":3,"       \
     "\"quarantines\":4,\"clock_jumps\":5}\n"
 
-static void protection_is_read(void **state) {
-    (void)state;
+TEST(protection_is_read) {
     struct chaos_history history;
     read_ok(FENCED_START TALLY FENCED_INTENT REFUSED("write") REFUSED("read") INVOKE
             "{\"t\":1109,\"event\":\"complete\",\"client\":1,\"op\":7,\"result\":\"OK\",\"attempts\":2,\"token\":\"t\","
@@ -211,8 +202,7 @@ static void protection_is_read(void **state) {
     lines_refuse(FENCED_START REFUSED("write"), "refused: there is no `intent` of client 1");
 }
 
-static void setups_are_read(void **state) {
-    (void)state;
+TEST(setups_are_read) {
     struct chaos_history history;
     static const char told[] = "{\"t\":1050,\"event\":\"spawn\",\"client\":1,\"pid\":501,\"nodes\":[1,3],"
                                "\"quorum\":%d}\n{\"t\":1060,\"event\":\"spawn\",\"client\":2,\"pid\":502}\n"
@@ -234,8 +224,7 @@ static void setups_are_read(void **state) {
     lines_refuse(text, "\"quorum\" is 3; a number from 2 to 2 is expected");
 }
 
-static void queues_are_read(void **state) {
-    (void)state;
+TEST(queues_are_read) {
     struct chaos_history history;
 #define QUEUE(lines)                                                                                                   \
     "{\"t\":1140,\"event\":\"keys\",\"to\":1145,\"resource\":2,\"nodes\":[null,[\"\",0],[\"\",0]],\"lines\":" lines    \
@@ -256,8 +245,7 @@ static void queues_are_read(void **state) {
     lines_refuse(START QUEUE("[[],[],[\"0123456789abcdef0\"]]"), "\"lines\"");
 }
 
-static void faults_that_failed(void **state) {
-    (void)state;
+TEST(faults_that_failed) {
     struct chaos_history history;
     read_ok(START FAULT
             "{\"t\":1400,\"event\":\"heal\",\"id\":1,\"error\":\"node 3 does not answer\"}\n"
@@ -273,8 +261,7 @@ static void faults_that_failed(void **state) {
     chaos_history_clear(&history);
 }
 
-static void what_is_refused(void **state) {
-    (void)state;
+TEST(what_is_refused) {
     lines_refuse("", "h.jsonl: there is no `start`");
     lines_refuse(CLAIM END, "h.jsonl: there is no `start`");
     lines_refuse(START START, "h.jsonl:2: a second `start`");
@@ -328,8 +315,7 @@ static void refuse_with(const char *event, const char *from, const char *to, con
     lines_refuse(text, sentence);
 }
 
-static void members_of_protection_out_of_range(void **state) {
-    (void)state;
+TEST(members_of_protection_out_of_range) {
     refuse_with(START, "\"ttl_ms\"", "\"fencing\":1,\"ttl_ms\"", "\"fencing\" is 1; true or false");
     refuse_with(START, "\"ttl_ms\"", "\"restart_guard\":\"on\",\"ttl_ms\"", "off, observed or strict is expected");
     refuse_with(START, "\"ttl_ms\"", "\"restart_guard\":1,\"ttl_ms\"", "\"restart_guard\" is 1; a text");
@@ -342,8 +328,7 @@ static void members_of_protection_out_of_range(void **state) {
     refuse_with(TALLY, "\"pid\":500", "\"pid\":0", "\"pid\" is 0");
 }
 
-static void members_out_of_range(void **state) {
-    (void)state;
+TEST(members_out_of_range) {
     refuse_with(START, "\"nodes\":3", "\"nodes\":0", "start: \"nodes\" is 0; a number from 1 to 31 is expected");
     refuse_with(START, "\"nodes\":3", "\"nodes\":32", "\"nodes\" is 32");
     refuse_with(START, "\"clients\":4", "\"clients\":65", "\"clients\" is 65");
@@ -385,8 +370,7 @@ static void members_out_of_range(void **state) {
     refuse_with(INTENT, "41", "-1", "\"read\" is -1");
 }
 
-static void a_file_that_cannot_be_read(void **state) {
-    (void)state;
+TEST(a_file_that_cannot_be_read) {
     struct chaos_history history;
     struct chaos_error error = {""};
     FILE *in = fopen("/tmp", "re");
@@ -395,21 +379,4 @@ static void a_file_that_cannot_be_read(void **state) {
     assert_string_equal(error.text, "h.jsonl:1: cannot be read: Is a directory");
     fclose(in);
     chaos_history_clear(&history);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_order),
-        cmocka_unit_test(half_lines_and_strangers),
-        cmocka_unit_test(parts_are_put_together),
-        cmocka_unit_test(protection_is_read),
-        cmocka_unit_test(members_of_protection_out_of_range),
-        cmocka_unit_test(setups_are_read),
-        cmocka_unit_test(queues_are_read),
-        cmocka_unit_test(faults_that_failed),
-        cmocka_unit_test(what_is_refused),
-        cmocka_unit_test(members_out_of_range),
-        cmocka_unit_test(a_file_that_cannot_be_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

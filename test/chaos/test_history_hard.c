@@ -1,14 +1,10 @@
 /* Nonsense histories, and too little memory: the result is a history or a sentence, never a crash
  * or a leak. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <jansson.h>
 
 #include "history/history.h"
@@ -31,8 +27,7 @@ static size_t whole_text(char *text) {
 
 /* Flips, cuts, deletes, inserts and repeats bytes. The result is a history, or a sentence that
  * names the file, without a crash or a leak. */
-static void rubbish(void **state) {
-    (void)state;
+TEST(rubbish) {
     static const char *const pieces[] = {"0",  "-",  "9999999999999999", "null", "[",    "]",    "{}",
                                          "\"", "\n", "\\u0000",          "1e9",  "\xff", "true", ","};
     uint64_t random = 42;
@@ -86,8 +81,7 @@ static void rubbish(void **state) {
     assert_true(good > 1000 && bad > 1000);
 }
 
-static void deep_and_long(void **state) {
-    (void)state;
+TEST(deep_and_long) {
     size_t length = 3000000, start = strlen(START);
     char *text = malloc(length + start + 2);
     assert_non_null(text);
@@ -159,8 +153,7 @@ static enum short_end read_long(void *what) {
     return !right ? SHORT_WRONG : worked ? SHORT_ENOUGH : SHORT_TOLD;
 }
 
-static void memory_runs_out(void **state) {
-    (void)state;
+TEST(memory_runs_out) {
     struct text text;
     text.bytes = long_text(&text.size);
     json_malloc_t old_malloc;
@@ -179,14 +172,4 @@ static void memory_runs_out(void **state) {
     print_message("%ld allocations, %zu that ended it\n", at, ended);
     assert_true(at > 1000 && ended > 100);
     free(text.bytes);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        /* First: it forks a thousand times, which a small process does faster. */
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(rubbish),
-        cmocka_unit_test(deep_and_long),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* What a link does to bytes and ends: it passes, holds, delays and cuts them, in order and without
  * loss. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <errno.h>
 #include <linux/sockios.h>
 #include <stdlib.h>
@@ -38,7 +35,9 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void a_link_leads_from_its_client_to_its_node(void **state) {
+#define FRESH_TEST(name) TEST_WITH(name, start, tear_down)
+
+FRESH_TEST(a_link_leads_from_its_client_to_its_node) {
     struct ends *ends = *state;
     for (size_t c = 0; c < 2; c++) {
         for (size_t n = 0; n < 2; n++) {
@@ -98,7 +97,7 @@ static void check_much(int from, int to, unsigned seed) {
     free(got);
 }
 
-static void a_reader_that_waits_stops_the_writer_and_loses_nothing(void **state) {
+FRESH_TEST(a_reader_that_waits_stops_the_writer_and_loses_nothing) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     check_much(near, far, 1);
@@ -108,7 +107,7 @@ static void a_reader_that_waits_stops_the_writer_and_loses_nothing(void **state)
     ends_close(near);
 }
 
-static void held_bytes_are_bounded_and_complete(void **state) {
+FRESH_TEST(held_bytes_are_bounded_and_complete) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, HOLD_BOTH);
@@ -130,7 +129,7 @@ static void held_bytes_are_bounded_and_complete(void **state) {
     ends_close(far);
 }
 
-static void held_requests_wait_while_replies_pass(void **state) {
+FRESH_TEST(held_requests_wait_while_replies_pass) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, HOLD_REQUESTS);
@@ -145,7 +144,7 @@ static void held_requests_wait_while_replies_pass(void **state) {
     ends_close(far);
 }
 
-static void held_replies_wait_while_requests_pass(void **state) {
+FRESH_TEST(held_replies_wait_while_requests_pass) {
     int near, far;
     ends_set(*state, 1, 1, HOLD_REPLIES);
     /* The rule is for later connections too. Requests may open one. */
@@ -162,7 +161,7 @@ static void held_replies_wait_while_requests_pass(void **state) {
     ends_close(near);
 }
 
-static void a_hold_is_of_one_link_only(void **state) {
+FRESH_TEST(a_hold_is_of_one_link_only) {
     struct ends *ends = *state;
     ends_set(ends, 0, 0, HOLD_BOTH);
     for (size_t i = 1; i < 4; i++) {
@@ -175,7 +174,7 @@ static void a_hold_is_of_one_link_only(void **state) {
     }
 }
 
-static void a_node_is_not_called_while_requests_are_held(void **state) {
+FRESH_TEST(a_node_is_not_called_while_requests_are_held) {
     struct ends *ends = *state;
     ends_set(ends, 0, 1, HOLD_BOTH);
     int near = ends_connect(ends->links.ports[0][1]);
@@ -221,14 +220,14 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
     ends_close(far);
 }
 
-static void held_requests_of_a_dead_client_arrive(void **state) {
+FRESH_TEST(held_requests_of_a_dead_client_arrive) {
     check_dead_client(*state, true, false);
     check_dead_client(*state, true, true);
     check_dead_client(*state, false, false);
     check_dead_client(*state, false, true);
 }
 
-static void a_client_that_said_nothing_leaves_nothing(void **state) {
+FRESH_TEST(a_client_that_said_nothing_leaves_nothing) {
     struct ends *ends = *state;
     size_t files = ends_files(ends->links.proxy.pid);
     ends_set(ends, 0, 0, HOLD_BOTH);
@@ -240,7 +239,7 @@ static void a_client_that_said_nothing_leaves_nothing(void **state) {
     assert_false(ends_is_called(ends->listeners[0], NOTHING_MS));
 }
 
-static void a_delay_holds_for_each_way(void **state) {
+FRESH_TEST(a_delay_holds_for_each_way) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, DELAY(120000));
@@ -257,7 +256,7 @@ static void a_delay_holds_for_each_way(void **state) {
     ends_close(near);
 }
 
-static void a_delay_that_ends_lets_go_what_waits_in_order(void **state) {
+FRESH_TEST(a_delay_that_ends_lets_go_what_waits_in_order) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, DELAY(60 * MINUTE_US));
@@ -276,7 +275,7 @@ static void a_delay_that_ends_lets_go_what_waits_in_order(void **state) {
     ends_close(far);
 }
 
-static void jitter_never_changes_the_order(void **state) {
+FRESH_TEST(jitter_never_changes_the_order) {
     enum { PIECES = 200 };
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
@@ -297,7 +296,7 @@ static void jitter_never_changes_the_order(void **state) {
     ends_close(far);
 }
 
-static void a_bandwidth_is_shared_by_the_links_connections(void **state) {
+FRESH_TEST(a_bandwidth_is_shared_by_the_links_connections) {
     char bytes[6000];
     int near[2], far[2];
     ends_join(*state, 0, 0, &near[0], &far[0]);
@@ -324,7 +323,7 @@ static void a_bandwidth_is_shared_by_the_links_connections(void **state) {
     }
 }
 
-static void a_dead_node_refuses(void **state) {
+FRESH_TEST(a_dead_node_refuses) {
     struct ends *ends = *state;
     ends_close(ends->listeners[0]);
     int near = ends_connect(ends->links.ports[0][0]);
@@ -347,7 +346,7 @@ static void a_dead_node_refuses(void **state) {
     ends->listeners[0] = ends_listen(&port); /* for the teardown */
 }
 
-static void ends_follow_the_bytes(void **state) {
+FRESH_TEST(ends_follow_the_bytes) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_set(*state, 0, 0, DELAY(60000));
@@ -366,7 +365,7 @@ static void ends_follow_the_bytes(void **state) {
 
 /* The node reads slowly. The client's RST must not overtake bytes that the kernel has not sent
  * yet. */
-static void a_reset_throws_nothing_away(void **state) {
+FRESH_TEST(a_reset_throws_nothing_away) {
     enum { SIZE = 900000 };
     char *sent = malloc(SIZE), *got = malloc(SIZE);
     struct ends *ends = *state;
@@ -393,7 +392,7 @@ static void a_reset_throws_nothing_away(void **state) {
     free(got);
 }
 
-static void one_way_may_end_before_the_other(void **state) {
+FRESH_TEST(one_way_may_end_before_the_other) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_say(near, "question");
@@ -407,7 +406,7 @@ static void one_way_may_end_before_the_other(void **state) {
     ends_close(near);
 }
 
-static void a_node_hears_that_its_client_is_gone(void **state) {
+FRESH_TEST(a_node_hears_that_its_client_is_gone) {
     int near, far;
     ends_join(*state, 0, 0, &near, &far);
     ends_close(near); /* a FIN: only a later write to this socket gets a RST */
@@ -424,7 +423,7 @@ static void a_node_hears_that_its_client_is_gone(void **state) {
 }
 
 /* New ones work, also while the old ones are silent. */
-static void silence_is_of_the_connections_that_stand(void **state) {
+FRESH_TEST(silence_is_of_the_connections_that_stand) {
     struct ends *ends = *state;
     int near, far, later_near, later_far;
     ends_join(ends, 0, 0, &near, &far);
@@ -447,7 +446,7 @@ static void silence_is_of_the_connections_that_stand(void **state) {
     ends_close(later_far);
 }
 
-static void a_cut_resets_both_sides_and_forgets(void **state) {
+FRESH_TEST(a_cut_resets_both_sides_and_forgets) {
     struct ends *ends = *state;
     size_t files = ends_files(ends->links.proxy.pid);
     int near, far, other_near, other_far, late;
@@ -477,31 +476,4 @@ static void a_cut_resets_both_sides_and_forgets(void **state) {
     ends_close(far);
     ends_close(other_near);
     ends_close(other_far);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(a_link_leads_from_its_client_to_its_node),
-        TEST(a_reader_that_waits_stops_the_writer_and_loses_nothing),
-        TEST(held_bytes_are_bounded_and_complete),
-        TEST(held_requests_wait_while_replies_pass),
-        TEST(held_replies_wait_while_requests_pass),
-        TEST(a_hold_is_of_one_link_only),
-        TEST(a_node_is_not_called_while_requests_are_held),
-        TEST(held_requests_of_a_dead_client_arrive),
-        TEST(a_client_that_said_nothing_leaves_nothing),
-        TEST(a_delay_holds_for_each_way),
-        TEST(a_delay_that_ends_lets_go_what_waits_in_order),
-        TEST(jitter_never_changes_the_order),
-        TEST(a_bandwidth_is_shared_by_the_links_connections),
-        TEST(a_dead_node_refuses),
-        TEST(ends_follow_the_bytes),
-        TEST(a_reset_throws_nothing_away),
-        TEST(one_way_may_end_before_the_other),
-        TEST(a_node_hears_that_its_client_is_gone),
-        TEST(silence_is_of_the_connections_that_stand),
-        TEST(a_cut_resets_both_sides_and_forgets),
-    };
-    return cmocka_run_group_tests_name("links", tests, NULL, NULL);
 }

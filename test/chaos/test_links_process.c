@@ -1,10 +1,7 @@
 /* The link proxy as a process: how it starts and dies, how it reports errors, and what it leaves
  * open. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -44,10 +41,9 @@ static void wait_dead(pid_t pid) {
     assert_true(is_dead(pid));
 }
 
-static void it_keeps_to_itself(void **state) {
+TEST(it_keeps_to_itself) {
     struct ends ends = {0};
     char path[64], text[64] = "";
-    (void)state;
     int extra = open("/dev/null", O_RDONLY); /* without CLOEXEC; the proxy must not keep it */
     sigset_t blocked, before;
     sigemptyset(&blocked);
@@ -71,10 +67,9 @@ static void it_keeps_to_itself(void **state) {
     ends_close(extra);
 }
 
-static void it_dies_with_the_conductor(void **state) {
+TEST(it_dies_with_the_conductor) {
     int pipe_fds[2];
     pid_t proxy = 0;
-    (void)state;
     assert_int_equal(pipe(pipe_fds), 0);
     pid_t conductor = fork();
     if (conductor == 0) {
@@ -102,10 +97,9 @@ static void it_dies_with_the_conductor(void **state) {
     ends_close(pipe_fds[1]);
 }
 
-static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
+TEST(commands_to_a_dead_proxy_fail_with_a_sentence) {
     struct ends ends = {0};
     struct chaos_error error = {""};
-    (void)state;
     ends_start(&ends, 1, 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGKILL), 0);
     wait_dead(ends.links.proxy.pid);
@@ -122,10 +116,9 @@ static void commands_to_a_dead_proxy_fail_with_a_sentence(void **state) {
     assert_non_null(strstr(error.text, "does not run"));
 }
 
-static void a_proxy_that_does_not_answer_is_given_up(void **state) {
+TEST(a_proxy_that_does_not_answer_is_given_up) {
     struct ends ends = {0};
     struct chaos_error error = {""};
-    (void)state;
     ends_start(&ends, 1, 1);
     assert_int_equal(kill(ends.links.proxy.pid, SIGSTOP), 0);
     int64_t from_ms = support_now_ms();
@@ -146,10 +139,9 @@ static void a_proxy_that_does_not_answer_is_given_up(void **state) {
     ends_stop(&ends);
 }
 
-static void senseless_rules_are_refused(void **state) {
+TEST(senseless_rules_are_refused) {
     struct ends ends = {0};
     struct chaos_error error = {""};
-    (void)state;
     ends_start(&ends, 2, 1);
     const struct chaos_link_rule bad[] = {
         {.delay_us = -1}, {.jitter_us = -1}, {.bytes_per_s = -1}, {.delay_us = INT64_MAX}, {.bytes_per_s = INT64_MAX}};
@@ -194,8 +186,7 @@ static int start_too_many(void) {
                : 2;
 }
 
-static void too_few_open_files_are_told(void **state) {
-    (void)state;
+TEST(too_few_open_files_are_told) {
     with_limit(1000, start_too_many);
 }
 
@@ -203,10 +194,9 @@ enum { CROWD = 60, PAIRS = 5 };
 
 /* More connections than descriptors. The proxy serves as many as it can, the others wait, and it
  * does not spin. */
-static void without_descriptors_connections_wait(void **state) {
+TEST(without_descriptors_connections_wait) {
     struct ends ends = {0};
     int near[CROWD], served = 0;
-    (void)state;
     ends_start(&ends, 1, 1);
     rlim_t limit = ends_files(ends.links.proxy.pid) + 2 * PAIRS + 1;
     assert_int_equal(prlimit(ends.links.proxy.pid, RLIMIT_NOFILE, &(struct rlimit){limit, limit}, NULL), 0);
@@ -246,11 +236,10 @@ static void start_many(struct ends *ends, int *near, size_t *files) {
     ends_wait_files(ends->links.proxy.pid, *files + BOUND);
 }
 
-static void a_link_has_a_bound_of_connections(void **state) {
+TEST(a_link_has_a_bound_of_connections) {
     struct ends ends = {0};
     int near[MANY];
     size_t files;
-    (void)state;
     start_many(&ends, near, &files);
     ends_set(&ends, 0, 0, clear_rule);
     for (int i = 0; i < MANY; i++) {
@@ -263,11 +252,10 @@ static void a_link_has_a_bound_of_connections(void **state) {
     ends_stop(&ends);
 }
 
-static void a_cut_is_of_connections_that_still_wait_too(void **state) {
+TEST(a_cut_is_of_connections_that_still_wait_too) {
     struct ends ends = {0};
     int near[MANY];
     size_t files;
-    (void)state;
     start_many(&ends, near, &files);
     ends_cut(&ends, 0, 0);
     for (int i = 0; i < MANY; i++) {
@@ -282,10 +270,9 @@ static void a_cut_is_of_connections_that_still_wait_too(void **state) {
     ends_stop(&ends);
 }
 
-static void nothing_is_left_open(void **state) {
+TEST(nothing_is_left_open) {
     enum { ROUNDS = 3000 };
     struct ends ends = {0};
-    (void)state;
     ends_start(&ends, 2, 1);
     size_t files = ends_files(ends.links.proxy.pid);
     for (int i = 0; i < ROUNDS; i++) {
@@ -315,11 +302,10 @@ static void nothing_is_left_open(void **state) {
     ends_stop(&ends);
 }
 
-static void the_largest_run_has_room(void **state) {
+TEST(the_largest_run_has_room) {
     struct chaos_links links;
     uint16_t upstream[CHAOS_NODES_MAX], port;
     struct chaos_error error = {""};
-    (void)state;
     int listener = ends_listen(&port);
     for (size_t n = 0; n < CHAOS_NODES_MAX; n++) {
         upstream[n] = port;
@@ -345,12 +331,11 @@ static void the_largest_run_has_room(void **state) {
 }
 
 /* Ended from outside, the process frees everything. A sanitizer or valgrind reports a leak. */
-static void it_ends_when_nobody_can_command_it(void **state) {
+TEST(it_ends_when_nobody_can_command_it) {
     char line[64];
     unsigned ports[2];
     int ends[2], status;
     uint16_t port;
-    (void)state;
     int listener = ends_listen(&port);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     (void)fflush(NULL);
@@ -379,22 +364,4 @@ static void it_ends_when_nobody_can_command_it(void **state) {
     ends_close(near);
     ends_close(far);
     ends_close(listener);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_keeps_to_itself),
-        cmocka_unit_test(it_dies_with_the_conductor),
-        cmocka_unit_test(commands_to_a_dead_proxy_fail_with_a_sentence),
-        cmocka_unit_test(a_proxy_that_does_not_answer_is_given_up),
-        cmocka_unit_test(senseless_rules_are_refused),
-        cmocka_unit_test(too_few_open_files_are_told),
-        cmocka_unit_test(without_descriptors_connections_wait),
-        cmocka_unit_test(a_link_has_a_bound_of_connections),
-        cmocka_unit_test(a_cut_is_of_connections_that_still_wait_too),
-        cmocka_unit_test(nothing_is_left_open),
-        cmocka_unit_test(the_largest_run_has_room),
-        cmocka_unit_test(it_ends_when_nobody_can_command_it),
-    };
-    return cmocka_run_group_tests_name("links_process", tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* Random talks over links whose rules keep changing. The bytes that arrive were sent, and a talk
  * that ends in order is complete. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,10 +218,9 @@ static void calm_down(struct crowd *crowd) {
     assert_int_equal(left, 0);
 }
 
-static void random_talk_arrives_in_order(void **state) {
+TEST(random_talk_arrives_in_order) {
     struct crowd *crowd = calloc(1, sizeof *crowd);
     const char *seed = getenv("LINKS_SEED");
-    (void)state;
     assert_non_null(crowd);
     srand(seed == NULL ? 7 : (unsigned)atoi(seed));
     ends_start(&crowd->ends, CLIENTS, NODES);
@@ -246,9 +242,4 @@ static void random_talk_arrives_in_order(void **state) {
     assert_true(crowd->completed > 20 && crowd->broken > 5);
     ends_stop(&crowd->ends);
     free(crowd);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_talk_arrives_in_order)};
-    return cmocka_run_group_tests_name("links_random", tests, NULL, NULL);
 }

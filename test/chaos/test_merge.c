@@ -2,11 +2,7 @@
  * ones. */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "history/history.h"
 #include "history/lines.h"
 #include "history/log.h"
 #include "short_memory.h"
+#include "test.h"
 
 static char directory[64];
 static char paths[4][96];
 
-static int set_up(void **state) {
-    (void)state;
+static int set_up(UNUSED void **state) {
     snprintf(directory, sizeof directory, "/tmp/chaos-merge-XXXXXX");
     if (mkdtemp(directory) == NULL) {
         return -1;
@@ -39,8 +33,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     for (int i = 0; i < 4; i++) {
         unlink(paths[i]);
     }
@@ -85,8 +78,9 @@ static void merge_fails(size_t count, const char *out, const char *sentence) {
     }
 }
 
-static void by_time_and_in_order(void **state) {
-    (void)state;
+TESTS_WITH(set_up, tear_down);
+
+TEST(by_time_and_in_order) {
     write_text(paths[0], "{\"t\":5,\"a\":1}\n{\"t\":5,\"a\":2}\n{\"t\": 90,\"a\":3}\n");
     write_text(paths[1], "{\"t\":7,\"b\":1}\n{\"t\":5,\"b\":2}\n{\"t\":-3,\"b\":3}\n{\"t\":100,\"half");
     write_text(paths[2], "");
@@ -100,8 +94,7 @@ static void by_time_and_in_order(void **state) {
     assert_string_equal(read_text(paths[3]), "");
 }
 
-static void bytes_are_kept(void **state) {
-    (void)state;
+TEST(bytes_are_kept) {
     static const char bytes[] = "{\"t\":2,\"x\":\"\0\"}\n{\"t\":1}\n";
     write_bytes(paths[0], bytes, sizeof bytes - 1);
     merge_ok(1);
@@ -113,8 +106,7 @@ static void bytes_are_kept(void **state) {
     assert_memory_equal(joined, "{\"t\":1}\n{\"t\":2,\"x\":\"\0\"}\n", sizeof bytes - 1);
 }
 
-static void what_cannot_be_joined(void **state) {
-    (void)state;
+TEST(what_cannot_be_joined) {
     char missing[128];
     write_text(paths[0], "{\"t\":1}\n{\"u\":1}\n");
     merge_fails(1, paths[3], "0.jsonl:2: no event: its line does not begin with its time");
@@ -141,8 +133,7 @@ static enum short_end merge_one(void *what) {
     return chaos_merge(in, 1, paths[3], &error) ? SHORT_ENOUGH : SHORT_WRONG;
 }
 
-static void memory_runs_out(void **state) {
-    (void)state;
+TEST(memory_runs_out) {
     FILE *out = fopen(paths[0], "we");
     assert_non_null(out);
     for (int i = 0; i < 5000; i++) {
@@ -155,8 +146,7 @@ static void memory_runs_out(void **state) {
     assert_int_equal(short_run(15, merge_one, NULL), SHORT_ENOUGH);
 }
 
-static void events_are_lines(void **state) {
-    (void)state;
+TEST(events_are_lines) {
     struct chaos_log log;
     unlink(paths[0]);
     assert_true(chaos_log_open(&log, paths[0]));
@@ -177,8 +167,7 @@ static void events_are_lines(void **state) {
 }
 
 /* A process that starts again after a kill does not append to the half line of its predecessor. */
-static void half_lines_are_cut_off(void **state) {
-    (void)state;
+TEST(half_lines_are_cut_off) {
     static const char whole[] = "{\"t\":1,\"event\":\"x\"}\n";
     for (size_t length = 0; length < 3; length++) {
         char *text = malloc(20000);
@@ -201,8 +190,7 @@ static void half_lines_are_cut_off(void **state) {
     }
 }
 
-static void no_log(void **state) {
-    (void)state;
+TEST(no_log) {
     char missing[128];
     struct chaos_log log;
     snprintf(missing, sizeof missing, "%s/none/log", directory);
@@ -243,16 +231,14 @@ static void broken_text(struct chaos_log *log) {
     chaos_log_event(log, 1, "x", "s:s", "bytes", "\xff\xfe");
 }
 
-static void no_holes(void **state) {
-    (void)state;
+TEST(no_holes) {
     dies_of(closed_log);
     dies_of(full_disk);
     dies_of(broken_text);
 }
 
 /* A log that must not end the process reports the first error, and writes nothing after it. */
-static void goes_on(void **state) {
-    (void)state;
+TEST(goes_on) {
     struct chaos_log log = {.fd = open("/dev/full", O_WRONLY | O_CLOEXEC), .goes_on = true};
     chaos_log_event(&log, 1, "first", "s:o", "list", json_array());
     assert_string_equal(log.error, "cannot write down the event 'first': No space left on device; a history with holes "
@@ -268,8 +254,7 @@ static void goes_on(void **state) {
 
 /* Several processes at a time, each killed while it writes. What they leave can be joined and
  * read. */
-static void killed_writers(void **state) {
-    (void)state;
+TEST(killed_writers) {
     for (int round = 0; round < 10; round++) {
         write_text(
             paths[2],
@@ -320,8 +305,7 @@ static void killed_writers(void **state) {
     }
 }
 
-static void it_is_quick(void **state) {
-    (void)state;
+TEST(it_is_quick) {
     struct chaos_log log;
     unlink(paths[0]);
     assert_true(chaos_log_open(&log, paths[0]));
@@ -342,21 +326,4 @@ static void it_is_quick(void **state) {
         after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
     print_message("%" PRId64 " ns an event\n", used_us / 20);
     assert_true(used_us < 2000000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_time_and_in_order),
-        cmocka_unit_test(bytes_are_kept),
-        cmocka_unit_test(what_cannot_be_joined),
-        cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(events_are_lines),
-        cmocka_unit_test(half_lines_are_cut_off),
-        cmocka_unit_test(no_log),
-        cmocka_unit_test(no_holes),
-        cmocka_unit_test(goes_on),
-        cmocka_unit_test(killed_writers),
-        cmocka_unit_test(it_is_quick),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -3,10 +3,7 @@
 #include "backends/clock.h"
 
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #define SECOND_NS INT64_C(1000000000)
 #define SOME_NS   (INT64_C(1800000000) * SECOND_NS)
 
@@ -30,17 +26,19 @@ static struct chaos_clock_setting *setting(struct chaos_clock *clock) {
     return &clock->settings[clock->sequence % 2];
 }
 
-static void true_time_until_told(void **state) {
+static int make_file(void **state);
+static int remove_file(void **state);
+#define FRESH_TEST(name) TEST_WITH(name, make_file, remove_file)
+
+TEST(true_time_until_told) {
     struct chaos_clock clock = {0};
-    (void)state;
     assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS);
     assert_int_equal(chaos_clock_read_ns(&clock, 0), 0);
     assert_int_equal(chaos_clock_read_ns(&clock, INT64_MAX), INT64_MAX);
 }
 
-static void jumps_add_up(void **state) {
+TEST(jumps_add_up) {
     struct chaos_clock clock = {0};
-    (void)state;
     chaos_clock_jump(&clock, 61000);
     assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS + 61 * SECOND_NS);
     chaos_clock_jump(&clock, -1);
@@ -49,9 +47,8 @@ static void jumps_add_up(void **state) {
     assert_int_equal(chaos_clock_read_ns(&clock, SOME_NS), SOME_NS);
 }
 
-static void a_rate_runs_from_when_it_was_set(void **state) {
+TEST(a_rate_runs_from_when_it_was_set) {
     struct chaos_clock clock = {0};
-    (void)state;
     int64_t before_ns = now_ns(CLOCK_REALTIME);
     chaos_clock_skew(&clock, 50000);
     int64_t after_ns = now_ns(CLOCK_REALTIME);
@@ -64,9 +61,8 @@ static void a_rate_runs_from_when_it_was_set(void **state) {
     assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 100 * SECOND_NS), since_ns + 106 * SECOND_NS);
 }
 
-static void a_slow_one_falls_behind_and_a_stopped_one_stands(void **state) {
+TEST(a_slow_one_falls_behind_and_a_stopped_one_stands) {
     struct chaos_clock clock = {0};
-    (void)state;
     chaos_clock_skew(&clock, -500000);
     int64_t since_ns = setting(&clock)->since_ns;
     assert_int_equal(chaos_clock_read_ns(&clock, since_ns + 10 * SECOND_NS), since_ns + 5 * SECOND_NS);
@@ -77,9 +73,8 @@ static void a_slow_one_falls_behind_and_a_stopped_one_stands(void **state) {
 
 /* A change of the rate makes no step: at that moment the old and the new page give the same
  * time. */
-static void true_rate_keeps_the_error(void **state) {
+TEST(true_rate_keeps_the_error) {
     struct chaos_clock clock = {0};
-    (void)state;
     chaos_clock_jump(&clock, 5000);
     setting(&clock)->since_ns = now_ns(CLOCK_REALTIME) - 3600 * SECOND_NS;
     setting(&clock)->rate_ppm = 100000; /* for an hour: 6 minutes fast */
@@ -93,10 +88,9 @@ static void true_rate_keeps_the_error(void **state) {
                      setting(&clock)->since_ns + 1000 * SECOND_NS + setting(&clock)->offset_ns);
 }
 
-static void extremes_are_cut(void **state) {
+TEST(extremes_are_cut) {
     struct chaos_clock clock = {0};
     const int64_t years_ns = INT64_C(100) * 365 * 24 * 3600 * SECOND_NS;
-    (void)state;
     for (int i = 0; i < 3; i++) {
         chaos_clock_jump(&clock, INT64_MAX);
     }
@@ -115,9 +109,8 @@ static void extremes_are_cut(void **state) {
 }
 
 /* The writer was killed between its two steps, and left half a setting. */
-static void a_dead_writer_changes_nothing(void **state) {
+TEST(a_dead_writer_changes_nothing) {
     struct chaos_clock clock = {0};
-    (void)state;
     chaos_clock_jump(&clock, 7000);
     clock.settings[(clock.sequence + 1) % 2].offset_ns = -12345;
     clock.settings[(clock.sequence + 1) % 2].rate_ppm = 67;
@@ -152,7 +145,7 @@ static int remove_file(void **state) {
     return 0;
 }
 
-static void the_file_keeps_it(void **state) {
+FRESH_TEST(the_file_keeps_it) {
     struct file *file = *state;
     chaos_clock_jump(file->clock, 3000);
     chaos_clock_close(file->clock);
@@ -167,7 +160,7 @@ static void the_file_keeps_it(void **state) {
 
 /* Another process writes pages whose three parts belong together. A reader must never see parts of
  * two pages. */
-static void a_reader_never_sees_half(void **state) {
+FRESH_TEST(a_reader_never_sees_half) {
     struct file *file = *state;
     pid_t child = fork();
     assert_true(child >= 0);
@@ -243,7 +236,7 @@ static void check_probe(const char *page, int64_t error_ns) {
     }
 }
 
-static void the_shim_bends_wall_clocks_only(void **state) {
+FRESH_TEST(the_shim_bends_wall_clocks_only) {
     struct file *file = *state;
     check_probe(file->path, 0);
     chaos_clock_jump(file->clock, 1000000000);
@@ -255,26 +248,9 @@ static void the_shim_bends_wall_clocks_only(void **state) {
     check_probe(file->path, -2000000 * SECOND_NS - (INT64_C(60) * 365 * 24 * 3600 * 1000 + 1) * 1000000);
 }
 
-static void without_a_page_the_shim_tells_the_truth(void **state) {
+FRESH_TEST(without_a_page_the_shim_tells_the_truth) {
     struct file *file = *state;
     check_probe("/nonexistent/page", 0);
     assert_int_equal(truncate(file->path, 3), 0);
     check_probe(file->path, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(true_time_until_told),
-        cmocka_unit_test(jumps_add_up),
-        cmocka_unit_test(a_rate_runs_from_when_it_was_set),
-        cmocka_unit_test(a_slow_one_falls_behind_and_a_stopped_one_stands),
-        cmocka_unit_test(true_rate_keeps_the_error),
-        cmocka_unit_test(extremes_are_cut),
-        cmocka_unit_test(a_dead_writer_changes_nothing),
-        cmocka_unit_test_setup_teardown(the_file_keeps_it, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(a_reader_never_sees_half, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(the_shim_bends_wall_clocks_only, make_file, remove_file),
-        cmocka_unit_test_setup_teardown(without_a_page_the_shim_tells_the_truth, make_file, remove_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

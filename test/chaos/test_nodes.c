@@ -2,9 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "test.h"
 #undef stop /* a macro of cmocka 2 */
 
 #include "backends/admin.h"
@@ -46,7 +44,15 @@ static void assert_says(const char *text, const char *words) {
     }
 }
 
-static void five_start_and_answer(void **state) {
+static int before(UNUSED void **state) {
+    (void)signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
+TESTS_WITH(before, NULL);
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+FRESH_TEST(five_start_and_answer) {
     struct nodes *nodes = *state;
     int low = 0, high = 0;
     FILE *range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
@@ -74,7 +80,7 @@ static void five_start_and_answer(void **state) {
 }
 
 /* A node gets neither the terminal's signals, nor the parent's blocked signals and open files. */
-static void a_server_inherits_nothing(void **state) {
+FRESH_TEST(a_server_inherits_nothing) {
     struct nodes *nodes = *state;
     sigset_t set, old;
     char path[64], line[256];
@@ -107,7 +113,7 @@ static void a_server_inherits_nothing(void **state) {
     close(leak);
 }
 
-static void killed_nodes_come_back_with_their_aof(void **state) {
+FRESH_TEST(killed_nodes_come_back_with_their_aof) {
     struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 2, .append_only = true};
     nodes_start(nodes);
@@ -136,7 +142,7 @@ static void killed_nodes_come_back_with_their_aof(void **state) {
     assert_string_equal(nodes_ask(nodes, 0, "DBSIZE"), "0");
 }
 
-static void without_an_aof_they_come_back_empty(void **state) {
+FRESH_TEST(without_an_aof_they_come_back_empty) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     assert_string_equal(nodes_ask(nodes, 0, "SET k v"), "OK");
@@ -145,7 +151,7 @@ static void without_an_aof_they_come_back_empty(void **state) {
     nodes_await(nodes, 0, "GET k", "(nil)");
 }
 
-static void paused_nodes_hang(void **state) {
+FRESH_TEST(paused_nodes_hang) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     pid_t pid = (pid_t)nodes->backend->pids[0];
@@ -171,7 +177,7 @@ static void paused_nodes_hang(void **state) {
     WORKS(pause, 0); /* the teardown ends a paused node */
 }
 
-static void packets_of_processes_are_not_dropped(void **state) {
+FRESH_TEST(packets_of_processes_are_not_dropped) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     assert_false(CALL(lose, 0, true));
@@ -181,7 +187,7 @@ static void packets_of_processes_are_not_dropped(void **state) {
     assert_string_equal(nodes_ask(nodes, 0, "PING"), "PONG");
 }
 
-static void one_that_ended_by_itself_is_the_callers(void **state) {
+FRESH_TEST(one_that_ended_by_itself_is_the_callers) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     pid_t pid = (pid_t)nodes->backend->pids[0];
@@ -202,7 +208,7 @@ static void one_that_ended_by_itself_is_the_callers(void **state) {
     assert_false(CALL(pause, 0));
 }
 
-static void nothing_outlives_its_maker(void **state) {
+FRESH_TEST(nothing_outlives_its_maker) {
     struct nodes *nodes = *state;
     int fds[2];
     int64_t pids[3];
@@ -239,7 +245,7 @@ static void nothing_outlives_its_maker(void **state) {
     }
 }
 
-static void stopping_leaves_logs_only(void **state) {
+FRESH_TEST(stopping_leaves_logs_only) {
     struct nodes *nodes = *state;
     char path[128], command[256];
     nodes->options = (struct chaos_backend_options){.append_only = true, .shim = CLOCK_SHIM};
@@ -255,7 +261,7 @@ static void stopping_leaves_logs_only(void **state) {
     assert_string_equal(path, "log redis.conf ");
 }
 
-static void creating_says_what_is_wrong(void **state) {
+FRESH_TEST(creating_says_what_is_wrong) {
     struct nodes *nodes = *state;
     struct chaos_backend_options *options = &nodes->options;
     struct chaos_error error;
@@ -309,7 +315,7 @@ static void start_fails(struct nodes *nodes, const char *words) {
     assert_says(nodes->error.text, words);
 }
 
-static void a_server_that_ends_at_once_is_quoted(void **state) {
+FRESH_TEST(a_server_that_ends_at_once_is_quoted) {
     struct nodes *nodes = *state;
     nodes->options.server = make_script(nodes, "[ \"$1\" != --version ] || exec $REDIS --version\n"
                                                "echo first; echo 'Cannot do this today'; exit 3");
@@ -319,14 +325,14 @@ static void a_server_that_ends_at_once_is_quoted(void **state) {
     assert_says(nodes->error.text, "/node-1/log, ends: first|Cannot do this today");
 }
 
-static void an_old_server_is_refused(void **state) {
+FRESH_TEST(an_old_server_is_refused) {
     struct nodes *nodes = *state;
     nodes->options.server = make_script(nodes, "echo 'Redis server v=5.0.14 sha=0:0 malloc=x bits=64 build=0'");
     assert_false(nodes_create(nodes));
     assert_says(nodes->error.text, "is Redis 5.0, which knows no users; use 6.0 or a later version");
 }
 
-static void a_taken_port_is_exchanged(void **state) {
+FRESH_TEST(a_taken_port_is_exchanged) {
     struct nodes *nodes = *state;
     nodes->options.server = make_script(
         nodes, "[ \"$1\" != --version ] || exec $REDIS --version\n[ -e tried ] && exec $REDIS \"$@\"\n"
@@ -337,7 +343,7 @@ static void a_taken_port_is_exchanged(void **state) {
     assert_string_equal(nodes_ask(nodes, 1, "PING"), "PONG");
 }
 
-static void a_stranger_on_the_port_keeps_it_dead(void **state) {
+FRESH_TEST(a_stranger_on_the_port_keeps_it_dead) {
     struct nodes *nodes = *state;
     nodes_start(nodes);
     WORKS(kill, 0);
@@ -355,7 +361,7 @@ static void a_stranger_on_the_port_keeps_it_dead(void **state) {
     nodes_await(nodes, 0, "PING", "PONG");
 }
 
-static void a_clock_that_cannot_be_loaded_is_seen(void **state) {
+FRESH_TEST(a_clock_that_cannot_be_loaded_is_seen) {
     struct nodes *nodes = *state;
     static char path[128];
     snprintf(path, sizeof path, "%s", make_script(nodes, "this is no library"));
@@ -364,7 +370,7 @@ static void a_clock_that_cannot_be_loaded_is_seen(void **state) {
     assert_says(nodes->error.text, "cannot be preloaded");
 }
 
-static void a_directory_that_cannot_be_made(void **state) {
+FRESH_TEST(a_directory_that_cannot_be_made) {
     struct nodes *nodes = *state;
     nodes->options.directory = "/nonexistent";
     start_fails(nodes, "its directory /nonexistent/node-1 cannot be made: No such file");
@@ -391,7 +397,7 @@ static void assert_error_ms(const struct nodes *nodes, size_t n, int64_t from_ms
     }
 }
 
-static void a_jump_expires_and_a_jump_back_keeps(void **state) {
+FRESH_TEST(a_jump_expires_and_a_jump_back_keeps) {
     struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 2, .append_only = true, .shim = CLOCK_SHIM};
     nodes_start(nodes);
@@ -416,7 +422,7 @@ static void a_jump_expires_and_a_jump_back_keeps(void **state) {
     assert_error_ms(nodes, 1, -5000, -5000);
 }
 
-static void a_skewed_clock_runs_fast_and_keeps_its_error(void **state) {
+FRESH_TEST(a_skewed_clock_runs_fast_and_keeps_its_error) {
     struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 1, .shim = CLOCK_SHIM};
     nodes_start(nodes);
@@ -439,31 +445,4 @@ static void a_skewed_clock_runs_fast_and_keeps_its_error(void **state) {
     assert_error_ms(nodes, 0, error_ms, error_ms + 200);
     support_pause_ms(200); /* the rate is right now: at the old one this would be 20 s */
     assert_error_ms(nodes, 0, error_ms, error_ms + 2000);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(five_start_and_answer),
-        TEST(a_server_inherits_nothing),
-        TEST(killed_nodes_come_back_with_their_aof),
-        TEST(without_an_aof_they_come_back_empty),
-        TEST(paused_nodes_hang),
-        TEST(packets_of_processes_are_not_dropped),
-        TEST(one_that_ended_by_itself_is_the_callers),
-        TEST(nothing_outlives_its_maker),
-        TEST(stopping_leaves_logs_only),
-        TEST(creating_says_what_is_wrong),
-        TEST(a_server_that_ends_at_once_is_quoted),
-        TEST(an_old_server_is_refused),
-        TEST(a_taken_port_is_exchanged),
-        TEST(a_stranger_on_the_port_keeps_it_dead),
-        TEST(a_clock_that_cannot_be_loaded_is_seen),
-        TEST(a_directory_that_cannot_be_made),
-        TEST(a_jump_expires_and_a_jump_back_keeps),
-        TEST(a_skewed_clock_runs_fast_and_keeps_its_error),
-    };
-    (void)signal(SIGPIPE, SIG_IGN);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,10 @@
 /* The page: its words, its form, escaping and size. It is the same each time. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <jansson.h>
 
 #include "report/report.h"
@@ -154,8 +152,7 @@ static void is_sound(const struct page *page) {
     }
 }
 
-static void test_it_tells_a_clean_run(void **state) {
-    (void)state;
+TEST(test_it_tells_a_clean_run) {
     static const struct chaos_experiment experiment = {"everything", "Everything & more", "What <is> seen", false};
     struct page page;
     make_page(&page, &everything);
@@ -174,8 +171,7 @@ static void test_it_tells_a_clean_run(void **state) {
     clear_page(&page);
 }
 
-static void test_it_tells_violations(void **state) {
-    (void)state;
+TEST(test_it_tells_violations) {
     struct report_run broken = small;
     broken.overlap = 500;
     struct page page;
@@ -200,8 +196,7 @@ static void test_it_tells_violations(void **state) {
 }
 
 /* A jumping clock does not explain a crash. */
-static void test_not_every_violation_is_expected(void **state) {
-    (void)state;
+TEST(test_not_every_violation_is_expected) {
     struct page page = {0};
     report_run_make(&small, &page.kit);
     kit_leave(&page.kit, "node 2 has key r1");
@@ -214,8 +209,7 @@ static void test_not_every_violation_is_expected(void **state) {
     clear_page(&page);
 }
 
-static void test_it_shows_a_bounded_number_of_violations(void **state) {
-    (void)state;
+TEST(test_it_shows_a_bounded_number_of_violations) {
     struct page page = {0};
     report_run_make(&small, &page.kit);
     page.verdict.violations = calloc(1500, sizeof *page.verdict.violations);
@@ -237,8 +231,7 @@ static void test_it_shows_a_bounded_number_of_violations(void **state) {
     clear_page(&page);
 }
 
-static void test_nothing_happened(void **state) {
-    (void)state;
+TEST(test_nothing_happened) {
     static const struct report_run nothing = {"nothing", 5, 20, 3, 60, 0, 0, 0};
     struct page page;
     make_page(&page, &nothing);
@@ -255,8 +248,7 @@ static void test_nothing_happened(void **state) {
 }
 
 /* A history that broke off at once: no time, no finish, no client, and only one node. */
-static void test_a_history_that_broke_off(void **state) {
-    (void)state;
+TEST(test_a_history_that_broke_off) {
     struct page page = {0};
     kit_begin(&page.kit, 1, 1, 1);
     page.kit.history.finish_us = CHAOS_NEVER_US;
@@ -267,8 +259,7 @@ static void test_a_history_that_broke_off(void **state) {
     clear_page(&page);
 }
 
-static void test_what_comes_from_outside_is_escaped(void **state) {
-    (void)state;
+TEST(test_what_comes_from_outside_is_escaped) {
     struct report_run hostile = small;
     hostile.overlap = 500;
     struct page page = {0};
@@ -293,8 +284,7 @@ static void test_what_comes_from_outside_is_escaped(void **state) {
     clear_page(&page);
 }
 
-static void test_it_is_small_and_the_same_each_time(void **state) {
-    (void)state;
+TEST(test_it_is_small_and_the_same_each_time) {
     struct page page;
     make_page(&page, &crowded);
     is_sound(&page);
@@ -308,8 +298,7 @@ static void test_it_is_small_and_the_same_each_time(void **state) {
     clear_page(&page);
 }
 
-static void test_the_largest_run(void **state) {
-    (void)state;
+TEST(test_the_largest_run) {
     static const struct report_run largest = {"largest", 31, 64, 32, 20, 60000, UINT32_MAX, 0};
     struct page page;
     make_page(&page, &largest);
@@ -322,8 +311,7 @@ static void test_the_largest_run(void **state) {
 }
 
 /* With very many leases, the page has tokens only for leases with an event. */
-static void test_very_many_leases(void **state) {
-    (void)state;
+TEST(test_very_many_leases) {
     struct page page = {0};
     kit_begin(&page.kit, 3, 1, 1);
     for (int64_t i = 0; i < 41000; i++) {
@@ -341,8 +329,7 @@ static void test_very_many_leases(void **state) {
 }
 
 /* An acquire while too few nodes are healthy does not count for availability. */
-static void test_how_many_acquires_counted(void **state) {
-    (void)state;
+TEST(test_how_many_acquires_counted) {
     struct page page = {0};
     kit_begin(&page.kit, 3, 1, 1);
     kit_band(&page.kit, CHAOS_FAULT_PAUSE, 3, 0, 1000000, 2000000);
@@ -360,8 +347,7 @@ static void test_how_many_acquires_counted(void **state) {
 }
 
 /* The script comes last on the page, so verdict and figures do not need it. */
-static void test_it_is_read_without_a_script(void **state) {
-    (void)state;
+TEST(test_it_is_read_without_a_script) {
     static const char *const words[] = {"id=\"verdict\"", "<dt>Availability</dt>", "<noscript>",    "id=\"violations\"",
                                         "<td>none</td>",  ">acquire</th>",         "id=\"faults\"", "id=\"settings\""};
     struct report_run broken = small;
@@ -378,8 +364,7 @@ static void test_it_is_read_without_a_script(void **state) {
     clear_page(&page);
 }
 
-static void test_a_full_disk_is_told(void **state) {
-    (void)state;
+TEST(test_a_full_disk_is_told) {
     struct page page;
     make_page(&page, &small);
     FILE *full = fopen("/dev/full", "we");
@@ -398,8 +383,7 @@ static enum short_end write_tiny(void *what) {
     return worked ? SHORT_ENOUGH : errno == ENOMEM ? SHORT_TOLD : SHORT_WRONG;
 }
 
-static void test_the_end_of_memory_is_told(void **state) {
-    (void)state;
+TEST(test_the_end_of_memory_is_told) {
     static const struct report_run tiny = {"tiny", 3, 2, 1, 2, 20000, UINT32_MAX, 500};
     struct page page;
     make_page(&page, &tiny);
@@ -411,24 +395,4 @@ static void test_the_end_of_memory_is_told(void **state) {
     json_set_alloc_funcs(malloc, free);
     assert_true(at > 100);
     clear_page(&page);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_it_tells_a_clean_run),
-        cmocka_unit_test(test_it_tells_violations),
-        cmocka_unit_test(test_not_every_violation_is_expected),
-        cmocka_unit_test(test_it_shows_a_bounded_number_of_violations),
-        cmocka_unit_test(test_nothing_happened),
-        cmocka_unit_test(test_a_history_that_broke_off),
-        cmocka_unit_test(test_what_comes_from_outside_is_escaped),
-        cmocka_unit_test(test_it_is_small_and_the_same_each_time),
-        cmocka_unit_test(test_the_largest_run),
-        cmocka_unit_test(test_very_many_leases),
-        cmocka_unit_test(test_how_many_acquires_counted),
-        cmocka_unit_test(test_it_is_read_without_a_script),
-        cmocka_unit_test(test_a_full_disk_is_told),
-        cmocka_unit_test(test_the_end_of_memory_is_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

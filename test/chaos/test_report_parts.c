@@ -1,16 +1,13 @@
 /* The parts of the page: escaping, and data for the script. report_drive.js tests what the script
  * draws. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kit.h"
 #include "report/html.h"
 #include "report/parts.h"
+#include "test.h"
 
 #define BAD "\xEF\xBF\xBD"
 
@@ -45,16 +42,14 @@ static void is_json(const char *text, const char *expected, const char *read) {
     free(got);
 }
 
-static void test_text(void **state) {
-    (void)state;
+TEST(test_text) {
     is_written(NULL, "");
     is_written("a<b>&\"c\"'d'", "a&lt;b&gt;&amp;&quot;c&quot;&#39;d&#39;");
     is_written("\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x94\x92", "\xC3\xA9 \xE2\x82\xAC \xF0\x9F\x94\x92");
     is_written("a\tb\nc\x01\x7F\r", "a\tb\nc" BAD BAD BAD);
 }
 
-static void test_json(void **state) {
-    (void)state;
+TEST(test_json) {
     is_json("a\"\\/<\n", "[\"a\\\"\\\\/\\u003c\\n\"]", "a\"\\/<\n");
     is_json(NULL, "[\"\"]", "");
     is_json("\xE2\x80\xA8\xE2\x80\xA9", "[\"\\u2028\\u2029\"]", "\xE2\x80\xA8\xE2\x80\xA9");
@@ -63,8 +58,7 @@ static void test_json(void **state) {
     assert_false(chaos_html_json(NULL, NULL));
 }
 
-static void test_formats(void **state) {
-    (void)state;
+TEST(test_formats) {
     char *got = NULL;
     FILE *out = begin(&got);
     chaos_html(out, "<b title=\"%s\">%s, %s</b>", "\"><", CHAOS_SAY("%d<", -1234), CHAOS_COUNT(12345678));
@@ -74,8 +68,7 @@ static void test_formats(void **state) {
 }
 
 /* A byte that starts no character is replaced, without anything of what follows. */
-static void test_bytes_that_are_no_text(void **state) {
-    (void)state;
+TEST(test_bytes_that_are_no_text) {
     is_written("\x80<", BAD "&lt;");
     is_written("\xC3<", BAD "&lt;");
     is_written("\xE2\x82<", BAD BAD "&lt;");
@@ -107,8 +100,7 @@ static void lease_is(json_t *data, size_t client, size_t index, int gap, int len
     }
 }
 
-static void test_how_leases_ended(void **state) {
-    (void)state;
+TEST(test_how_leases_ended) {
     struct kit own = {0}, *kit = &own;
     struct chaos_verdict verdict = {0};
     kit_begin(kit, 3, 3, 1);
@@ -146,8 +138,7 @@ static void test_how_leases_ended(void **state) {
 }
 
 /* The spans in which each client has no healthy quorum. */
-static void test_clients_without_a_quorum(void **state) {
-    (void)state;
+TEST(test_clients_without_a_quorum) {
     struct kit kit = {0};
     struct chaos_verdict verdict = {0};
     kit_begin(&kit, 3, 2, 1);
@@ -168,8 +159,7 @@ static void test_clients_without_a_quorum(void **state) {
     kit_clear(&kit);
 }
 
-static void test_numbers_for_people(void **state) {
-    (void)state;
+TEST(test_numbers_for_people) {
     static const struct {
         int64_t us;
         const char *said;
@@ -193,17 +183,4 @@ static void test_numbers_for_people(void **state) {
     assert_string_equal(chaos_say_time(-1500000, buffer), "-1.500 s");
     assert_string_equal(chaos_say_many(1, "lease", buffer), "1 lease");
     assert_string_equal(chaos_say_many(1200, "lease", buffer), "1,200 leases");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_bytes_that_are_no_text),
-        cmocka_unit_test(test_how_leases_ended),
-        cmocka_unit_test(test_clients_without_a_quorum),
-        cmocka_unit_test(test_numbers_for_people),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,20 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 static char path[] = "/tmp/redlock-resource-XXXXXX";
 
-static int set_up(void **state) {
-    (void)state;
+static int set_up(UNUSED void **state) {
     snprintf(path + sizeof path - 7, 7, "XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -24,8 +19,7 @@ static int set_up(void **state) {
     return close(fd);
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     return unlink(path);
 }
 
@@ -42,10 +36,11 @@ static void expect_read(const struct chaos_resource *resource, int64_t expected)
     assert_int_equal(count, expected);
 }
 
-static void without_fencing_anyone_writes(void **state) {
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+FRESH_TEST(without_fencing_anyone_writes) {
     struct chaos_resource one = resource_of(3, -1), other = resource_of(4, -1);
     struct chaos_receipt receipt;
-    (void)state;
     assert_int_equal(chaos_resource_write(&one, 42, &receipt), CHAOS_ACCESS_GRANTED);
     assert_int_equal(receipt.number, 0);
     expect_read(&one, 42);
@@ -54,11 +49,10 @@ static void without_fencing_anyone_writes(void **state) {
     close(other.fd);
 }
 
-static void tokens_are_checked(void **state) {
+FRESH_TEST(tokens_are_checked) {
     struct chaos_resource old = resource_of(31, 10), new = resource_of(31, 11), none = resource_of(31, 0);
     struct chaos_receipt receipt;
     int64_t count = -1;
-    (void)state;
     assert_int_equal(chaos_resource_read(&old, &count, &receipt), CHAOS_ACCESS_GRANTED);
     assert_int_equal(receipt.number, 1);
     assert_int_equal(receipt.highest, 10);
@@ -78,11 +72,10 @@ static void tokens_are_checked(void **state) {
     close(none.fd);
 }
 
-static void what_breaks_is_told(void **state) {
+FRESH_TEST(what_breaks_is_told) {
     struct chaos_resource fenced = resource_of(0, 1), plain = resource_of(0, -1);
     struct chaos_receipt receipt;
     int64_t count;
-    (void)state;
     assert_int_equal(truncate(path, 4), 0);
     assert_int_equal(chaos_resource_read(&fenced, &count, &receipt), CHAOS_ACCESS_BROKEN);
     assert_int_equal(errno, ENODATA);
@@ -118,9 +111,8 @@ static void race(int process) {
 }
 
 /* However the processes race, no granted write is lost. */
-static void no_update_is_lost(void **state) {
+FRESH_TEST(no_update_is_lost) {
     pid_t pids[PROCESSES];
-    (void)state;
     for (int p = 0; p < PROCESSES; p++) {
         pids[p] = fork();
         assert_true(pids[p] >= 0);
@@ -145,14 +137,4 @@ static void no_update_is_lost(void **state) {
     expect_read(&last, granted);
     assert_true(granted > 0);
     close(last.fd);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_fencing_anyone_writes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(tokens_are_checked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_breaks_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_update_is_lost, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,26 +8,22 @@
 struct servers kit_servers;
 static redlock_client *clients[CLIENTS_MAX];
 
-int kit_start(void **state) {
-    (void)state;
+int kit_start(UNUSED void **state) {
     servers_start(&kit_servers, 5, NULL);
     return 0;
 }
 
-int kit_stop(void **state) {
-    (void)state;
+int kit_stop(UNUSED void **state) {
     servers_stop(&kit_servers);
     return 0;
 }
 
-int kit_set_up(void **state) {
-    (void)state;
+int kit_set_up(UNUSED void **state) {
     servers_reset(&kit_servers);
     return 0;
 }
 
-int kit_tear_down(void **state) {
-    (void)state;
+int kit_tear_down(UNUSED void **state) {
     int failed = 0;
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         if (clients[i] && redlock_client_close(clients[i]) != REDLOCK_OK) {

@@ -3,13 +3,7 @@
 #ifndef TEST_INTEGRATION_BLOCKING_KIT_H
 #define TEST_INTEGRATION_BLOCKING_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "test.h"
 #include <redlock/blocking.h>
 
 #include "servers.h"
@@ -28,7 +22,7 @@ int kit_stop(void **state);
 /* Each test: empty servers; the teardown closes the clients that are still open. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
-#define kit_test(function) cmocka_unit_test_setup_teardown(function, kit_set_up, kit_tear_down)
+#define KIT_TEST(function) TEST_WITH(function, kit_set_up, kit_tear_down)
 
 /* A client on all servers; closed by the teardown unless the test closes it with kit_close(). */
 redlock_client *kit_client(int64_t node_timeout_ms);

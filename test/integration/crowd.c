@@ -15,8 +15,7 @@
 struct crowd *crowd;
 struct servers crowd_servers;
 
-int crowd_five(void **state) {
-    (void)state;
+int crowd_five(UNUSED void **state) {
     crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (crowd == MAP_FAILED) {
         return -1;
@@ -25,21 +24,18 @@ int crowd_five(void **state) {
     return 0;
 }
 
-int crowd_end(void **state) {
-    (void)state;
+int crowd_end(UNUSED void **state) {
     servers_stop(&crowd_servers);
     return munmap(crowd, sizeof *crowd);
 }
 
-int crowd_setup(void **state) {
-    (void)state;
+int crowd_setup(UNUSED void **state) {
     memset(crowd, 0, sizeof *crowd);
     servers_reset(&crowd_servers);
     return 0;
 }
 
-int crowd_teardown(void **state) {
-    (void)state;
+int crowd_teardown(UNUSED void **state) {
     for (size_t i = 0; i < crowd->count; i++) {
         if (crowd->member[i].pid > 0) {
             crowd_kill(&crowd->member[i]);

@@ -7,16 +7,11 @@
 #ifndef TEST_INTEGRATION_CROWD_H
 #define TEST_INTEGRATION_CROWD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <redlock/redlock.h>
 
 #include "servers.h"
@@ -88,7 +83,7 @@ int crowd_end(void **state);
 /* Setup and teardown of each test. The teardown kills who is left. */
 int crowd_setup(void **state);
 int crowd_teardown(void **state);
-#define crowd_test(function) cmocka_unit_test_setup_teardown(function, crowd_setup, crowd_teardown)
+#define CROWD_TEST(function) TEST_WITH(function, crowd_setup, crowd_teardown)
 
 /* Starts one more process that uses these servers, and waits until it is connected. */
 struct member *crowd_start(struct servers *servers, const struct crowd_options *options);

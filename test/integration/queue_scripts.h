@@ -20,7 +20,7 @@ extern struct raw listener;
 
 int queue_setup(void **state);
 int queue_teardown(void **state);
-#define QUEUE_TEST(name) cmocka_unit_test_setup_teardown(name, queue_setup, queue_teardown)
+#define QUEUE_TEST(name) TEST_WITH(name, queue_setup, queue_teardown)
 
 struct redlock_message message_with(enum redlock_operation operation, const char *token);
 

@@ -132,23 +132,20 @@ void take_form(struct redlock_message *message, size_t index) {
     message->timed = forms[index].timed && message->operation != REDLOCK_OP_FENCE;
 }
 
-int scripts_begin(void **state) {
+int scripts_begin(UNUSED void **state) {
     static const struct server_options options = {
         .password = PASSWORD, .no_default_user = true, .config = "user all on >geheim ~* +@all\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
-int scripts_end(void **state) {
-    (void)state;
+int scripts_end(UNUSED void **state) {
     servers_stop(&servers);
     return 0;
 }
 
-int scripts_setup(void **state) {
-    (void)state;
+int scripts_setup(UNUSED void **state) {
     servers_reset(&servers);
     reader = redlock_reader_new();
     if (reader == NULL || !raw_open_tcp(&line, "127.0.0.1", server->port)) {
@@ -160,8 +157,7 @@ int scripts_setup(void **state) {
     return strcmp(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
 }
 
-int scripts_teardown(void **state) {
-    (void)state;
+int scripts_teardown(UNUSED void **state) {
     redlock_reader_delete(reader);
     raw_close(&line);
     return 0;

@@ -3,14 +3,8 @@
 #ifndef TEST_INTEGRATION_SCRIPTS_KIT_H
 #define TEST_INTEGRATION_SCRIPTS_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "servers.h"
+#include "test.h"
 #include "wire/script.h"
 #include "wire/wire.h"
 

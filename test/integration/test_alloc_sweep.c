@@ -339,30 +339,20 @@ static void fail_each_in_turn(bool guarded) {
     print_message("%ld allocations failed in turn\n", allocations - 1);
 }
 
-static void each_allocation_fails_in_turn(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(each_allocation_fails_in_turn) {
     fail_each_in_turn(false);
 }
 
-static void each_allocation_under_guards_fails_in_turn(void **state) {
-    (void)state;
+WORLD_TEST(each_allocation_under_guards_fails_in_turn) {
     fail_each_in_turn(true);
     sweep.guarded = false;
 }
 
-static void memory_runs_out_for_a_while_or_for_good(void **state) {
-    (void)state;
+WORLD_TEST(memory_runs_out_for_a_while_or_for_good) {
     for (long fails = 3; fails <= 300000; fails *= 100) {
         for (long first = 1; run_cycle(first, fails, 150); first += 1 + first / 8) {
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(each_allocation_fails_in_turn),
-        world_test(each_allocation_under_guards_fails_in_turn),
-        world_test(memory_runs_out_for_a_while_or_for_good),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -21,8 +21,10 @@ static int stop_servers(void **state) {
     return result;
 }
 
-static void the_password_of_the_uri_is_used(void **state) {
-    (void)state;
+TESTS_WITH(world_none, world_end);
+#define AUTH_TEST(name) TEST_WITH(name, world_setup, stop_servers)
+
+AUTH_TEST(the_password_of_the_uri_is_used) {
     servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -38,8 +40,7 @@ static void the_password_of_the_uri_is_used(void **state) {
     assert_null(strstr(world_log.text, token));
 }
 
-static void a_wrong_password_is_named_but_not_shown(void **state) {
-    (void)state;
+AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
     char wrong[3][128], none[3][64];
     const char *uris[3];
     servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
@@ -82,8 +83,7 @@ static void a_wrong_password_is_named_but_not_shown(void **state) {
 
 /* With the fewest rights; and with even fewer, without CLIENT and SCRIPT, which help but are not
  * needed. */
-static void an_acl_user_with_few_rights(void **state) {
-    (void)state;
+AUTH_TEST(an_acl_user_with_few_rights) {
     static const char *const configs[] = {"user locker on >" PASSWORD " " LOCKER_RULES LOCKER_MORE "\n",
                                           "user locker on >" PASSWORD
                                           " ~lock:* -@all +set +evalsha +eval +get +del +pexpire +pttl +ping +info\n"};
@@ -115,8 +115,7 @@ static void an_acl_user_with_few_rights(void **state) {
     }
 }
 
-static void a_replica_does_not_vote(void **state) {
-    (void)state;
+AUTH_TEST(a_replica_does_not_vote) {
     servers_start(&world_servers, 3, NULL);
     char config[64];
     snprintf(config, sizeof config, "replicaof 127.0.0.1 %d\n", world_servers.at[0].port);
@@ -143,8 +142,7 @@ static void a_replica_does_not_vote(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void the_same_server_twice_is_one_vote(void **state) {
-    (void)state;
+AUTH_TEST(the_same_server_twice_is_one_vote) {
     servers_start(&world_servers, 2, NULL);
     char again[64];
     snprintf(again, sizeof again, "redis://localhost:%d", world_servers.at[0].port);
@@ -181,8 +179,7 @@ static bool has_tried(void *data) {
 
 /* Without a run_id, the marker tells. The first node comes later, takes the place of the second,
  * and keeps it, however often that tries again. */
-static void an_earlier_node_that_comes_later_takes_the_place(void **state) {
-    (void)state;
+AUTH_TEST(an_earlier_node_that_comes_later_takes_the_place) {
     servers_start(&world_servers, 2, NULL);
     struct server *twice = &world_servers.at[0];
     struct proxy *proxies[2] = {world_proxy(twice->port), world_proxy(twice->port)};
@@ -221,8 +218,7 @@ static bool has_looked_or_ended(void *data) {
 
 /* A waiter keeps the grants of two nodes and looks at the others now and then. Meanwhile another
  * address leads to the server of one of the two. That server's grant is one that it has already. */
-static void a_server_that_becomes_another_node_grants_a_waiter_once(void **state) {
-    (void)state;
+AUTH_TEST(a_server_that_becomes_another_node_grants_a_waiter_once) {
     servers_start(&world_servers, 4, NULL);
     struct server *twice = &world_servers.at[0];
     struct proxy *proxy = world_proxy(twice->port);
@@ -253,8 +249,7 @@ static void a_server_that_becomes_another_node_grants_a_waiter_once(void **state
     assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
-static void a_full_server_fails_with_its_own_words(void **state) {
-    (void)state;
+AUTH_TEST(a_full_server_fails_with_its_own_words) {
     servers_start(&world_servers, 3, NULL);
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -280,8 +275,7 @@ static bool save_has_failed(void *data) {
     return strstr(server_ask(data, "INFO", "persistence"), "rdb_last_bgsave_status:err") != NULL;
 }
 
-static void a_server_that_cannot_save_fails_with_its_own_words(void **state) {
-    (void)state;
+AUTH_TEST(a_server_that_cannot_save_fails_with_its_own_words) {
     servers_start(&world_servers, 3, NULL);
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -302,8 +296,7 @@ static void a_server_that_cannot_save_fails_with_its_own_words(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void a_loading_server_fails_and_then_votes(void **state) {
-    (void)state;
+AUTH_TEST(a_loading_server_fails_and_then_votes) {
     servers_start(
         &world_servers, 3,
         &(struct server_options){.append_only = true, .config = "loading-process-events-interval-bytes 1024\n"});
@@ -337,8 +330,7 @@ static void a_loading_server_fails_and_then_votes(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void an_evicting_policy_is_warned_of(void **state) {
-    (void)state;
+AUTH_TEST(an_evicting_policy_is_warned_of) {
     servers_start(&world_servers, 2, NULL);
     servers_add(&world_servers, &(struct server_options){.config = "maxmemory 100mb\nmaxmemory-policy allkeys-lru\n"});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -352,23 +344,4 @@ static void an_evicting_policy_is_warned_of(void **state) {
     assert_string_equal(world_node_info(manager, 0).role, "master");
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-#define auth_test(function) cmocka_unit_test_setup_teardown(function, world_setup, stop_servers)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        auth_test(the_password_of_the_uri_is_used),
-        auth_test(a_wrong_password_is_named_but_not_shown),
-        auth_test(an_acl_user_with_few_rights),
-        auth_test(a_replica_does_not_vote),
-        auth_test(the_same_server_twice_is_one_vote),
-        auth_test(an_earlier_node_that_comes_later_takes_the_place),
-        auth_test(a_server_that_becomes_another_node_grants_a_waiter_once),
-        auth_test(a_full_server_fails_with_its_own_words),
-        auth_test(a_server_that_cannot_save_fails_with_its_own_words),
-        auth_test(a_loading_server_fails_and_then_votes),
-        auth_test(an_evicting_policy_is_warned_of),
-    };
-    return cmocka_run_group_tests(tests, world_none, world_end);
 }

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static void a_lock_is_taken_extended_and_given_back(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(a_lock_is_taken_extended_and_given_back) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = NULL;
-    (void)state;
     assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
     assert_int_equal(redlock_result_code(result), REDLOCK_OK);
     assert_ptr_equal(redlock_result_lease(result), lease);
@@ -39,12 +40,11 @@ static void a_lock_is_taken_extended_and_given_back(void **state) {
     kit_expect_no_keys();
 }
 
-static void a_rival_is_refused_with_the_votes(void **state) {
+KIT_TEST(a_rival_is_refused_with_the_votes) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = kit_acquire(holder, "r", 0), *none = lease;
     redlock_result *result = NULL;
-    (void)state;
     assert_int_equal(redlock_client_acquire(rival, "r", &options, &none, &result), REDLOCK_ERR_CONTENDED);
     assert_null(none);
     size_t denied = 0;
@@ -77,10 +77,9 @@ static void *wait_and_release(void *data) {
     return NULL;
 }
 
-static void a_waiter_gets_the_lock_after_its_release(void **state) {
+KIT_TEST(a_waiter_gets_the_lock_after_its_release) {
     struct waiter waiter = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t thread;
-    (void)state;
     redlock_lease *lease = kit_acquire(waiter.client, "r", 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_and_release, &waiter), 0);
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -93,13 +92,12 @@ static void a_waiter_gets_the_lock_after_its_release(void **state) {
     kit_expect_no_keys();
 }
 
-static void without_a_quorum_the_error_names_the_nodes(void **state) {
+KIT_TEST(without_a_quorum_the_error_names_the_nodes) {
     redlock_client *client = kit_client(200);
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = NULL;
     char message[2048];
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         server_kill(&kit_servers.at[i]);
     }
@@ -115,9 +113,8 @@ static void without_a_quorum_the_error_names_the_nodes(void **state) {
     redlock_result_free(result);
 }
 
-static void a_lock_whose_keys_were_deleted_is_lost(void **state) {
+KIT_TEST(a_lock_whose_keys_were_deleted_is_lost) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
     for (size_t i = 0; i < 5; i++) {
@@ -136,12 +133,11 @@ static void a_lock_whose_keys_were_deleted_is_lost(void **state) {
     assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
 }
 
-static void a_forgotten_lock_is_adopted_by_its_token(void **state) {
+KIT_TEST(a_forgotten_lock_is_adopted_by_its_token) {
     redlock_client *first = kit_client(NODE_TIMEOUT_MS), *second = kit_client(NODE_TIMEOUT_MS);
     redlock_acquire_options options = kit_options(30000, 0).lock;
     redlock_lease *adopted = NULL;
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    (void)state;
     redlock_lease *lease = kit_acquire(first, "r", 0);
     (void)snprintf(token, sizeof token, "%s", redlock_lease_token(lease));
     assert_int_equal(redlock_client_forget(first, lease), REDLOCK_OK);
@@ -156,12 +152,11 @@ static void a_forgotten_lock_is_adopted_by_its_token(void **state) {
     assert_null(adopted);
 }
 
-static void inspect_returns_the_holder(void **state) {
+KIT_TEST(inspect_returns_the_holder) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_result *result = NULL;
     redlock_vote vote = {.size = sizeof vote};
     size_t held = 0;
-    (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
     assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_OK);
@@ -178,10 +173,9 @@ static void inspect_returns_the_holder(void **state) {
     assert_int_equal(redlock_client_inspect(client, "r", NULL), REDLOCK_OK);
 }
 
-static void statistics_count_what_was_done(void **state) {
+KIT_TEST(statistics_count_what_was_done) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_statistics statistics = {.size = sizeof statistics};
-    (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
     assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
@@ -198,12 +192,11 @@ static void statistics_count_what_was_done(void **state) {
     assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
 }
 
-static void invalid_calls_are_errors(void **state) {
+KIT_TEST(invalid_calls_are_errors) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = (redlock_result *)&options;
-    (void)state;
     assert_int_equal(redlock_client_acquire(NULL, "r", NULL, &lease, &result), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
     redlock_result_free(result);
@@ -272,9 +265,8 @@ static void run_crowd(void *(*body)(void *), struct crowd *crowd) {
     }
 }
 
-static void sixteen_threads_of_four_clients_exclude_each_other(void **state) {
+KIT_TEST(sixteen_threads_of_four_clients_exclude_each_other) {
     struct crowd crowd = {.cycles = 25};
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         crowd.clients[i] = kit_client(NODE_TIMEOUT_MS);
     }
@@ -293,10 +285,9 @@ static void *cycle(void *data) {
     return NULL;
 }
 
-static void sixteen_threads_do_not_hinder_each_other(void **state) {
+KIT_TEST(sixteen_threads_do_not_hinder_each_other) {
     struct crowd crowd = {.clients = {kit_client(NODE_TIMEOUT_MS)}, .cycles = 500};
     redlock_statistics statistics = {.size = sizeof statistics};
-    (void)state;
     run_crowd(cycle, &crowd);
     assert_int_equal(redlock_client_statistics(crowd.clients[0], &statistics), REDLOCK_OK);
     assert_int_equal(statistics.acquired, THREADS * crowd.cycles);
@@ -321,14 +312,13 @@ static void *look(void *data) {
     return NULL;
 }
 
-static void validity_is_read_while_the_loop_renews(void **state) {
+KIT_TEST(validity_is_read_while_the_loop_renews) {
     redlock_client *client = kit_client(1000);
     redlock_client_acquire_options options = kit_options(6000, 0);
     redlock_statistics statistics = {.size = sizeof statistics};
     redlock_lease *lease = NULL;
     struct watch watches[3] = {0};
     pthread_t threads[3];
-    (void)state;
     options.lock.auto_extend = true;
     assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
     for (size_t i = 0; i < 3; i++) {
@@ -342,22 +332,4 @@ static void validity_is_read_while_the_loop_renews(void **state) {
         assert_true(watches[i].looks > 0);
     }
     kit_release(client, lease);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(a_lock_is_taken_extended_and_given_back),
-        kit_test(a_rival_is_refused_with_the_votes),
-        kit_test(a_waiter_gets_the_lock_after_its_release),
-        kit_test(without_a_quorum_the_error_names_the_nodes),
-        kit_test(a_lock_whose_keys_were_deleted_is_lost),
-        kit_test(a_forgotten_lock_is_adopted_by_its_token),
-        kit_test(inspect_returns_the_holder),
-        kit_test(statistics_count_what_was_done),
-        kit_test(invalid_calls_are_errors),
-        kit_test(sixteen_threads_of_four_clients_exclude_each_other),
-        kit_test(sixteen_threads_do_not_hinder_each_other),
-        kit_test(validity_is_read_while_the_loop_renews),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

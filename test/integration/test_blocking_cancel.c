@@ -75,8 +75,9 @@ static void expect_free(redlock_client *client, const char *resource) {
     kit_expect_no_keys();
 }
 
-static void a_waiter_in_line_is_cancelled(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(a_waiter_in_line_is_cancelled) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
@@ -103,8 +104,7 @@ static void a_waiter_in_line_is_cancelled(void **state) {
     redlock_cancel_free(cancel);
 }
 
-static void before_the_call_it_begins_nothing(void **state) {
-    (void)state;
+KIT_TEST(before_the_call_it_begins_nothing) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -134,8 +134,7 @@ static void before_the_call_it_begins_nothing(void **state) {
 }
 
 /* The nodes have set the key, or will, but nobody has heard of it: it is released all the same. */
-static void what_a_cancelled_acquire_got_is_released(void **state) {
-    (void)state;
+KIT_TEST(what_a_cancelled_acquire_got_is_released) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -153,8 +152,7 @@ static void what_a_cancelled_acquire_got_is_released(void **state) {
     redlock_cancel_free(cancel);
 }
 
-static void without_a_quorum_the_wait_ends(void **state) {
-    (void)state;
+KIT_TEST(without_a_quorum_the_wait_ends) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -169,8 +167,7 @@ static void without_a_quorum_the_wait_ends(void **state) {
 }
 
 /* One object ends all that name it, and nobody else; clearing it at once does not save them. */
-static void one_object_ends_many(void **state) {
-    (void)state;
+KIT_TEST(one_object_ends_many) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client), *other = cancel_of(client);
     struct waiter waiters[WAITERS], last = waiter_of(client, "r", other);
@@ -198,8 +195,7 @@ static void one_object_ends_many(void **state) {
 }
 
 /* Its thread waits for another thread of the same owner, and asks no node. */
-static void a_wait_for_another_thread_of_the_owner_ends(void **state) {
-    (void)state;
+KIT_TEST(a_wait_for_another_thread_of_the_owner_ends) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client), *other = cancel_of(client);
     struct waiter first = waiter_of(client, "r", other), second = waiter_of(client, "r", cancel);
@@ -228,8 +224,7 @@ static void on_signal(int number) {
     redlock_cancel_set(signalled);
 }
 
-static void a_signal_handler_may_set_it(void **state) {
-    (void)state;
+KIT_TEST(a_signal_handler_may_set_it) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -253,8 +248,7 @@ static void cancel_on_loss(redlock_lease *lease, const char *reason, void *data)
     redlock_cancel_set(data);
 }
 
-static void a_callback_may_set_it(void **state) {
-    (void)state;
+KIT_TEST(a_callback_may_set_it) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -272,8 +266,7 @@ static void a_callback_may_set_it(void **state) {
 }
 
 /* Where a guard is on, an acquire waits for the first greeting of each node before it asks any. */
-static void before_the_nodes_are_known_the_wait_ends(void **state) {
-    (void)state;
+KIT_TEST(before_the_nodes_are_known_the_wait_ends) {
     redlock_manager_options options;
     redlock_client *client = NULL;
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -311,8 +304,7 @@ static void cancel_on_log(redlock_log_level level, const char *line, void *data)
 }
 
 /* The line comes in the middle of what the loop thread does for the acquire itself. */
-static void a_line_of_the_log_may_set_it(void **state) {
-    (void)state;
+KIT_TEST(a_line_of_the_log_may_set_it) {
     redlock_manager_options options;
     redlock_client *client = NULL;
     _Atomic(redlock_cancel *) cancel = NULL;
@@ -351,8 +343,7 @@ static void *do_work(void *data) {
     return NULL;
 }
 
-static void work_that_waits_for_its_lock_does_not_begin(void **state) {
-    (void)state;
+KIT_TEST(work_that_waits_for_its_lock_does_not_begin) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -372,8 +363,7 @@ static void work_that_waits_for_its_lock_does_not_begin(void **state) {
     redlock_cancel_free(cancel);
 }
 
-static void an_object_of_another_client_is_refused(void **state) {
-    (void)state;
+KIT_TEST(an_object_of_another_client_is_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *other = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(other);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -394,8 +384,7 @@ static void an_object_of_another_client_is_refused(void **state) {
 }
 
 /* The close comes while calls are cancelled: each returns one of the two codes. */
-static void a_close_and_a_cancel_at_once(void **state) {
-    (void)state;
+KIT_TEST(a_close_and_a_cancel_at_once) {
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     for (int round = 0; round < 10; round++) {
@@ -448,8 +437,7 @@ static void *acquire_again_and_again(void *data) {
 }
 
 /* The cancel meets acquires at every point of their way. */
-static void cancels_race_with_grants(void **state) {
-    (void)state;
+KIT_TEST(cancels_race_with_grants) {
     struct race race = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t threads[WAITERS];
     race.cancel = cancel_of(race.client);
@@ -472,24 +460,4 @@ static void cancels_race_with_grants(void **state) {
     }
     expect_free(race.client, "r");
     redlock_cancel_free(race.cancel);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(a_waiter_in_line_is_cancelled),
-        kit_test(before_the_call_it_begins_nothing),
-        kit_test(what_a_cancelled_acquire_got_is_released),
-        kit_test(without_a_quorum_the_wait_ends),
-        kit_test(one_object_ends_many),
-        kit_test(a_wait_for_another_thread_of_the_owner_ends),
-        kit_test(a_signal_handler_may_set_it),
-        kit_test(a_callback_may_set_it),
-        kit_test(before_the_nodes_are_known_the_wait_ends),
-        kit_test(a_line_of_the_log_may_set_it),
-        kit_test(work_that_waits_for_its_lock_does_not_begin),
-        kit_test(an_object_of_another_client_is_refused),
-        kit_test(a_close_and_a_cancel_at_once),
-        kit_test(cancels_race_with_grants),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -56,10 +56,11 @@ static void delete_key(void) {
     }
 }
 
+TESTS_WITH(kit_start, kit_stop);
+
 /* --- What is read --- */
 
-static void it_leads_and_resigns(void **state) {
-    (void)state;
+KIT_TEST(it_leads_and_resigns) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS), *other_client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *election = elect(client, true), *other;
     redlock_result *result = NULL;
@@ -100,8 +101,7 @@ static bool leads_later(const redlock_client_election *election, uint64_t *term)
 }
 
 /* A slow reader reads of the loss first, and never of a term that is over. */
-static void a_loss_is_read_first(void **state) {
-    (void)state;
+KIT_TEST(a_loss_is_read_first) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_election_options options;
     redlock_client_election *election;
@@ -125,8 +125,7 @@ static void a_loss_is_read_first(void **state) {
     assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
-static void an_observer_reads_only_leaders(void **state) {
-    (void)state;
+KIT_TEST(an_observer_reads_only_leaders) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *observer = elect(client, false), *election;
     redlock_election_event event = read_event(observer, WAIT_MS);
@@ -148,8 +147,7 @@ static void an_observer_reads_only_leaders(void **state) {
     assert_int_equal(redlock_client_election_end(observer, NULL), REDLOCK_OK);
 }
 
-static void trouble_has_a_result(void **state) {
-    (void)state;
+KIT_TEST(trouble_has_a_result) {
     redlock_client *client = kit_client(100);
     char message[1024];
     for (size_t i = 0; i < 3; i++) {
@@ -170,8 +168,7 @@ static void trouble_has_a_result(void **state) {
 
 /* --- A fork, and failures --- */
 
-static void a_child_is_refused(void **state) {
-    (void)state;
+KIT_TEST(a_child_is_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *election = elect(client, true), *none = NULL;
     redlock_election_event event = {.size = sizeof event};
@@ -194,8 +191,7 @@ static void a_child_is_refused(void **state) {
     assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
-static void failures_of_the_system(void **state) {
-    (void)state;
+KIT_TEST(failures_of_the_system) {
     static const int codes[] = {[MUTEX_INIT] = REDLOCK_ERR_SYSTEM,
                                 [CONDATTR_INIT] = REDLOCK_ERR_SYSTEM,
                                 [SETCLOCK] = REDLOCK_ERR_SYSTEM,
@@ -212,12 +208,4 @@ static void failures_of_the_system(void **state) {
     redlock_client_election *election = elect(client, true);
     (void)lead(election);
     assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(it_leads_and_resigns), kit_test(a_loss_is_read_first), kit_test(an_observer_reads_only_leaders),
-        kit_test(trouble_has_a_result), kit_test(a_child_is_refused),   kit_test(failures_of_the_system),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

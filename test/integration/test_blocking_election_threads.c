@@ -32,8 +32,9 @@ static void start_reader(struct reader *reader, redlock_client_election *electio
     kit_until(atomic_load(&reader->begun));
 }
 
-static void only_one_thread_may_read(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(only_one_thread_may_read) {
     redlock_client_election *election = elect(kit_client(NODE_TIMEOUT_MS), false);
     struct reader reader;
     redlock_election_event event = {.size = sizeof event};
@@ -47,8 +48,7 @@ static void only_one_thread_may_read(void **state) {
     assert_int_equal(reader.event.code, REDLOCK_OK);
 }
 
-static void the_close_wakes_a_reader(void **state) {
-    (void)state;
+KIT_TEST(the_close_wakes_a_reader) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     struct reader readers[3];
     for (int i = 0; i < 3; i++) { /* a leader, a candidate, an observer */
@@ -65,8 +65,7 @@ static void the_close_wakes_a_reader(void **state) {
     kit_expect_no_keys();
 }
 
-static void after_the_end_there_is_nothing_to_read(void **state) {
-    (void)state;
+KIT_TEST(after_the_end_there_is_nothing_to_read) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *election = elect(client, true);
     redlock_election_event event = {.size = sizeof event};
@@ -127,8 +126,7 @@ static void *work_in_term_1(void *data) {
 }
 
 /* Another thread ends it, and nobody else knows. */
-static void threads_may_outlive_an_election(void **state) {
-    (void)state;
+KIT_TEST(threads_may_outlive_an_election) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     for (int round = 0; round < 20; round++) {
         redlock_client_election *election = elect(client, true);
@@ -166,8 +164,7 @@ static void *resign(void *data) {
 }
 
 /* All of them wait for one release. */
-static void many_threads_resign(void **state) {
-    (void)state;
+KIT_TEST(many_threads_resign) {
     redlock_client_election *election = elect(kit_client(NODE_TIMEOUT_MS), true);
     struct resigner resigners[8];
     (void)lead(election);
@@ -184,8 +181,7 @@ static void many_threads_resign(void **state) {
 }
 
 /* Nobody answers the release. */
-static void the_close_ends_a_resignation(void **state) {
-    (void)state;
+KIT_TEST(the_close_ends_a_resignation) {
     redlock_client *client = kit_client(BRISK_MS);
     struct resigner resigner = {.election = elect(client, true)};
     (void)lead(resigner.election);
@@ -252,8 +248,7 @@ static void *come_and_go(void *data) {
     return NULL;
 }
 
-static void never_two_have_validity(void **state) {
-    (void)state;
+KIT_TEST(never_two_have_validity) {
     atomic_store(&crowd_ends, false);
     atomic_store(&terms_led, 0);
     for (int i = 0; i < MEMBERS; i++) {
@@ -274,17 +269,4 @@ static void never_two_have_validity(void **state) {
         pthread_join(members[i].reader, NULL);
     }
     kit_expect_no_keys();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(only_one_thread_may_read),
-        kit_test(the_close_wakes_a_reader),
-        kit_test(after_the_end_there_is_nothing_to_read),
-        kit_test(threads_may_outlive_an_election),
-        kit_test(many_threads_resign),
-        kit_test(the_close_ends_a_resignation),
-        kit_test(never_two_have_validity),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -76,14 +76,15 @@ static size_t entries(const char *directory) {
     return count;
 }
 
+TESTS_WITH(kit_start, kit_stop);
+
 /* --- Open --- */
 
-static void a_bad_uri_is_refused_with_a_sentence(void **state) {
+KIT_TEST(a_bad_uri_is_refused_with_a_sentence) {
     const char *nodes[] = {"redis://127.0.0.1:1", "gopher://x"};
     redlock_manager_options options;
     redlock_client *client = (redlock_client *)&options;
     char error[256];
-    (void)state;
     size_t descriptors = entries("/proc/self/fd");
     redlock_manager_options_default(&options);
     options.nodes = nodes;
@@ -102,8 +103,7 @@ static void a_bad_uri_is_refused_with_a_sentence(void **state) {
     kit_until(entries("/proc/self/task") == tasks);
 }
 
-static void open_waits_for_the_nodes(void **state) {
-    (void)state;
+KIT_TEST(open_waits_for_the_nodes) {
     for (int i = 0; i < 10; i++) {
         redlock_client *client = kit_client(NODE_TIMEOUT_MS);
         redlock_client_acquire_options options = kit_options(20000, 0);
@@ -121,8 +121,7 @@ static void open_waits_for_the_nodes(void **state) {
     }
 }
 
-static void nodes_that_are_down_are_no_error(void **state) {
-    (void)state;
+KIT_TEST(nodes_that_are_down_are_no_error) {
     for (size_t i = 0; i < 5; i++) {
         server_kill(&kit_servers.at[i]);
     }
@@ -134,11 +133,10 @@ static void nodes_that_are_down_are_no_error(void **state) {
     kit_release(client, kit_acquire(client, "r", PATIENT_MS));
 }
 
-static void without_a_thread_the_error_says_so(void **state) {
+KIT_TEST(without_a_thread_the_error_says_so) {
     redlock_manager_options options;
     redlock_client *client = NULL;
     char error[256];
-    (void)state;
     size_t descriptors = entries("/proc/self/fd");
     redlock_manager_options_default(&options);
     options.nodes = kit_servers.uris;
@@ -153,8 +151,7 @@ static void without_a_thread_the_error_says_so(void **state) {
     assert_int_equal(entries("/proc/self/fd"), descriptors);
 }
 
-static void nothing_is_left_of_a_closed_client(void **state) {
-    (void)state;
+KIT_TEST(nothing_is_left_of_a_closed_client) {
     kit_close(kit_client(NODE_TIMEOUT_MS));
     size_t descriptors = entries("/proc/self/fd"), tasks = entries("/proc/self/task");
     for (int i = 0; i < 10; i++) {
@@ -215,9 +212,8 @@ static int live(void) {
 
 /* A failure may cost a node, a result or the call, but nothing else, and never the lock without an
  * error. */
-static void every_allocation_may_fail(void **state) {
+KIT_TEST(every_allocation_may_fail) {
     long failing = 1, errors = 0;
-    (void)state;
     assert_int_equal(live(), REDLOCK_OK);
     for (;; failing++) {
         atomic_store(&allocation_failed, false);
@@ -286,10 +282,9 @@ static void block(redlock_client *client, struct blocked *blocked, pthread_t *th
     kit_until(waiting_for_their_owner(client) == 2);
 }
 
-static void close_ends_what_others_are_blocked_in(void **state) {
+KIT_TEST(close_ends_what_others_are_blocked_in) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *odd = kit_acquire(holder, "odd", 0), *even = kit_acquire(holder, "even", 0);
-    (void)state;
     for (int round = 0; round < 20; round++) {
         redlock_client *client = kit_client(NODE_TIMEOUT_MS);
         struct blocked blocked[BLOCKED];
@@ -328,11 +323,10 @@ static void call_back(redlock_lease *lease, const char *reason, void *data) {
     atomic_store(&caller->done, true);
 }
 
-static void a_blocking_call_in_a_callback_is_refused(void **state) {
+KIT_TEST(a_blocking_call_in_a_callback_is_refused) {
     struct caller caller = {.client = kit_client(NODE_TIMEOUT_MS)};
     redlock_client_acquire_options options = kit_options(2000, PATIENT_MS);
     redlock_lease *lease = NULL;
-    (void)state;
     options.lock.on_lost = call_back;
     options.lock.lost_data = &caller;
     assert_int_equal(redlock_client_acquire(caller.client, "r", &options, &lease, NULL), REDLOCK_OK);
@@ -348,11 +342,10 @@ static void a_blocking_call_in_a_callback_is_refused(void **state) {
 
 /* No thread blocks the signal when the client starts; later only the loop thread does not block
  * it. */
-static void the_loop_thread_takes_no_signals(void **state) {
+KIT_TEST(the_loop_thread_takes_no_signals) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     sigset_t signals, before, pending;
     struct timespec patience = {.tv_sec = 60};
-    (void)state;
     sigemptyset(&signals);
     sigaddset(&signals, SIGUSR1);
     sigaddset(&signals, SIGTERM);
@@ -374,13 +367,12 @@ static void interrupt(int number) {
     atomic_fetch_add(&interrupts, 1);
 }
 
-static void a_signal_to_a_blocked_thread_does_not_end_its_call(void **state) {
+KIT_TEST(a_signal_to_a_blocked_thread_does_not_end_its_call) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS);
     struct blocked blocked = {.client = kit_client(NODE_TIMEOUT_MS), .resource = "r", .retry_delay_ms = 5, .code = 1};
     struct sigaction action = {.sa_handler = interrupt}, before;
     redlock_statistics statistics = {.size = sizeof statistics};
     pthread_t thread;
-    (void)state;
     assert_int_equal(sigaction(SIGUSR2, &action, &before), 0);
     redlock_lease *lease = kit_acquire(holder, "r", 0);
     assert_int_equal(pthread_create(&thread, NULL, acquire_for_ever, &blocked), 0);
@@ -393,15 +385,4 @@ static void a_signal_to_a_blocked_thread_does_not_end_its_call(void **state) {
     pthread_join(thread, NULL);
     assert_int_equal(blocked.code, REDLOCK_OK);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(a_bad_uri_is_refused_with_a_sentence),  kit_test(open_waits_for_the_nodes),
-        kit_test(nodes_that_are_down_are_no_error),      kit_test(without_a_thread_the_error_says_so),
-        kit_test(nothing_is_left_of_a_closed_client),    kit_test(every_allocation_may_fail),
-        kit_test(close_ends_what_others_are_blocked_in), kit_test(a_blocking_call_in_a_callback_is_refused),
-        kit_test(the_loop_thread_takes_no_signals),      kit_test(a_signal_to_a_blocked_thread_does_not_end_its_call),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -15,7 +15,6 @@ static int reset(void **state) {
     atomic_store(&losses, 0);
     return kit_set_up(state);
 }
-#define expiring_test(function) cmocka_unit_test_setup_teardown(function, reset, kit_tear_down)
 
 static void warn(redlock_lease *lease, int64_t left_ms, void *data) {
     (void)data;
@@ -54,8 +53,10 @@ static int work_until_told(redlock_lease *lease, void *data) {
     return left_ms > 0;
 }
 
-static void work_that_is_told_stops_while_it_holds_the_lock(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, kit_stop);
+#define EXPIRING_TEST(name) TEST_WITH(name, reset, kit_tear_down)
+
+EXPIRING_TEST(work_that_is_told_stops_while_it_holds_the_lock) {
     redlock_client *client = kit_client(1000);
     const redlock_client_acquire_options made = options();
     int held = 0;
@@ -67,8 +68,7 @@ static void work_that_is_told_stops_while_it_holds_the_lock(void **state) {
     kit_expect_no_keys();
 }
 
-static void a_time_of_more_than_half_the_ttl_is_refused(void **state) {
-    (void)state;
+EXPIRING_TEST(a_time_of_more_than_half_the_ttl_is_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options made = options();
     redlock_lease *lease;
@@ -89,8 +89,7 @@ static redlock_client_election *elect_warned(redlock_client *client) {
     return election;
 }
 
-static void a_leader_reads_that_its_end_is_near(void **state) {
-    (void)state;
+EXPIRING_TEST(a_leader_reads_that_its_end_is_near) {
     redlock_client_election *election = elect_warned(kit_client(1000));
     const uint64_t term = lead(election);
     hang(true);
@@ -106,8 +105,7 @@ static void a_leader_reads_that_its_end_is_near(void **state) {
 }
 
 /* The lease was renewed before anybody read of it. */
-static void a_warning_that_is_out_of_date_is_not_read(void **state) {
-    (void)state;
+EXPIRING_TEST(a_warning_that_is_out_of_date_is_not_read) {
     redlock_client *client = kit_client(1000);
     redlock_client_election *election = elect_warned(client);
     const uint64_t term = lead(election);
@@ -121,14 +119,4 @@ static void a_warning_that_is_out_of_date_is_not_read(void **state) {
         assert_int_not_equal(kind, REDLOCK_ELECTION_EXPIRING);
     }
     assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        expiring_test(work_that_is_told_stops_while_it_holds_the_lock),
-        expiring_test(a_time_of_more_than_half_the_ttl_is_refused),
-        expiring_test(a_leader_reads_that_its_end_is_near),
-        expiring_test(a_warning_that_is_out_of_date_is_not_read),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -116,7 +116,16 @@ static void open_ones_own(const char *held) {
     child_must(redlock_client_close(client) == REDLOCK_OK);
 }
 
-static void a_child_is_refused_and_opens_its_own(void **state) {
+static int start(void **state) {
+    if (!CHILD_MAY_HAVE_THREADS) {
+        print_message("under TSan the child opens no client of its own\n");
+    }
+    return kit_start(state);
+}
+
+TESTS_WITH(start, kit_stop);
+
+KIT_TEST(a_child_is_refused_and_opens_its_own) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_statistics before = {.size = sizeof before}, after = {.size = sizeof after};
     (void)state;
@@ -169,8 +178,7 @@ static void *cycle(void *data) {
 
 /* The fork comes at any moment of the loop thread and of the callers, with any of their mutexes
  * locked. */
-static void forks_under_load_harm_neither_side(void **state) {
-    (void)state;
+KIT_TEST(forks_under_load_harm_neither_side) {
     if (!CHILD_MAY_ALLOCATE) {
         print_message("skipped: under ASan a child of busy threads may wait for a lock of malloc()\n");
         skip();
@@ -202,15 +210,4 @@ static void forks_under_load_harm_neither_side(void **state) {
     assert_true(redlock_lease_validity_ms(lease) > 0);
     kit_release(busy.client, lease);
     kit_expect_no_keys();
-}
-
-int main(void) {
-    if (!CHILD_MAY_HAVE_THREADS) {
-        print_message("under TSan the child opens no client of its own\n");
-    }
-    const struct CMUnitTest tests[] = {
-        kit_test(a_child_is_refused_and_opens_its_own),
-        kit_test(forks_under_load_harm_neither_side),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

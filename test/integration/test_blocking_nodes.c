@@ -21,8 +21,9 @@ static bool has_state(redlock_client *client, size_t index, redlock_node_state s
     return is;
 }
 
-static void each_node_tells_its_state(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(each_node_tells_its_state) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     assert_int_equal(redlock_client_node_count(client), 5);
     assert_int_equal(redlock_client_quorum(client), 3);
@@ -65,8 +66,7 @@ static void refused(int code, const char *sentence) {
     assert_string_equal(text, sentence);
 }
 
-static void a_wrong_index_or_size_is_refused(void **state) {
-    (void)state;
+KIT_TEST(a_wrong_index_or_size_is_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     char text[256];
     redlock_node_info info = {.size = sizeof info};
@@ -102,8 +102,7 @@ static void *read_nodes(void *data) {
     return NULL;
 }
 
-static void many_threads_may_ask(void **state) {
-    (void)state;
+KIT_TEST(many_threads_may_ask) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     pthread_t threads[READERS];
     for (size_t i = 0; i < READERS; i++) {
@@ -142,8 +141,7 @@ static int never(redlock_lease *lease, void *data) {
     support_fatal("work without a lock");
 }
 
-static void a_result_says_which_argument_is_invalid(void **state) {
-    (void)state;
+KIT_TEST(a_result_says_which_argument_is_invalid) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(0, 0);
     redlock_lease *lease = kit_acquire(client, "held", 0), *adopted = NULL;
@@ -198,8 +196,7 @@ static bool on_lock(const redlock_listed *lock, void *data) {
 }
 
 /* Each call that can refuse an argument, without a result. */
-static void a_call_without_a_result_says_which_argument_is_invalid(void **state) {
-    (void)state;
+KIT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = kit_acquire(client, "held", 0), *none = NULL;
     redlock_cancel *cancel = NULL;
@@ -265,8 +262,7 @@ static void *set_wrongly(void *data) {
     return NULL;
 }
 
-static void each_thread_has_its_own_sentence(void **state) {
-    (void)state;
+KIT_TEST(each_thread_has_its_own_sentence) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     pthread_t threads[READERS];
     for (size_t i = 0; i < READERS; i++) {
@@ -277,8 +273,7 @@ static void each_thread_has_its_own_sentence(void **state) {
     }
 }
 
-static void an_election_says_which_argument_is_invalid(void **state) {
-    (void)state;
+KIT_TEST(an_election_says_which_argument_is_invalid) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *election = NULL;
     redlock_election_options options;
@@ -323,8 +318,7 @@ static int open_says(redlock_manager_options *options, const char *sentence) {
     return code;
 }
 
-static void the_open_says_which_argument_is_invalid(void **state) {
-    (void)state;
+KIT_TEST(the_open_says_which_argument_is_invalid) {
     redlock_manager_options options;
     redlock_manager_options_default(&options);
     options.nodes = kit_servers.uris;
@@ -362,8 +356,7 @@ static bool see(const redlock_listed *lock, void *data) {
     return !listing->stops;
 }
 
-static void all_locks_are_listed(void **state) {
-    (void)state;
+KIT_TEST(all_locks_are_listed) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     struct listing listing = {.client = client, .lease = kit_acquire(client, "job:1", 0)};
     redlock_lease *other = kit_acquire(client, "other", 0);
@@ -403,8 +396,7 @@ static void *set_when_it_waits(void *data) {
     return NULL;
 }
 
-static void another_thread_ends_a_listing(void **state) {
-    (void)state;
+KIT_TEST(another_thread_ends_a_listing) {
     struct canceller canceller = {.client = kit_client(PATIENT_MS)};
     redlock_client *client = canceller.client;
     struct listing listing = {.client = client, .lease = kit_acquire(client, "job:1", 0)};
@@ -446,8 +438,7 @@ static void another_thread_ends_a_listing(void **state) {
     redlock_cancel_free(canceller.cancel);
 }
 
-static void a_listing_says_what_is_wrong(void **state) {
-    (void)state;
+KIT_TEST(a_listing_says_what_is_wrong) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_list_options options;
     redlock_result *result = NULL;
@@ -472,21 +463,4 @@ static void a_listing_says_what_is_wrong(void **state) {
         assert_non_null(strstr(message, kit_servers.at[i].name));
     }
     redlock_result_free(result);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(each_node_tells_its_state),
-        kit_test(a_wrong_index_or_size_is_refused),
-        kit_test(many_threads_may_ask),
-        kit_test(all_locks_are_listed),
-        kit_test(another_thread_ends_a_listing),
-        kit_test(a_listing_says_what_is_wrong),
-        kit_test(a_result_says_which_argument_is_invalid),
-        kit_test(a_call_without_a_result_says_which_argument_is_invalid),
-        kit_test(each_thread_has_its_own_sentence),
-        kit_test(an_election_says_which_argument_is_invalid),
-        kit_test(the_open_says_which_argument_is_invalid),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -18,13 +18,14 @@ static int acquire(redlock_client *client, const char *resource, uint64_t owner,
     return redlock_client_acquire(client, resource, &options, lease, NULL);
 }
 
-static void only_the_last_release_releases(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(only_the_last_release_releases) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *first = NULL, *again = NULL, *third = NULL;
     redlock_result *result = NULL;
     redlock_client_acquire_options options = reentrant(0, 0);
     redlock_statistics statistics = {.size = sizeof statistics};
-    (void)state;
     assert_int_equal(redlock_client_acquire(client, "r", &options, &first, &result), REDLOCK_OK);
     assert_ptr_equal(redlock_result_lease(result), first);
     redlock_result_free(result);
@@ -47,10 +48,9 @@ static void only_the_last_release_releases(void **state) {
     kit_expect_no_keys();
 }
 
-static void a_lease_is_not_reentrant_by_default(void **state) {
+KIT_TEST(a_lease_is_not_reentrant_by_default) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL;
-    (void)state;
     assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
     redlock_lease *other = kit_acquire(client, "other", 0);
@@ -77,10 +77,9 @@ static void *be_strange(void *data) {
     return NULL;
 }
 
-static void another_thread_does_not_share_it(void **state) {
+KIT_TEST(another_thread_does_not_share_it) {
     struct stranger stranger = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t thread;
-    (void)state;
     assert_int_equal(acquire(stranger.client, "r", 0, 0, &stranger.lease), REDLOCK_OK);
     assert_int_equal(pthread_create(&thread, NULL, be_strange, &stranger), 0);
     pthread_join(thread, NULL);
@@ -112,12 +111,11 @@ static void *acquire_as_member(void *data) {
     return NULL;
 }
 
-static void threads_of_one_owner_id_share_it(void **state) {
+KIT_TEST(threads_of_one_owner_id_share_it) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     struct member member = {.client = client};
     redlock_lease *lease = NULL;
     pthread_t thread;
-    (void)state;
     assert_int_equal(acquire(client, "r", 77, 0, &lease), REDLOCK_OK);
     assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &member), 0);
     pthread_join(thread, NULL);
@@ -136,11 +134,10 @@ static void threads_of_one_owner_id_share_it(void **state) {
 #define MEMBERS 6
 
 /* None of them waits and none is refused: they share the lease that one of them gets. */
-static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
+KIT_TEST(single_tries_of_one_owner_at_once_all_succeed) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_statistics statistics = {.size = sizeof statistics};
     pthread_barrier_t barrier;
-    (void)state;
     for (int round = 0; round < 40; round++) {
         struct member members[MEMBERS];
         pthread_t threads[MEMBERS];
@@ -164,12 +161,11 @@ static void single_tries_of_one_owner_at_once_all_succeed(void **state) {
     kit_expect_no_keys();
 }
 
-static void a_wait_for_the_same_owner_ends_at_its_own_timeout(void **state) {
+KIT_TEST(a_wait_for_the_same_owner_ends_at_its_own_timeout) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *client = kit_client(1000);
     struct member patient = {.client = client, .wait_timeout_ms = REDLOCK_WAIT_FOREVER};
     pthread_t thread;
     redlock_statistics statistics = {.size = sizeof statistics};
-    (void)state;
     redlock_lease *held = kit_acquire(holder, "r", 0);
     assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &patient), 0);
     kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
@@ -187,10 +183,9 @@ static void a_wait_for_the_same_owner_ends_at_its_own_timeout(void **state) {
     assert_int_equal(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
 }
 
-static void a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew(void **state) {
+KIT_TEST(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL, *again = NULL;
-    (void)state;
     assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
@@ -208,10 +203,9 @@ static void a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew(void 
     kit_release(client, lease);
 }
 
-static void a_failed_last_release_ends_the_hold(void **state) {
+KIT_TEST(a_failed_last_release_ends_the_hold) {
     redlock_client *client = kit_client(200);
     redlock_lease *lease = NULL;
-    (void)state;
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
     for (size_t i = 0; i < 3; i++) {
         server_pause(&kit_servers.at[i]);
@@ -226,10 +220,9 @@ static void a_failed_last_release_ends_the_hold(void **state) {
     kit_release(client, lease);
 }
 
-static void forgetting_needs_the_last_count(void **state) {
+KIT_TEST(forgetting_needs_the_last_count) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL, *again = NULL;
-    (void)state;
     assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
     assert_int_equal(redlock_client_forget(client, lease), REDLOCK_ERR_BUSY);
@@ -273,10 +266,9 @@ static void *nest(void *data) {
     return NULL;
 }
 
-static void owners_exclude_each_other_and_their_threads_do_not(void **state) {
+KIT_TEST(owners_exclude_each_other_and_their_threads_do_not) {
     struct family family = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t threads[THREADS];
-    (void)state;
     for (size_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, nest, &family), 0);
     }
@@ -284,20 +276,4 @@ static void owners_exclude_each_other_and_their_threads_do_not(void **state) {
         pthread_join(threads[i], NULL);
     }
     kit_expect_no_keys();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(only_the_last_release_releases),
-        kit_test(a_lease_is_not_reentrant_by_default),
-        kit_test(another_thread_does_not_share_it),
-        kit_test(threads_of_one_owner_id_share_it),
-        kit_test(single_tries_of_one_owner_at_once_all_succeed),
-        kit_test(a_wait_for_the_same_owner_ends_at_its_own_timeout),
-        kit_test(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew),
-        kit_test(a_failed_last_release_ends_the_hold),
-        kit_test(forgetting_needs_the_last_count),
-        kit_test(owners_exclude_each_other_and_their_threads_do_not),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -94,9 +94,10 @@ static void *lock(void *data) {
     return NULL;
 }
 
-static void threads_lock_while_others_look(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(threads_lock_while_others_look) {
     pthread_t lockers[THREADS], looker;
-    (void)state;
     redlock_client *client = open_told();
     atomic_store(&done, false);
     assert_int_equal(pthread_create(&looker, NULL, look, client), 0);
@@ -124,10 +125,9 @@ static void threads_lock_while_others_look(void **state) {
 }
 
 /* A second hold of one owner asks no node, so it is no acquire. */
-static void a_reentrant_hold_tells_nothing(void **state) {
+KIT_TEST(a_reentrant_hold_tells_nothing) {
     struct span span = {.id = 0};
     redlock_lease *lease, *again;
-    (void)state;
     redlock_client *client = open_told();
     redlock_client_acquire_options options = kit_options(60000, 0);
     options.reentrant = true;
@@ -141,20 +141,10 @@ static void a_reentrant_hold_tells_nothing(void **state) {
     assert_int_equal(span.counts[REDLOCK_TELEMETRY_RELEASED], 1);
 }
 
-static void a_snapshot_can_be_refused(void **state) {
+KIT_TEST(a_snapshot_can_be_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_telemetry telemetry = {.size = 0};
-    (void)state;
     assert_int_equal(redlock_client_telemetry(client, &telemetry), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_telemetry(client, NULL), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_telemetry(NULL, &telemetry), REDLOCK_ERR_INVALID);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(threads_lock_while_others_look),
-        kit_test(a_reentrant_hold_tells_nothing),
-        kit_test(a_snapshot_can_be_refused),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

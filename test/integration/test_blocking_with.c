@@ -25,11 +25,12 @@ static int count(redlock_lease *lease, void *data) {
     return 42;
 }
 
-static void the_result_of_the_work_is_returned(void **state) {
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(the_result_of_the_work_is_returned) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
     redlock_result *result = NULL;
     int returned = 0;
-    (void)state;
     assert_int_equal(redlock_client_with(job.client, "r", NULL, count, &job, &returned, &result), REDLOCK_OK);
     assert_int_equal(returned, 42);
     assert_int_equal(job.runs, 1);
@@ -43,12 +44,11 @@ static void the_result_of_the_work_is_returned(void **state) {
     assert_int_equal(job.runs, 2);
 }
 
-static void without_the_lock_no_work(void **state) {
+KIT_TEST(without_the_lock_no_work) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_result *result = NULL;
     int returned = -5;
-    (void)state;
     redlock_lease *lease = kit_acquire(job.client, "r", 0);
     assert_int_equal(redlock_client_with(job.client, "r", &options, count, &job, &returned, &result),
                      REDLOCK_ERR_CONTENDED);
@@ -69,10 +69,9 @@ static int nest(redlock_lease *lease, void *data) {
     return 43;
 }
 
-static void reentrant_work_nests(void **state) {
+KIT_TEST(reentrant_work_nests) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, 0)};
     int returned = 0;
-    (void)state;
     job.options.reentrant = true;
     assert_int_equal(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
     assert_int_equal(returned, 43);
@@ -108,12 +107,11 @@ static void *run_job(void *data) {
     return job;
 }
 
-static void pthread_exit_in_the_work_releases(void **state) {
+KIT_TEST(pthread_exit_in_the_work_releases) {
     struct job job = {
         .client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(600000, 0), .inner = exit_thread, .code = 1};
     pthread_t thread;
     void *returned = &job;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, run_job, &job), 0);
     pthread_join(thread, &returned);
     assert_null(returned);
@@ -122,12 +120,11 @@ static void pthread_exit_in_the_work_releases(void **state) {
     kit_release(job.client, kit_acquire(job.client, "r", 0));
 }
 
-static void cancellation_in_the_work_releases(void **state) {
+KIT_TEST(cancellation_in_the_work_releases) {
     struct job job = {
         .client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(600000, 0), .inner = wait_for_cancellation};
     pthread_t thread;
     void *returned = NULL;
-    (void)state;
     for (int named = 0; named < 2; named++) {
         atomic_store(&job.begun, false);
         job.options.reentrant = named;
@@ -155,12 +152,11 @@ static void *acquire_then_work(void *data) {
 
 /* The loop thread uses the stack of a blocked thread, so a cancellation takes effect after the call
  * and not in it. */
-static void cancellation_of_a_blocked_call_waits_for_its_end(void **state) {
+KIT_TEST(cancellation_of_a_blocked_call_waits_for_its_end) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, REDLOCK_WAIT_FOREVER)};
     redlock_statistics statistics = {.size = sizeof statistics};
     pthread_t thread;
     void *returned = NULL;
-    (void)state;
     job.options.lock.order = REDLOCK_ORDER_NONE; /* whose attempts show that the loop goes on */
     redlock_lease *lease = kit_acquire(job.client, "r", 0);
     assert_int_equal(pthread_create(&thread, NULL, acquire_then_work, &job), 0);
@@ -195,10 +191,9 @@ static int work_until_lost(redlock_lease *lease, void *data) {
     return 1;
 }
 
-static void work_learns_of_loss_when_all_nodes_hang(void **state) {
+KIT_TEST(work_learns_of_loss_when_all_nodes_hang) {
     struct job job = {.client = kit_client(300), .options = kit_options(3000, 0)};
     int returned = 0;
-    (void)state;
     job.options.lock.auto_extend = true;
     job.options.lock.on_lost = count_loss;
     job.options.lock.lost_data = &job;
@@ -226,11 +221,10 @@ static int work_longer_than_the_ttl(redlock_lease *lease, void *data) {
     return 8;
 }
 
-static void the_lease_is_renewed_while_the_work_runs(void **state) {
+KIT_TEST(the_lease_is_renewed_while_the_work_runs) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(SHORT_MS, 0)};
     redlock_statistics statistics = {.size = sizeof statistics};
     int returned = 0;
-    (void)state;
     assert_int_equal(
         redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, &returned, NULL),
         REDLOCK_OK);
@@ -242,10 +236,9 @@ static void the_lease_is_renewed_while_the_work_runs(void **state) {
 }
 
 /* Nodes answer in time, so only the ttl can end it. */
-static void without_renewal_or_after_its_cap_the_ttl_ends_it(void **state) {
+KIT_TEST(without_renewal_or_after_its_cap_the_ttl_ends_it) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(SHORT_MS, 0)};
     redlock_statistics statistics = {.size = sizeof statistics};
-    (void)state;
     job.options.lock.on_lost = count_loss;
     job.options.lock.lost_data = &job;
     for (int capped = 0; capped < 2; capped++) {
@@ -271,26 +264,9 @@ static int delete_keys(redlock_lease *lease, void *data) {
     return 7;
 }
 
-static void a_lock_that_was_taken_away_is_reported_at_the_end(void **state) {
+KIT_TEST(a_lock_that_was_taken_away_is_reported_at_the_end) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     int returned = 0;
-    (void)state;
     assert_int_equal(redlock_client_with(client, "r", NULL, delete_keys, NULL, &returned, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(returned, 7);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(the_result_of_the_work_is_returned),
-        kit_test(without_the_lock_no_work),
-        kit_test(reentrant_work_nests),
-        kit_test(pthread_exit_in_the_work_releases),
-        kit_test(cancellation_in_the_work_releases),
-        kit_test(cancellation_of_a_blocked_call_waits_for_its_end),
-        kit_test(work_learns_of_loss_when_all_nodes_hang),
-        kit_test(the_lease_is_renewed_while_the_work_runs),
-        kit_test(without_renewal_or_after_its_cap_the_ttl_ends_it),
-        kit_test(a_lock_that_was_taken_away_is_reported_at_the_end),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

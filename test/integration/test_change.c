@@ -18,8 +18,7 @@ struct setup {
 static const struct setup three_2 = {2, 3, {0, 1, 2}}, five_4 = {4, 5, {0, 1, 2, 3, 4}},
                           five_3 = {3, 5, {0, 1, 2, 3, 4}}, other_3 = {3, 5, {0, 1, 2, 3, 5}};
 
-static int start_six(void **state) {
-    (void)state;
+static int start_six(UNUSED void **state) {
     servers_start(&world_servers, 6, NULL);
     return 0;
 }
@@ -54,8 +53,9 @@ static redlock_lease *hold_on(redlock_manager *manager, const char *resource, re
     return outcome->lease;
 }
 
-static void a_quorum_is_more_than_half_and_no_more_than_all(void **state) {
-    (void)state;
+TESTS_WITH(start_six, world_end);
+
+WORLD_TEST(a_quorum_is_more_than_half_and_no_more_than_all) {
     static const struct {
         size_t nodes, quorum, is;
     } cases[] = {{1, 0, 1}, {1, 1, 1}, {1, 2, 0}, {2, 1, 0}, {2, 2, 2}, {3, 0, 2}, {3, 1, 0}, {3, 3, 3},
@@ -79,8 +79,7 @@ static void a_quorum_is_more_than_half_and_no_more_than_all(void **state) {
     }
 }
 
-static void options_of_an_older_program_have_the_least_quorum(void **state) {
-    (void)state;
+WORLD_TEST(options_of_an_older_program_have_the_least_quorum) {
     redlock_manager_options options = world_options();
     options.node_count = 5;
     options.quorum = 5;
@@ -88,8 +87,7 @@ static void options_of_an_older_program_have_the_least_quorum(void **state) {
     assert_int_equal(redlock_manager_quorum(world_manager_at_once(&options)), 3);
 }
 
-static void a_larger_quorum_tolerates_fewer_nodes(void **state) {
-    (void)state;
+WORLD_TEST(a_larger_quorum_tolerates_fewer_nodes) {
     redlock_manager *manager = open_setup(&five_4);
     struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);
@@ -105,8 +103,7 @@ static void a_larger_quorum_tolerates_fewer_nodes(void **state) {
 }
 
 /* Two of five nodes without the key: three can have it, but the quorum is four. */
-static void a_lease_is_lost_when_fewer_than_its_quorum_can_have_it(void **state) {
-    (void)state;
+WORLD_TEST(a_lease_is_lost_when_fewer_than_its_quorum_can_have_it) {
     static const struct {
         const struct setup *setup;
         unsigned nodes;
@@ -135,8 +132,7 @@ static void a_lease_is_lost_when_fewer_than_its_quorum_can_have_it(void **state)
 
 /* Each holds the lock on the fewest nodes that it needs, and chosen so that the other misses as
  * many of them as possible. */
-static void quorums_exclude_each_other_if_they_are_more_than_the_nodes_of_both(void **state) {
-    (void)state;
+WORLD_TEST(quorums_exclude_each_other_if_they_are_more_than_the_nodes_of_both) {
     static const struct {
         const struct setup *holder, *rival;
         unsigned nodes; /* of the holder's keys */
@@ -190,8 +186,7 @@ static uint64_t fence_of(const struct setup *setup, const char *resource) {
 }
 
 /* Counters that are ahead of all clocks show what the nodes hand on, and what they do not. */
-static void fencing_tokens_rise_if_the_middle_step_has_taken_one(void **state) {
-    (void)state;
+WORLD_TEST(fencing_tokens_rise_if_the_middle_step_has_taken_one) {
     const uint64_t ahead = UINT64_C(600) * 1000000 * 1000; /* ten minutes: the library follows it */
     char counter[32];
     for (int middle = 0; middle < 2; middle++) {
@@ -235,8 +230,7 @@ static bool is_in_line(void *data) {
 }
 
 /* A waiter of the next step is in line at the nodes of the holder, too. */
-static void a_lock_is_handed_over_between_steps(void **state) {
-    (void)state;
+WORLD_TEST(a_lock_is_handed_over_between_steps) {
     static const struct setup *pairs[][2] = {
         {&three_2, &five_4}, {&five_4, &three_2}, {&five_4, &five_3}, {&five_3, &five_4}, {&five_4, &other_3}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -264,8 +258,7 @@ static void a_lock_is_handed_over_between_steps(void **state) {
 }
 
 /* A token of three nodes is on too few for a quorum of four. */
-static void a_token_is_not_handed_to_the_next_step(void **state) {
-    (void)state;
+WORLD_TEST(a_token_is_not_handed_to_the_next_step) {
     redlock_acquire_options options = world_acquire_options(LONG_MS, 0);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(open_setup(&three_2), "token", LONG_MS), *adopted = NULL;
@@ -276,18 +269,4 @@ static void a_token_is_not_handed_to_the_next_step(void **state) {
     assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
     (void)drive_release(world_loop, lease, outcome);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_quorum_is_more_than_half_and_no_more_than_all),
-        world_test(options_of_an_older_program_have_the_least_quorum),
-        world_test(a_larger_quorum_tolerates_fewer_nodes),
-        world_test(a_lease_is_lost_when_fewer_than_its_quorum_can_have_it),
-        world_test(quorums_exclude_each_other_if_they_are_more_than_the_nodes_of_both),
-        world_test(fencing_tokens_rise_if_the_middle_step_has_taken_one),
-        world_test(a_lock_is_handed_over_between_steps),
-        world_test(a_token_is_not_handed_to_the_next_step),
-    };
-    return cmocka_run_group_tests(tests, start_six, world_end);
 }

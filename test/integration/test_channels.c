@@ -149,9 +149,11 @@ static void other_channel(const char *own, char *channel, size_t size) {
     assert_string_not_equal(channel, own);
 }
 
+TESTS_WITH(world_three, world_end);
+#define CHANNEL_TEST(name) TEST_WITH(name, setup, teardown)
+
 /* A push of a lock is said to another manager, which does not know its token. */
-static void a_push_that_is_copied_ends_no_lease(void **state) {
-    (void)state;
+CHANNEL_TEST(a_push_that_is_copied_ends_no_lease) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *next = world_manager_all(PATIENT_MS),
                     *bystander = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "door", LONG_MS);
@@ -189,8 +191,7 @@ static void a_push_that_is_copied_ends_no_lease(void **state) {
 }
 
 /* One node of three gives the lock to a waiter, and is said to be all. */
-static void a_push_that_is_copied_is_no_other_nodes_grant(void **state) {
-    (void)state;
+CHANNEL_TEST(a_push_that_is_copied_is_no_other_nodes_grant) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *rival = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "door", LONG_MS);
     struct outcome *waits = wait_for(rival, "door", 1);
@@ -235,8 +236,7 @@ static bool are_heard(void *data) {
 }
 
 /* Bob is said to lead, by eve, and by the nodes in database 1. */
-static void only_the_own_database_says_who_leads(void **state) {
-    (void)state;
+CHANNEL_TEST(only_the_own_database_says_who_leads) {
     redlock_observer *observer;
     char channel[] = "redlock:leader:door";
     for (size_t i = 0; i < NODES; i++) {
@@ -262,15 +262,4 @@ static void only_the_own_database_says_who_leads(void **state) {
     until_told("");
     assert_int_equal(told.count, 2);
     assert_string_equal(told.tokens[0], ALICE);
-}
-
-#define channel_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        channel_test(a_push_that_is_copied_ends_no_lease),
-        channel_test(a_push_that_is_copied_is_no_other_nodes_grant),
-        channel_test(only_the_own_database_says_who_leads),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -75,8 +75,6 @@ static int set_up(void **state) {
     return world_setup(state);
 }
 
-#define clock_test(function) cmocka_unit_test_setup_teardown(function, set_up, world_teardown)
-
 static redlock_manager *watching(void) {
     redlock_manager_options options = world_options();
     options.clock_guard = true;
@@ -124,8 +122,10 @@ static bool says_jumped_back(void *data) {
     return strstr(world_log.text, "jumped back") != NULL;
 }
 
-static void steady_clocks_change_nothing(void **state) {
-    (void)state;
+TESTS_WITH(three_with_clocks, end_with_clocks);
+#define CLOCK_TEST(name) TEST_WITH(name, set_up, world_teardown)
+
+CLOCK_TEST(steady_clocks_change_nothing) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
@@ -140,8 +140,7 @@ static void steady_clocks_change_nothing(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_lease_on_a_bare_quorum_is_lost_at_once(void **state) {
-    (void)state;
+CLOCK_TEST(a_lease_on_a_bare_quorum_is_lost_at_once) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
@@ -168,8 +167,7 @@ static void a_lease_on_a_bare_quorum_is_lost_at_once(void **state) {
     assert_int_equal(loss->runs, 1);
 }
 
-static void a_lease_with_votes_to_spare_is_kept(void **state) {
-    (void)state;
+CLOCK_TEST(a_lease_with_votes_to_spare_is_kept) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
@@ -185,8 +183,7 @@ static void a_lease_with_votes_to_spare_is_kept(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_node_whose_clock_has_jumped_casts_no_vote(void **state) {
-    (void)state;
+CLOCK_TEST(a_node_whose_clock_has_jumped_casts_no_vote) {
     redlock_manager *manager = watching();
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
@@ -206,8 +203,7 @@ static void a_node_whose_clock_has_jumped_casts_no_vote(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_step_back_costs_no_vote(void **state) {
-    (void)state;
+CLOCK_TEST(a_step_back_costs_no_vote) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
@@ -222,8 +218,7 @@ static void a_step_back_costs_no_vote(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_clock_ahead_of_the_others_is_not_trusted(void **state) {
-    (void)state;
+CLOCK_TEST(a_clock_ahead_of_the_others_is_not_trusted) {
     chaos_clock_jump(clocks[2], JUMP_MS);
     redlock_manager *manager = watching();
     struct outcome *outcome = world_outcome();
@@ -237,11 +232,12 @@ static void a_clock_ahead_of_the_others_is_not_trusted(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
+TESTS_WITH(five_with_clocks, end_with_clocks);
+
 /* A has the lock on nodes 0, 1 and 2, and two of these jump. Again and again, new clients that have
  * read no clock ask for the lock, because the order in which the nodes greet them differs. The two
  * must never be a majority of the clocks that are known first. */
-static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
-    (void)state;
+CLOCK_TEST(two_of_five_that_are_ahead_let_nobody_in) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     redlock_manager *first = world_manager_all(PATIENT_MS);
@@ -270,8 +266,7 @@ static void two_of_five_that_are_ahead_let_nobody_in(void **state) {
 }
 
 /* The control: what happens without the guard. */
-static void without_the_guard_the_lease_outlives_its_key(void **state) {
-    (void)state;
+CLOCK_TEST(without_the_guard_the_lease_outlives_its_key) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(first, "door", TTL_MS);
@@ -282,21 +277,4 @@ static void without_the_guard_the_lease_outlives_its_key(void **state) {
     assert_true(redlock_lease_validity_ms(lease) > 0 && redlock_lease_validity_ms(other) > 0);
     assert_int_equal(drive_release(world_loop, other, outcome), REDLOCK_OK);
     assert_int_not_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        clock_test(steady_clocks_change_nothing),
-        clock_test(a_lease_on_a_bare_quorum_is_lost_at_once),
-        clock_test(a_lease_with_votes_to_spare_is_kept),
-        clock_test(a_node_whose_clock_has_jumped_casts_no_vote),
-        clock_test(a_step_back_costs_no_vote),
-        clock_test(a_clock_ahead_of_the_others_is_not_trusted),
-        clock_test(without_the_guard_the_lease_outlives_its_key),
-    };
-    const struct CMUnitTest tests_of_five[] = {
-        clock_test(two_of_five_that_are_ahead_let_nobody_in),
-    };
-    return cmocka_run_group_tests(tests, three_with_clocks, end_with_clocks) +
-           cmocka_run_group_tests(tests_of_five, five_with_clocks, end_with_clocks);
 }

@@ -68,9 +68,10 @@ static void assert_heard(const char *command, int deleted, int by_sha, int by_so
     }
 }
 
-static void a_new_server_is_asked_by_its_command(void **state) {
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(a_new_server_is_asked_by_its_command) {
     static const char *const commands[][2] = {{REDIS_8_4, "DELEX"}, {VALKEY_9_0, "DELIFEQ"}};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         redlock_manager *manager = on_fakes(commands[i][0], commands[i][1], ":1\r\n", ":1\r\n");
         assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
@@ -82,15 +83,13 @@ static void a_new_server_is_asked_by_its_command(void **state) {
     }
 }
 
-static void a_server_that_says_it_is_older_is_not(void **state) {
-    (void)state;
+WORLD_TEST(a_server_that_says_it_is_older_is_not) {
     redlock_manager *manager = on_fakes("redis_version:8.2.1", "DELEX", ":1\r\n", ":1\r\n");
     assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_heard("DELEX", 0, 1, 0);
 }
 
-static void what_was_not_there_any_more_is_lost(void **state) {
-    (void)state;
+WORLD_TEST(what_was_not_there_any_more_is_lost) {
     redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", ":0\r\n", ":1\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
     assert_int_equal(released->code, REDLOCK_ERR_LOST);
@@ -102,11 +101,10 @@ static void what_was_not_there_any_more_is_lost(void **state) {
 }
 
 /* Whatever the error, the release goes on by the script, and the next one begins with it. */
-static void a_refusal_falls_back_to_the_script(void **state) {
+WORLD_TEST(a_refusal_falls_back_to_the_script) {
     static const char *const errors[] = {UNKNOWN, "-NOPERM User u has no permissions to run the 'delex' command\r\n",
                                          "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
                                          "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", errors[i], ":1\r\n");
         memset(&world_log, 0, sizeof world_log);
@@ -121,8 +119,7 @@ static void a_refusal_falls_back_to_the_script(void **state) {
     }
 }
 
-static void a_node_that_also_refuses_the_script_owes_the_release(void **state) {
-    (void)state;
+WORLD_TEST(a_node_that_also_refuses_the_script_owes_the_release) {
     redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", UNKNOWN, "-MISCONF no writes\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
     assert_int_equal(released->code, REDLOCK_ERR_NO_QUORUM);
@@ -130,8 +127,7 @@ static void a_node_that_also_refuses_the_script_owes_the_release(void **state) {
     assert_int_equal(world_statistics(manager).releases_owed, 1);
 }
 
-static void a_reply_out_of_protocol_is_no_release(void **state) {
-    (void)state;
+WORLD_TEST(a_reply_out_of_protocol_is_no_release) {
     redlock_manager *manager = on_fakes(VALKEY_9_0, "DELIFEQ", "+OK\r\n", ":1\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
     assert_int_equal(released->code, REDLOCK_ERR_NO_QUORUM);
@@ -155,8 +151,7 @@ static long long real_calls(const char *command) {
     return command ? world_calls(&world_servers.at[0], command) : 0;
 }
 
-static void a_real_server_deletes_by_what_it_has(void **state) {
-    (void)state;
+WORLD_TEST(a_real_server_deletes_by_what_it_has) {
     const char *command = real_command();
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     const long long deleted = real_calls(command), by_script = real_calls("evalsha");
@@ -179,8 +174,7 @@ static void a_real_server_deletes_by_what_it_has(void **state) {
     assert_int_equal(real_calls(command) - deleted, command ? 2 : 0);
 }
 
-static void who_waits_in_line_gets_what_was_only_deleted(void **state) {
-    (void)state;
+WORLD_TEST(who_waits_in_line_gets_what_was_only_deleted) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = acquire(manager, REDLOCK_ORDER_NONE);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
@@ -193,8 +187,7 @@ static void who_waits_in_line_gets_what_was_only_deleted(void **state) {
     assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
 }
 
-static void without_the_permission_a_real_server_is_asked_by_the_script(void **state) {
-    (void)state;
+WORLD_TEST(without_the_permission_a_real_server_is_asked_by_the_script) {
     const char *command = real_command();
     char denied[32], uris[3][64];
     const char *given[3];
@@ -215,19 +208,4 @@ static void without_the_permission_a_real_server_is_asked_by_the_script(void **s
     assert_non_null(strstr(world_log.text, "NOPERM"));
     assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_new_server_is_asked_by_its_command),
-        world_test(a_server_that_says_it_is_older_is_not),
-        world_test(what_was_not_there_any_more_is_lost),
-        world_test(a_refusal_falls_back_to_the_script),
-        world_test(a_node_that_also_refuses_the_script_owes_the_release),
-        world_test(a_reply_out_of_protocol_is_no_release),
-        world_test(a_real_server_deletes_by_what_it_has),
-        world_test(who_waits_in_line_gets_what_was_only_deleted),
-        world_test(without_the_permission_a_real_server_is_asked_by_the_script),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

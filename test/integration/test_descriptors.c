@@ -68,9 +68,11 @@ static bool is_locked(void *data) {
     return try_once(data, world_outcome()) == REDLOCK_OK;
 }
 
+TESTS_WITH(world_three, world_end);
+#define FRESH_TEST(name) TEST_WITH(name, world_setup, tear_down)
+
 /* Each number of descriptors is too few, until one is enough. */
-static void a_manager_without_descriptors(void **state) {
-    (void)state;
+FRESH_TEST(a_manager_without_descriptors) {
     size_t free = 0;
     for (int code = REDLOCK_ERR_SYSTEM; code != REDLOCK_OK; free++) {
         redlock_manager_options options = world_options();
@@ -101,8 +103,7 @@ static void a_manager_without_descriptors(void **state) {
     assert_true(free > 3); /* the timer, and a quorum of connections */
 }
 
-static void a_client_without_descriptors(void **state) {
-    (void)state;
+FRESH_TEST(a_client_without_descriptors) {
     size_t free = 0;
     for (int code = REDLOCK_ERR_SYSTEM; code != REDLOCK_OK; free++) {
         redlock_manager_options options = world_options();
@@ -128,12 +129,4 @@ static void a_client_without_descriptors(void **state) {
         assert_int_equal(redlock_client_close(client), REDLOCK_OK);
     }
     assert_true(free > 4);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_manager_without_descriptors, world_setup, tear_down),
-        cmocka_unit_test_setup_teardown(a_client_without_descriptors, world_setup, tear_down),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

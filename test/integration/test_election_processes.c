@@ -53,9 +53,10 @@ static int64_t median_ms(int64_t *ns) {
     return ns[ROUNDS / 2] / 1000000;
 }
 
+TESTS_WITH(crowd_five, crowd_end);
+
 /* The first in line leads when the keys have ended; the killed one comes back at the end. */
-static void the_leader_is_killed(void **state) {
-    (void)state;
+CROWD_TEST(the_leader_is_killed) {
     struct member *members[ROUNDS + 2];
     int64_t took_ns[ROUNDS];
     line_up(members, 2);
@@ -74,8 +75,7 @@ static void the_leader_is_killed(void **state) {
 
 /* It believes to lead until its deadline, but its loop does not run. Then it is told, and stands in
  * line again. */
-static void the_leader_is_stopped(void **state) {
-    (void)state;
+CROWD_TEST(the_leader_is_stopped) {
     struct member *members[3];
     line_up(members, 3);
     crowd_stop(members[0]);
@@ -94,8 +94,7 @@ static void the_leader_is_stopped(void **state) {
 }
 
 /* The next in line leads at once. The one that resigned stays out until it is told to campaign. */
-static void the_leader_resigns(void **state) {
-    (void)state;
+CROWD_TEST(the_leader_resigns) {
     struct member *members[3];
     int64_t took_ns[ROUNDS];
     line_up(members, 3);
@@ -115,8 +114,7 @@ static void the_leader_resigns(void **state) {
     crowd_finish();
 }
 
-static void a_campaign_is_given_up(void **state) {
-    (void)state;
+CROWD_TEST(a_campaign_is_given_up) {
     struct member *members[3];
     line_up(members, 3);
     atomic_store(&members[1]->resigns, true);
@@ -128,8 +126,7 @@ static void a_campaign_is_given_up(void **state) {
     crowd_finish();
 }
 
-static void the_close_of_a_leader_hands_over(void **state) {
-    (void)state;
+CROWD_TEST(the_close_of_a_leader_hands_over) {
     struct member *members[2];
     line_up(members, 2);
     atomic_store(&members[0]->leaves, true);
@@ -137,8 +134,7 @@ static void the_close_of_a_leader_hands_over(void **state) {
     crowd_finish();
 }
 
-static void a_minority_of_nodes_fails(void **state) {
-    (void)state;
+CROWD_TEST(a_minority_of_nodes_fails) {
     struct member *members[3];
     line_up(members, 3);
     server_kill(&crowd_servers.at[1]);
@@ -158,8 +154,7 @@ static void a_minority_of_nodes_fails(void **state) {
 }
 
 /* Everybody is told of the trouble once; when the nodes are back, there is one leader again. */
-static void no_quorum_and_back(void **state) {
-    (void)state;
+CROWD_TEST(no_quorum_and_back) {
     struct member *members[3];
     line_up(members, 3);
     for (int i = 0; i < 3; i++) {
@@ -184,8 +179,7 @@ static void no_quorum_and_back(void **state) {
 }
 
 /* Each candidate and an observer hear of each leader, one message after it leads. */
-static void changes_are_heard(void **state) {
-    (void)state;
+CROWD_TEST(changes_are_heard) {
     struct member *members[2], *observer;
     int64_t took_ns[ROUNDS];
     line_up(members, 2);
@@ -209,18 +203,4 @@ static void changes_are_heard(void **state) {
     crowd_until(observer->heard_token[0] == '\0');
     assert_int_equal(atomic_load(&observer->led), 0);
     crowd_finish();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        crowd_test(the_leader_is_killed),
-        crowd_test(the_leader_is_stopped),
-        crowd_test(the_leader_resigns),
-        crowd_test(a_campaign_is_given_up),
-        crowd_test(the_close_of_a_leader_hands_over),
-        crowd_test(a_minority_of_nodes_fails),
-        crowd_test(no_quorum_and_back),
-        crowd_test(changes_are_heard),
-    };
-    return cmocka_run_group_tests(tests, crowd_five, crowd_end);
 }

@@ -65,8 +65,9 @@ static void assert_in_time(const struct warned *warned, const redlock_lease *lea
     assert_true(warned->validity_ms <= warned->remaining_ms);
 }
 
-static void a_holder_that_is_cut_off_is_told_before_its_end(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(a_holder_that_is_cut_off_is_told_before_its_end) {
     static struct warned warned;
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = acquire(manager, true, &warned);
@@ -81,8 +82,7 @@ static void a_holder_that_is_cut_off_is_told_before_its_end(void **state) {
 }
 
 /* The nodes come back before the deadline, and the lease goes on; then they hang again. */
-static void each_deadline_that_comes_near_is_told(void **state) {
-    (void)state;
+WORLD_TEST(each_deadline_that_comes_near_is_told) {
     static struct warned warned;
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = acquire(manager, true, &warned);
@@ -98,8 +98,7 @@ static void each_deadline_that_comes_near_is_told(void **state) {
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
-static void who_renews_by_hand_is_told_when_it_is_time(void **state) {
-    (void)state;
+WORLD_TEST(who_renews_by_hand_is_told_when_it_is_time) {
     static struct warned warned;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = acquire(manager, false, &warned);
@@ -109,13 +108,4 @@ static void who_renews_by_hand_is_told_when_it_is_time(void **state) {
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
     assert_int_equal(warned.runs, 1);
     assert_int_equal(warned.lost, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_holder_that_is_cut_off_is_told_before_its_end),
-        world_test(each_deadline_that_comes_near_is_told),
-        world_test(who_renews_by_hand_is_told_when_it_is_time),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

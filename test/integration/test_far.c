@@ -33,9 +33,10 @@ static redlock_manager *far_manager(void) {
     return manager;
 }
 
+TESTS_WITH(world_three, world_end);
+
 /* A late grant would count, and the lease could be neither renewed nor released. */
-static void who_waits_gets_no_lock_of_far_nodes(void **state) {
-    (void)state;
+WORLD_TEST(who_waits_gets_no_lock_of_far_nodes) {
     struct outcome *outcome = world_outcome();
     redlock_manager *manager = far_manager();
     redlock_acquire_options options = world_acquire_options(30000, 2000);
@@ -50,8 +51,7 @@ static void who_waits_gets_no_lock_of_far_nodes(void **state) {
 }
 
 /* They are measured again, so they need not connect anew. */
-static void who_waits_gets_the_lock_when_the_nodes_are_near(void **state) {
-    (void)state;
+WORLD_TEST(who_waits_gets_the_lock_when_the_nodes_are_near) {
     struct outcome *outcome = world_outcome();
     redlock_manager *manager = far_manager();
     redlock_acquire_options options = world_acquire_options(30000, PATIENT_MS);
@@ -65,12 +65,4 @@ static void who_waits_gets_the_lock_when_the_nodes_are_near(void **state) {
         assert_int_equal(world_node_info(manager, i).connects, 1);
     }
     assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(who_waits_gets_no_lock_of_far_nodes),
-        world_test(who_waits_gets_the_lock_when_the_nodes_are_near),
-    };
-    return cmocka_run_group_tests_name("far", tests, world_three, world_end);
 }

@@ -4,8 +4,9 @@
 
 #include "world.h"
 
-static void one_and_two_of_five_killed(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(one_and_two_of_five_killed) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t dead = 1; dead <= 2; dead++) {
@@ -18,8 +19,7 @@ static void one_and_two_of_five_killed(void **state) {
     }
 }
 
-static void three_of_five_killed_says_so(void **state) {
-    (void)state;
+WORLD_TEST(three_of_five_killed_says_so) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t dead = 0; dead < 3; dead++) {
@@ -47,8 +47,7 @@ static void three_of_five_killed_says_so(void **state) {
     assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
 }
 
-static void a_restarted_empty_node_needs_no_user_action(void **state) {
-    (void)state;
+WORLD_TEST(a_restarted_empty_node_needs_no_user_action) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "survivor", 60000);
@@ -67,8 +66,7 @@ static void a_restarted_empty_node_needs_no_user_action(void **state) {
     assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
 }
 
-static void scripts_flushed_on_every_node(void **state) {
-    (void)state;
+WORLD_TEST(scripts_flushed_on_every_node) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (int extend = 0; extend < 2; extend++) {
@@ -89,8 +87,7 @@ static void scripts_flushed_on_every_node(void **state) {
     assert_int_equal(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
-static void one_and_two_of_five_paused(void **state) {
-    (void)state;
+WORLD_TEST(one_and_two_of_five_paused) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t paused = 1; paused <= 2; paused++) {
@@ -109,8 +106,7 @@ static void one_and_two_of_five_paused(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void three_of_five_paused_leave_no_key_once_they_resume(void **state) {
-    (void)state;
+WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 3; i++) {
@@ -143,8 +139,7 @@ static bool is_owing(void *data) {
     return world_statistics(data).releases_owed == 1;
 }
 
-static void a_cancelled_try_on_paused_nodes_leaves_no_key(void **state) {
-    (void)state;
+WORLD_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 5; i++) {
@@ -180,8 +175,7 @@ static redlock_manager *behind_proxies(struct proxy **proxies, const char *resou
     return world_manager(uris, 3, node_timeout_ms);
 }
 
-static void a_connection_cut_after_the_set_owes_a_release(void **state) {
-    (void)state;
+WORLD_TEST(a_connection_cut_after_the_set_owes_a_release) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "cut", PATIENT_MS);
     struct outcome *outcome = world_outcome();
@@ -203,8 +197,7 @@ static void a_connection_cut_after_the_set_owes_a_release(void **state) {
     assert_int_equal(world_statistics(manager).releases_dropped, 0);
 }
 
-static void requests_held_up_in_the_network_arrive_in_order(void **state) {
-    (void)state;
+WORLD_TEST(requests_held_up_in_the_network_arrive_in_order) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "lost", BRISK_MS);
     struct outcome *outcome = world_outcome();
@@ -233,8 +226,7 @@ static bool is_in_the_proxy(void *data) {
 
 /* A SET on a connection that the client has given up must not run after the release on the new
  * connection (R9). */
-static void a_set_on_an_abandoned_connection_does_not_run_late(void **state) {
-    (void)state;
+WORLD_TEST(a_set_on_an_abandoned_connection_does_not_run_late) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "stale", 100);
     struct outcome *first = world_outcome(), *outcome = world_outcome();
@@ -273,8 +265,7 @@ static bool is_stalled(void *data) {
     return world_node_info(data, 0).state == REDLOCK_NODE_STALLED;
 }
 
-static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **state) {
-    (void)state;
+WORLD_TEST(a_silent_node_stalls_is_refused_and_returns_with_its_pong) {
     redlock_manager *manager = world_manager_all(100);
     struct outcome *outcome = world_outcome();
     for (size_t i = 1; i < 4; i++) {
@@ -301,8 +292,7 @@ static void a_silent_node_stalls_is_refused_and_returns_with_its_pong(void **sta
 }
 
 /* The last test, because it changes the servers. */
-static void a_release_reaches_a_node_that_was_down(void **state) {
-    (void)state;
+WORLD_TEST(a_release_reaches_a_node_that_was_down) {
     servers_stop(&world_servers);
     servers_start(&world_servers, 5, &(struct server_options){.append_only = true});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -317,22 +307,4 @@ static void a_release_reaches_a_node_that_was_down(void **state) {
     assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).releases_dropped, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(one_and_two_of_five_killed),
-        world_test(three_of_five_killed_says_so),
-        world_test(a_restarted_empty_node_needs_no_user_action),
-        world_test(scripts_flushed_on_every_node),
-        world_test(one_and_two_of_five_paused),
-        world_test(three_of_five_paused_leave_no_key_once_they_resume),
-        world_test(a_cancelled_try_on_paused_nodes_leaves_no_key),
-        world_test(a_connection_cut_after_the_set_owes_a_release),
-        world_test(requests_held_up_in_the_network_arrive_in_order),
-        world_test(a_set_on_an_abandoned_connection_does_not_run_late),
-        world_test(a_silent_node_stalls_is_refused_and_returns_with_its_pong),
-        world_test(a_release_reaches_a_node_that_was_down),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

@@ -82,8 +82,9 @@ static void wait_for_counters(const char *key, uint64_t number, size_t count) {
     assert_true(drive_until(world_loop, has_counters, &wanted, DRIVE_TIMEOUT_MS));
 }
 
-static void tokens_rise_from_lease_to_lease(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(tokens_rise_from_lease_to_lease) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     uint64_t last = wall_token(-60000);
     for (int i = 0; i < 50; i++) {
@@ -99,8 +100,7 @@ static void tokens_rise_from_lease_to_lease(void **state) {
     assert_int_equal(statistics.fenced_slow, 0);
 }
 
-static void the_counter_outlives_the_lock(void **state) {
-    (void)state;
+WORLD_TEST(the_counter_outlives_the_lock) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     uint64_t token = next_token(manager, "left");
     wait_for_counters("left:fence", token, 5);
@@ -112,8 +112,7 @@ static void the_counter_outlives_the_lock(void **state) {
     wait_for_counters("left:fence", token, 5); /* each resource has a counter of its own */
 }
 
-static void a_lease_without_fencing_has_no_token(void **state) {
-    (void)state;
+WORLD_TEST(a_lease_without_fencing_has_no_token) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *adopted, *lease = world_acquire(manager, "plain", TTL_MS);
@@ -131,8 +130,7 @@ static void a_lease_without_fencing_has_no_token(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void it_stays_the_same_through_extensions(void **state) {
-    (void)state;
+WORLD_TEST(it_stays_the_same_through_extensions) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_fenced(manager, "stretch");
@@ -145,8 +143,7 @@ static void it_stays_the_same_through_extensions(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void tokens_rise_across_managers(void **state) {
-    (void)state;
+WORLD_TEST(tokens_rise_across_managers) {
     redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
     uint64_t last = 0;
     for (int i = 0; i < 40; i++) {
@@ -161,8 +158,7 @@ static bool has_tried_twice(void *data) {
 }
 
 /* A client that is refused learns the number of the holder, and then gets a larger one. */
-static void a_client_that_waited_gets_a_larger_token(void **state) {
-    (void)state;
+WORLD_TEST(a_client_that_waited_gets_a_larger_token) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *waiter = world_manager_all(PATIENT_MS);
     struct outcome *waited = world_outcome(), *released = world_outcome();
     redlock_acquire_options options = fencing_options();
@@ -184,8 +180,7 @@ static void a_client_that_waited_gets_a_larger_token(void **state) {
     assert_int_equal(drive_release(world_loop, waited->lease, released), REDLOCK_OK);
 }
 
-static void tokens_rise_after_a_minority_forgot(void **state) {
-    (void)state;
+WORLD_TEST(tokens_rise_after_a_minority_forgot) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     /* Above all clocks: only the remaining counters make it rise. */
     uint64_t far = wall_token(HOUR_MS);
@@ -206,8 +201,7 @@ static void tokens_rise_after_a_minority_forgot(void **state) {
 }
 
 /* No quorum accepts a number from the clock, so one more round trip writes a larger one back. */
-static void counters_ahead_of_the_clock_take_a_round_more(void **state) {
-    (void)state;
+WORLD_TEST(counters_ahead_of_the_clock_take_a_round_more) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     for (size_t ahead = 1; ahead <= 5; ahead++) {
         char resource[32], key[40];
@@ -234,8 +228,7 @@ static void counters_ahead_of_the_clock_take_a_round_more(void **state) {
     }
 }
 
-static void a_quorum_is_enough_for_a_token(void **state) {
-    (void)state;
+WORLD_TEST(a_quorum_is_enough_for_a_token) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     server_pause(&world_servers.at[0]);
     server_kill(&world_servers.at[1]);
@@ -248,8 +241,7 @@ static void a_quorum_is_enough_for_a_token(void **state) {
     assert_true(second > wall_token(HOUR_MS / 2));
 }
 
-static void the_suffix_and_the_expiry_of_counters(void **state) {
-    (void)state;
+WORLD_TEST(the_suffix_and_the_expiry_of_counters) {
     redlock_manager_options options = world_options();
     options.key_prefix = "app:";
     options.fence_suffix = "/count";
@@ -267,8 +259,7 @@ static void the_suffix_and_the_expiry_of_counters(void **state) {
 
 /* If counters expire, a number far ahead of a node's clock would be valid for longer than the
  * counter that it is compared with. */
-static void with_an_expiry_a_number_far_ahead_is_refused(void **state) {
-    (void)state;
+WORLD_TEST(with_an_expiry_a_number_far_ahead_is_refused) {
     redlock_manager_options options = world_options();
     options.fence_expiry_ms = EXPIRY_MS;
     redlock_manager *manager = world_manager_with(&options);
@@ -286,8 +277,7 @@ static void with_an_expiry_a_number_far_ahead_is_refused(void **state) {
     assert_true(next_token(manager, "future") > wall_token(HOUR_MS / 4));
 }
 
-static void invalid_options(void **state) {
-    (void)state;
+WORLD_TEST(invalid_options) {
     static const struct {
         const char *suffix;
         int64_t expiry_ms;
@@ -312,8 +302,7 @@ static void invalid_options(void **state) {
 
 /* The counter is a key of its own. A user who may not touch it gets an error that says so, and no
  * lock. */
-static void a_user_who_may_not_touch_the_counter(void **state) {
-    (void)state;
+WORLD_TEST(a_user_who_may_not_touch_the_counter) {
     char uris[5][96];
     const char *list[5];
     for (size_t i = 0; i < 5; i++) {
@@ -337,8 +326,7 @@ static void a_user_who_may_not_touch_the_counter(void **state) {
     }
 }
 
-static void a_key_that_holds_something_else_is_not_overwritten(void **state) {
-    (void)state;
+WORLD_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = fencing_options();
@@ -359,8 +347,7 @@ static void a_key_that_holds_something_else_is_not_overwritten(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void the_blocking_api_has_them(void **state) {
-    (void)state;
+WORLD_TEST(the_blocking_api_has_them) {
     redlock_manager_options options = world_options();
     redlock_client_acquire_options acquire;
     redlock_client *client;
@@ -380,25 +367,4 @@ static void the_blocking_api_has_them(void **state) {
         assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     }
     assert_int_equal(redlock_client_close(client), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(tokens_rise_from_lease_to_lease),
-        world_test(the_counter_outlives_the_lock),
-        world_test(a_lease_without_fencing_has_no_token),
-        world_test(it_stays_the_same_through_extensions),
-        world_test(tokens_rise_across_managers),
-        world_test(a_client_that_waited_gets_a_larger_token),
-        world_test(tokens_rise_after_a_minority_forgot),
-        world_test(counters_ahead_of_the_clock_take_a_round_more),
-        world_test(a_quorum_is_enough_for_a_token),
-        world_test(the_suffix_and_the_expiry_of_counters),
-        world_test(with_an_expiry_a_number_far_ahead_is_refused),
-        world_test(invalid_options),
-        world_test(a_user_who_may_not_touch_the_counter),
-        world_test(a_key_that_holds_something_else_is_not_overwritten),
-        world_test(the_blocking_api_has_them),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

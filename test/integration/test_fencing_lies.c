@@ -65,8 +65,9 @@ static uint64_t lie_number(size_t i) {
     return i < sizeof lies / sizeof *lies ? lies[i] : 0;
 }
 
-static void an_absurd_counter_of_a_node_does_not_spread(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(an_absurd_counter_of_a_node_does_not_spread) {
     redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
     uint64_t lie;
     for (size_t i = 0; (lie = lie_number(i)) != 0; i++) {
@@ -85,8 +86,7 @@ static void an_absurd_counter_of_a_node_does_not_spread(void **state) {
 
 /* With a lie and a node that is down, too few are left. When the node is back there are enough,
  * because the third node has not taken the lie over. */
-static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
-    (void)state;
+WORLD_TEST(with_a_node_away_there_is_no_quorum_and_no_harm) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     uint64_t lie;
@@ -111,8 +111,7 @@ static void with_a_node_away_there_is_no_quorum_and_no_harm(void **state) {
 
 /* An older client had a clock in the year 2150. The counters that it left on most or all nodes do
  * not keep others out. */
-static void counters_of_a_wrong_clock_are_continued(void **state) {
-    (void)state;
+WORLD_TEST(counters_of_a_wrong_clock_are_continued) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     const uint64_t far = UINT64_C(5680281600000000123);
     for (size_t nodes = 2; nodes <= 3; nodes++) {
@@ -139,11 +138,10 @@ static bool has_answered(void *data) {
 
 /* Its answers are well-formed, and each is above the proposal. The others can be a quorum before it
  * is ready, and before its first answer. */
-static void a_node_with_absurd_counters_loses_its_vote(void **state) {
+WORLD_TEST(a_node_with_absurd_counters_loses_its_vote) {
     static const char *const answers[] = {
         "*2\r\n:2\r\n$20\r\n09223372036854775807\r\n", "*2\r\n:2\r\n$20\r\n09223372036854775806\r\n",
         "*2\r\n:2\r\n$20\r\n07226582400000000000\r\n", "*2\r\n:0\r\n$20\r\n09223372036854775806\r\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         struct fake_server *fake = world_fake(
             &(struct fake_script){.behave_in_handshake = true, .bytes = answers[i], .size = strlen(answers[i])});
@@ -156,14 +154,4 @@ static void a_node_with_absurd_counters_loses_its_vote(void **state) {
         assert_true(drive_until(world_loop, has_answered, fake, DRIVE_TIMEOUT_MS));
         world_close(manager);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(an_absurd_counter_of_a_node_does_not_spread),
-        world_test(with_a_node_away_there_is_no_quorum_and_no_harm),
-        world_test(counters_of_a_wrong_clock_are_continued),
-        world_test(a_node_with_absurd_counters_loses_its_vote),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

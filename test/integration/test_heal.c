@@ -25,8 +25,9 @@ static bool is_lost(void *data) {
     return ((struct loss *)data)->runs > 0;
 }
 
-static void a_minority_that_lost_it_gets_it_back_with_an_extension(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
@@ -51,8 +52,7 @@ static void a_minority_that_lost_it_gets_it_back_with_an_extension(void **state)
 
 /* Another client may have taken a majority in between and given it back. So the lease is lost, even
  * if the keys could be set again. */
-static void a_majority_that_lost_it_is_a_loss(void **state) {
-    (void)state;
+WORLD_TEST(a_majority_that_lost_it_is_a_loss) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -74,8 +74,7 @@ static void a_majority_that_lost_it_is_a_loss(void **state) {
 
 /* If two nodes grant and two had the key deleted, the votes are no quorum, though the keys can
  * become one. */
-static void a_healed_key_is_no_vote(void **state) {
-    (void)state;
+WORLD_TEST(a_healed_key_is_no_vote) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
@@ -91,8 +90,7 @@ static void a_healed_key_is_no_vote(void **state) {
     (void)drive_release(world_loop, lease, outcome);
 }
 
-static void a_key_of_another_client_is_left_alone(void **state) {
-    (void)state;
+WORLD_TEST(a_key_of_another_client_is_left_alone) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
@@ -107,8 +105,7 @@ static void a_key_of_another_client_is_left_alone(void **state) {
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
 }
 
-static void without_healing_the_key_stays_away(void **state) {
-    (void)state;
+WORLD_TEST(without_healing_the_key_stays_away) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(2000, 0);
@@ -125,8 +122,7 @@ static void without_healing_the_key_stays_away(void **state) {
 }
 
 /* Nodes that refuse the SET and have recovered after a tenth of the ttl. */
-static void once_after_the_acquire(void **state) {
-    (void)state;
+WORLD_TEST(once_after_the_acquire) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 2; i++) {
@@ -144,8 +140,7 @@ static void once_after_the_acquire(void **state) {
     assert_int_equal(world_statistics(manager).healed, 2);
 }
 
-static void a_node_that_was_down_gets_it_with_a_renewal(void **state) {
-    (void)state;
+WORLD_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(12000, 0);
@@ -160,8 +155,7 @@ static void a_node_that_was_down_gets_it_with_a_renewal(void **state) {
 }
 
 /* On every node, the release runs after a SET that heals. */
-static void nothing_is_left_where_a_release_follows(void **state) {
-    (void)state;
+WORLD_TEST(nothing_is_left_where_a_release_follows) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (int round = 0; round < 50; round++) {
@@ -172,18 +166,4 @@ static void nothing_is_left_where_a_release_follows(void **state) {
         assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_minority_that_lost_it_gets_it_back_with_an_extension),
-        world_test(a_majority_that_lost_it_is_a_loss),
-        world_test(a_healed_key_is_no_vote),
-        world_test(a_key_of_another_client_is_left_alone),
-        world_test(without_healing_the_key_stays_away),
-        world_test(once_after_the_acquire),
-        world_test(a_node_that_was_down_gets_it_with_a_renewal),
-        world_test(nothing_is_left_where_a_release_follows),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

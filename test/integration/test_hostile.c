@@ -181,19 +181,18 @@ static void hostile_nodes(bool behave_in_handshake) {
     assert_true(peak_memory_kib() - before_kib < MEMORY_GROWTH_KIB);
 }
 
-static void hostile_from_the_first_byte(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(hostile_from_the_first_byte) {
     hostile_nodes(false);
 }
 
-static void hostile_after_a_good_handshake(void **state) {
-    (void)state;
+WORLD_TEST(hostile_after_a_good_handshake) {
     hostile_nodes(true);
 }
 
 /* Answers before any request, also some that look like grants of later requests. */
-static void answers_that_nobody_asked_for(void **state) {
-    (void)state;
+WORLD_TEST(answers_that_nobody_asked_for) {
     static const struct hostile_case greetings[] = {
         {"a greeting", {SAY("220 mail.example ESMTP\r\n")}},
         {"grants beforehand", {SAY("+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n")}},
@@ -269,21 +268,18 @@ static void walk_cuts(enum proxy_way way) {
     }
 }
 
-static void the_connection_ends_at_any_byte_of_the_replies(void **state) {
-    (void)state;
+WORLD_TEST(the_connection_ends_at_any_byte_of_the_replies) {
     walk_cuts(PROXY_REPLIES);
 }
 
-static void the_connection_ends_at_any_byte_of_the_requests(void **state) {
-    (void)state;
+WORLD_TEST(the_connection_ends_at_any_byte_of_the_requests) {
     walk_cuts(PROXY_REQUESTS);
 }
 
 /* A text of a node that contains the password of its URI is not shown, whether it comes with a vote
  * or in the handshake. */
-static void a_vote_that_quotes_the_password_is_not_shown(void **state) {
+WORLD_TEST(a_vote_that_quotes_the_password_is_not_shown) {
     static const struct fake_script quoting = {.behave_in_handshake = true, SAY("-ERR no geheim, no lock\r\n")};
-    (void)state;
     char uri[96];
     (void)snprintf(uri, sizeof uri, "redis://:%%67eheim@%s", fake_server_name(world_fake(&quoting)));
     redlock_manager *manager = world_manager((const char *[]){uri}, 1, PATIENT_MS);
@@ -294,16 +290,4 @@ static void a_vote_that_quotes_the_password_is_not_shown(void **state) {
     assert_string_equal(outcome_vote_error(outcome, 0), "an error that quotes the password");
     assert_null(strstr(outcome->message, "geheim"));
     assert_null(strstr(world_log.text, "geheim"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_vote_that_quotes_the_password_is_not_shown),
-        world_test(hostile_from_the_first_byte),
-        world_test(hostile_after_a_good_handshake),
-        world_test(answers_that_nobody_asked_for),
-        world_test(the_connection_ends_at_any_byte_of_the_replies),
-        world_test(the_connection_ends_at_any_byte_of_the_requests),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

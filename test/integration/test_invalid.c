@@ -24,8 +24,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-#define invalid_test(function) cmocka_unit_test_setup_teardown(function, set_up, world_teardown)
-
 /* The call was refused, with this sentence, which the log got as its last line, an ERROR (0). */
 #define says(sentence, call)                                                                                           \
     do {                                                                                                               \
@@ -58,8 +56,10 @@ static int acquire(const redlock_acquire_options *options) {
     return redlock_acquire(manager, "r", options, NULL, outcome_collect, &outcome);
 }
 
-static void it_is_of_the_last_call_that_was_refused(void **state) {
-    (void)state;
+TESTS_WITH(world_none, world_end);
+#define INVALID_TEST(name) TEST_WITH(name, set_up, world_teardown)
+
+INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
     assert_string_equal(redlock_manager_invalid(manager), "");
     says("resource is NULL", redlock_inspect(manager, NULL, outcome_collect, &outcome));
     /* A call that is accepted does not change it, nor does one without a manager or a lease. */
@@ -78,8 +78,7 @@ static void it_is_of_the_last_call_that_was_refused(void **state) {
     outcome_clear(&outcome);
 }
 
-static void a_name_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(a_name_is_refused) {
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
     redlock_observer *observer;
     redlock_election *election;
@@ -95,8 +94,7 @@ static void a_name_is_refused(void **state) {
     says("name is NULL", redlock_elect(manager, NULL, NULL, never_told, NULL, &election));
 }
 
-static void a_callback_or_a_place_for_the_handle_is_missing(void **state) {
-    (void)state;
+INVALID_TEST(a_callback_or_a_place_for_the_handle_is_missing) {
     redlock_observer *observer;
     redlock_election *election;
     says("cb is NULL", redlock_acquire(manager, "r", NULL, NULL, NULL, NULL));
@@ -111,8 +109,7 @@ static void a_callback_or_a_place_for_the_handle_is_missing(void **state) {
     says("lease is NULL", redlock_adopt(manager, "r", "token", NULL, NULL));
 }
 
-static void an_option_of_an_acquire_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(an_option_of_an_acquire_is_refused) {
     const redlock_acquire_options good = world_acquire_options(1000, 0);
     redlock_acquire_options options = good;
     options.ttl_ms = 0;
@@ -139,8 +136,7 @@ static void an_option_of_an_acquire_is_refused(void **state) {
     assert_non_null(strstr(redlock_manager_invalid(manager), "call redlock_acquire_options_default() first"));
 }
 
-static void other_options_are_refused(void **state) {
-    (void)state;
+INVALID_TEST(other_options_are_refused) {
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
     redlock_list_options which;
     redlock_election_options how;
@@ -159,8 +155,7 @@ static void other_options_are_refused(void **state) {
     says("ttl_ms is -5; it must be 1 to 2147483647", redlock_elect(manager, "e", &how, never_told, NULL, &election));
 }
 
-static void a_lease_or_a_token_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(a_lease_or_a_token_is_refused) {
     redlock_lease *lease = NULL;
     says("token is NULL", redlock_adopt(manager, "r", NULL, NULL, &lease));
     says("token has 0 bytes; it must have 1 to 128", redlock_adopt(manager, "r", "", NULL, &lease));
@@ -176,8 +171,7 @@ static void told(const redlock_election_event *event, void *data) {
     (void)data;
 }
 
-static void an_election_that_has_ended_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(an_election_that_has_ended_is_refused) {
     redlock_election *election;
     assert_int_equal(redlock_elect(manager, "e", NULL, told, NULL, &election), REDLOCK_OK);
     assert_int_equal(redlock_election_end(election), REDLOCK_OK);
@@ -185,8 +179,7 @@ static void an_election_that_has_ended_is_refused(void **state) {
     says("election: redlock_election_end() was called before", redlock_election_campaign(election));
 }
 
-static void a_struct_to_fill_in_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(a_struct_to_fill_in_is_refused) {
     redlock_statistics statistics = {0};
     redlock_telemetry telemetry = {0};
     redlock_node_info info = {0};
@@ -209,8 +202,7 @@ static void a_struct_to_fill_in_is_refused(void **state) {
     assert_string_equal(world_log.text, "");
 }
 
-static void credentials_are_refused(void **state) {
-    (void)state;
+INVALID_TEST(credentials_are_refused) {
     says("node is 3; it must be 0 to 2", redlock_manager_set_credentials(manager, 3, NULL, "secret"));
     says("user has 0 bytes; it must have 1 to 16384", redlock_manager_set_credentials(manager, 0, "", "secret"));
     says("password is NULL", redlock_manager_set_credentials(manager, REDLOCK_ALL_NODES, NULL, NULL));
@@ -218,8 +210,7 @@ static void credentials_are_refused(void **state) {
     assert_null(strstr(redlock_manager_invalid(manager), "secret"));
 }
 
-static void a_guard_without_its_longest_ttl_is_refused(void **state) {
-    (void)state;
+INVALID_TEST(a_guard_without_its_longest_ttl_is_refused) {
     const char *uri = world_closed_uri();
     redlock_manager *refused;
     redlock_manager_options options;
@@ -234,20 +225,4 @@ static void a_guard_without_its_longest_ttl_is_refused(void **state) {
     options.clock_guard = true;
     assert_int_equal(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_string_equal(error, "clock_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        invalid_test(it_is_of_the_last_call_that_was_refused),
-        invalid_test(a_name_is_refused),
-        invalid_test(a_callback_or_a_place_for_the_handle_is_missing),
-        invalid_test(an_option_of_an_acquire_is_refused),
-        invalid_test(other_options_are_refused),
-        invalid_test(a_lease_or_a_token_is_refused),
-        invalid_test(an_election_that_has_ended_is_refused),
-        invalid_test(a_struct_to_fill_in_is_refused),
-        invalid_test(credentials_are_refused),
-        invalid_test(a_guard_without_its_longest_ttl_is_refused),
-    };
-    return cmocka_run_group_tests(tests, world_none, world_end);
 }

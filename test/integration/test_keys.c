@@ -7,8 +7,9 @@
 
 #include "world.h"
 
-static void the_key_holds_the_token_as_a_plain_string(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(the_key_holds_the_token_as_a_plain_string) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "plain", 60000);
@@ -30,8 +31,7 @@ static void the_key_holds_the_token_as_a_plain_string(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void another_clients_lock_excludes_ours(void **state) {
-    (void)state;
+WORLD_TEST(another_clients_lock_excludes_ours) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 2; i++) {
@@ -50,8 +50,7 @@ static void another_clients_lock_excludes_ours(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void each_attempt_and_lease_has_a_token_of_its_own(void **state) {
-    (void)state;
+WORLD_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     char tokens[50][REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -65,8 +64,7 @@ static void each_attempt_and_lease_has_a_token_of_its_own(void **state) {
     }
 }
 
-static void odd_names_are_keys_like_any_other(void **state) {
-    (void)state;
+WORLD_TEST(odd_names_are_keys_like_any_other) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 1];
@@ -99,8 +97,7 @@ static void odd_names_are_keys_like_any_other(void **state) {
     }
 }
 
-static void a_key_prefix_comes_before_the_name(void **state) {
-    (void)state;
+WORLD_TEST(a_key_prefix_comes_before_the_name) {
     redlock_manager_options options = world_options();
     options.key_prefix = "app:lock:";
     redlock_manager *manager = world_manager_with(&options);
@@ -123,8 +120,7 @@ static void a_key_prefix_comes_before_the_name(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void invalid_requests_make_no_callback(void **state) {
-    (void)state;
+WORLD_TEST(invalid_requests_make_no_callback) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "valid", 60000), *adopted = NULL;
@@ -193,8 +189,7 @@ static void create_fails(redlock_manager_options *options, const char *says) {
     assert_int_equal(redlock_manager_create(world_loop, options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
 }
 
-static void invalid_managers_are_refused_with_a_sentence(void **state) {
-    (void)state;
+WORLD_TEST(invalid_managers_are_refused_with_a_sentence) {
     static const char *const bad_uris[] = {"",
                                            "redis://",
                                            "redis://host:0",
@@ -234,8 +229,7 @@ static void invalid_managers_are_refused_with_a_sentence(void **state) {
     create_fails(&options, NULL);
 }
 
-static void a_holder_is_one_short_word(void **state) {
-    (void)state;
+WORLD_TEST(a_holder_is_one_short_word) {
     static const char *const wrong[] = {" web", "web 3", "web\n", "web\t", "\x1b[31m", "\x7f", "w\xc3\xbc"};
     char text[REDLOCK_HOLDER_SIZE_MAX + 2];
     redlock_manager_options options = world_options();
@@ -250,8 +244,7 @@ static void a_holder_is_one_short_word(void **state) {
 }
 
 /* Any text does, and none. A program that was built against an older header cannot give one. */
-static void a_token_says_who_holds_the_lock(void **state) {
-    (void)state;
+WORLD_TEST(a_token_says_who_holds_the_lock) {
     static const char *const holders[] = {NULL,
                                           "",
                                           "!",
@@ -287,8 +280,7 @@ static void a_token_says_who_holds_the_lock(void **state) {
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
-static void over_unix_sockets(void **state) {
-    (void)state;
+WORLD_TEST(over_unix_sockets) {
     const char *uris[3];
     for (size_t i = 0; i < 3; i++) {
         uris[i] = world_servers.at[i].socket_uri;
@@ -302,8 +294,7 @@ static void over_unix_sockets(void **state) {
     assert_non_null(strstr(info.name, world_servers.at[0].socket));
 }
 
-static void a_database_of_the_uri_is_selected(void **state) {
-    (void)state;
+WORLD_TEST(a_database_of_the_uri_is_selected) {
     char texts[3][160];
     const char *uris[3] = {texts[0], texts[1], texts[2]};
     snprintf(texts[0], sizeof texts[0], "%s?db=5", world_servers.at[0].socket_uri);
@@ -328,8 +319,7 @@ static void a_database_of_the_uri_is_selected(void **state) {
 }
 
 /* Bare host:port, a name, and IPv6 where there is one. */
-static void other_forms_of_addresses(void **state) {
-    (void)state;
+WORLD_TEST(other_forms_of_addresses) {
     static struct servers six;
     char texts[3][64];
     snprintf(texts[0], sizeof texts[0], "127.0.0.1:%d", world_servers.at[0].port);
@@ -360,22 +350,4 @@ static void other_forms_of_addresses(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
     servers_stop(&six);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(the_key_holds_the_token_as_a_plain_string),
-        world_test(another_clients_lock_excludes_ours),
-        world_test(each_attempt_and_lease_has_a_token_of_its_own),
-        world_test(odd_names_are_keys_like_any_other),
-        world_test(a_key_prefix_comes_before_the_name),
-        world_test(invalid_requests_make_no_callback),
-        world_test(invalid_managers_are_refused_with_a_sentence),
-        world_test(a_holder_is_one_short_word),
-        world_test(a_token_says_who_holds_the_lock),
-        world_test(over_unix_sockets),
-        world_test(a_database_of_the_uri_is_selected),
-        world_test(other_forms_of_addresses),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -250,13 +250,14 @@ static void deliver(bool is_silent) {
     assert_true(plain > 0);
 }
 
-static void a_set_on_an_old_connection_runs_after_its_release(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+#define LATE_TEST(name) TEST_WITH(name, world_setup, heal_and_tear_down)
+
+LATE_TEST(a_set_on_an_old_connection_runs_after_its_release) {
     deliver(false);
 }
 
-static void a_set_on_a_silent_connection_runs_after_its_release(void **state) {
-    (void)state;
+LATE_TEST(a_set_on_a_silent_connection_runs_after_its_release) {
     deliver(true);
 }
 
@@ -271,35 +272,19 @@ static void outlast(bool (*until)(void *manager)) {
     assert_true(by_clock > 0);
 }
 
-static void a_set_runs_long_after_its_ttl(void **state) {
-    (void)state;
+LATE_TEST(a_set_runs_long_after_its_ttl) {
     outlast(is_stalled);
 }
 
-static void a_set_runs_after_its_connection_was_given_up(void **state) {
-    (void)state;
+LATE_TEST(a_set_runs_after_its_connection_was_given_up) {
     outlast(is_connecting);
 }
 
 /* R9: an owed release has no timeout. Its late answer pays, so it is not sent again. */
-static void a_hung_node_gets_an_owed_release_once(void **state) {
+LATE_TEST(a_hung_node_gets_an_owed_release_once) {
     long long asked = -1;
-    (void)state;
     for (int i = 0; i < 3 && asked < 0; i++) {
         asked = releases_asked_of_a_hung_node();
     }
     assert_int_equal(asked, 2);
-}
-
-#define late_test(function) cmocka_unit_test_setup_teardown(function, world_setup, heal_and_tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        late_test(a_set_on_an_old_connection_runs_after_its_release),
-        late_test(a_set_on_a_silent_connection_runs_after_its_release),
-        late_test(a_set_runs_long_after_its_ttl),
-        late_test(a_set_runs_after_its_connection_was_given_up),
-        late_test(a_hung_node_gets_an_owed_release_once),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -12,8 +12,9 @@ static bool has_expired(void *data) {
     return redlock_lease_validity_ms(data) == 0;
 }
 
-static void validity_follows_the_formula(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(validity_follows_the_formula) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     int64_t before_ms = support_now_ms();
@@ -33,8 +34,7 @@ static void validity_follows_the_formula(void **state) {
 }
 
 /* R12: an extension to less than the time left is granted and does not shorten the lease. */
-static void extend_lengthens_and_never_shortens(void **state) {
-    (void)state;
+WORLD_TEST(extend_lengthens_and_never_shortens) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "stretch", 60000);
@@ -61,8 +61,7 @@ static void extend_lengthens_and_never_shortens(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_failed_extend_keeps_the_deadline(void **state) {
-    (void)state;
+WORLD_TEST(a_failed_extend_keeps_the_deadline) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "torn", 60000);
@@ -86,8 +85,7 @@ static void a_failed_extend_keeps_the_deadline(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void one_extend_at_a_time_and_a_release_replaces_it(void **state) {
-    (void)state;
+WORLD_TEST(one_extend_at_a_time_and_a_release_replaces_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *first = world_outcome(), *second = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(manager, "busy", 60000);
@@ -103,8 +101,7 @@ static void one_extend_at_a_time_and_a_release_replaces_it(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void no_extend_after_the_deadline_even_if_the_keys_live(void **state) {
-    (void)state;
+WORLD_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (int turns = 0; turns < 2; turns++) {
@@ -169,8 +166,7 @@ static bool is_lost_at_its_deadline(void *data) {
     return watched->loss->runs > 0;
 }
 
-static void renewal_is_capped(void **state) {
-    (void)state;
+WORLD_TEST(renewal_is_capped) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -227,8 +223,7 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
 
 /* The best of several rounds shows what the library does. A loaded machine may delay any one of
  * them. */
-static void lost_once_and_in_time_when_every_node_hangs(void **state) {
-    (void)state;
+WORLD_TEST(lost_once_and_in_time_when_every_node_hangs) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     int64_t best_ms = INT64_MAX;
     for (int round = 0; round < 20 && best_ms > 5; round++) {
@@ -238,8 +233,7 @@ static void lost_once_and_in_time_when_every_node_hangs(void **state) {
     assert_true(best_ms <= 5);
 }
 
-static void lost_early_when_most_nodes_deny_it(void **state) {
-    (void)state;
+WORLD_TEST(lost_early_when_most_nodes_deny_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -268,8 +262,7 @@ static bool are_two_down(void *data) {
 
 /* Two nodes were down and never had the key. One of the other three loses it: then the lease is
  * lost. */
-static void lost_early_when_too_few_can_have_it(void **state) {
-    (void)state;
+WORLD_TEST(lost_early_when_too_few_can_have_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -289,8 +282,7 @@ static void lost_early_when_too_few_can_have_it(void **state) {
     assert_true(world_wait_without_key("thin", DRIVE_TIMEOUT_MS));
 }
 
-static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
-    (void)state;
+WORLD_TEST(renewal_outlives_a_pause_shorter_than_the_ttl) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -311,8 +303,7 @@ static void renewal_outlives_a_pause_shorter_than_the_ttl(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void inspect_returns_the_holder_of_each_node(void **state) {
-    (void)state;
+WORLD_TEST(inspect_returns_the_holder_of_each_node) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     assert_int_equal(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
@@ -343,21 +334,4 @@ static void inspect_returns_the_holder_of_each_node(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     /* Of another type: not ours. */
     assert_string_equal(server_ask(&world_servers.at[1], "TYPE", "seen"), "hash");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(validity_follows_the_formula),
-        world_test(extend_lengthens_and_never_shortens),
-        world_test(a_failed_extend_keeps_the_deadline),
-        world_test(one_extend_at_a_time_and_a_release_replaces_it),
-        world_test(no_extend_after_the_deadline_even_if_the_keys_live),
-        world_test(renewal_is_capped),
-        world_test(lost_once_and_in_time_when_every_node_hangs),
-        world_test(lost_early_when_most_nodes_deny_it),
-        world_test(lost_early_when_too_few_can_have_it),
-        world_test(renewal_outlives_a_pause_shorter_than_the_ttl),
-        world_test(inspect_returns_the_holder_of_each_node),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

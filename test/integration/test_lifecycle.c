@@ -16,8 +16,9 @@ static bool is_positive(void *data) {
     return *(int *)data > 0;
 }
 
-static void close_with_requests_in_flight(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(close_with_requests_in_flight) {
     static int closed;
     closed = 0;
     redlock_manager *manager = world_manager_all(BRISK_MS);
@@ -54,8 +55,7 @@ static void close_with_requests_in_flight(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void close_with_leases_held(void **state) {
-    (void)state;
+WORLD_TEST(close_with_leases_held) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
     struct outcome *outcome = world_outcome();
@@ -71,8 +71,7 @@ static void close_with_leases_held(void **state) {
     assert_int_equal(servers_key_count(&world_servers), 0); /* close waited for its releases */
 }
 
-static void close_while_every_node_hangs(void **state) {
-    (void)state;
+WORLD_TEST(close_while_every_node_hangs) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = world_acquire(manager, "held", 600000);
     struct outcome *extended = world_outcome(), *acquired = world_outcome();
@@ -94,8 +93,7 @@ static void close_while_every_node_hangs(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void forget_leaves_the_key_and_adopt_takes_it_up(void **state) {
-    (void)state;
+WORLD_TEST(forget_leaves_the_key_and_adopt_takes_it_up) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -176,8 +174,7 @@ static bool nest_done(void *data) {
     return nest->runs > 0 && (nest->second->runs > 0 || nest->closed > 0);
 }
 
-static void everything_may_be_called_inside_a_callback(void **state) {
-    (void)state;
+WORLD_TEST(everything_may_be_called_inside_a_callback) {
     for (int what = INSIDE_RELEASE; what <= INSIDE_EXTEND; what++) {
         static struct nest nest;
         redlock_manager *manager = world_manager_all(PATIENT_MS);
@@ -222,8 +219,7 @@ static void on_lost_release(redlock_lease *lease, const char *reason, void *data
     assert_int_equal(outcome->runs, 0);
 }
 
-static void a_lost_lease_may_be_released_in_on_lost(void **state) {
-    (void)state;
+WORLD_TEST(a_lost_lease_may_be_released_in_on_lost) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome(), *released = world_outcome();
     redlock_acquire_options options = world_acquire_options(1500, 0);
@@ -282,8 +278,7 @@ static int in_the_child(redlock_manager *parents, redlock_lease *lease, int repo
     return 0;
 }
 
-static void a_child_process_has_tokens_of_its_own(void **state) {
-    (void)state;
+WORLD_TEST(a_child_process_has_tokens_of_its_own) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "parent", 60000);
@@ -317,8 +312,7 @@ static void a_child_process_has_tokens_of_its_own(void **state) {
     assert_int_equal(drive_release(world_loop, parents, outcome), REDLOCK_OK);
 }
 
-static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state) {
-    (void)state;
+WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
     struct sigaction original, before = {.sa_handler = SIG_DFL}, after;
     assert_int_equal(sigaction(SIGPIPE, &before, &original), 0);
     /* A write to a unix socket whose other end is gone raises SIGPIPE at once. */
@@ -345,8 +339,7 @@ static void a_broken_pipe_does_not_kill_and_changes_no_disposition(void **state)
     sigaction(SIGPIPE, &original, NULL);
 }
 
-static void no_manager_is_invalid(void **state) {
-    (void)state;
+WORLD_TEST(no_manager_is_invalid) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease;
     redlock_statistics statistics = {.size = sizeof statistics};
@@ -356,19 +349,4 @@ static void no_manager_is_invalid(void **state) {
     assert_int_equal(redlock_manager_connect(NULL, 1000, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_manager_statistics(NULL, &statistics), REDLOCK_ERR_INVALID);
     assert_int_equal(outcome->runs, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(no_manager_is_invalid),
-        world_test(close_with_requests_in_flight),
-        world_test(close_with_leases_held),
-        world_test(close_while_every_node_hangs),
-        world_test(forget_leaves_the_key_and_adopt_takes_it_up),
-        world_test(everything_may_be_called_inside_a_callback),
-        world_test(a_lost_lease_may_be_released_in_on_lost),
-        world_test(a_child_process_has_tokens_of_its_own),
-        world_test(a_broken_pipe_does_not_kill_and_changes_no_disposition),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

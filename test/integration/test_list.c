@@ -66,8 +66,9 @@ static int named(const struct seen *seen, size_t node, const char *resource, con
     return count;
 }
 
-static void each_lock_is_named_by_each_node_that_has_it(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(each_lock_is_named_by_each_node_that_has_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *first = world_acquire(manager, "job:1", 60000), *second = world_acquire(manager, "job:2", 60000),
                   *other = world_acquire(manager, "other", 60000);
@@ -91,8 +92,7 @@ static void each_lock_is_named_by_each_node_that_has_it(void **state) {
     assert_int_equal(seen.count, 0);
 }
 
-static void a_node_that_is_down_names_nothing(void **state) {
-    (void)state;
+WORLD_TEST(a_node_that_is_down_names_nothing) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
@@ -116,8 +116,7 @@ static void a_node_that_is_down_names_nothing(void **state) {
     }
 }
 
-static void a_node_that_hangs_for_a_while_names_its_locks(void **state) {
-    (void)state;
+WORLD_TEST(a_node_that_hangs_for_a_while_names_its_locks) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
@@ -136,8 +135,7 @@ static void a_node_that_hangs_for_a_while_names_its_locks(void **state) {
     assert_int_equal(named(&seen, 0, "r", redlock_lease_token(lease)), 1);
 }
 
-static void a_node_that_hangs_for_long_is_given_up(void **state) {
-    (void)state;
+WORLD_TEST(a_node_that_hangs_for_long_is_given_up) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     (void)world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
@@ -151,8 +149,7 @@ static void a_node_that_hangs_for_long_is_given_up(void **state) {
     server_resume(&world_servers.at[2]);
 }
 
-static void a_user_who_may_not_scan_is_told(void **state) {
-    (void)state;
+WORLD_TEST(a_user_who_may_not_scan_is_told) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
@@ -172,15 +169,4 @@ static void a_user_who_may_not_scan_is_told(void **state) {
     seen = list(manager, NULL);
     assert_int_equal(seen.count, 3);
     assert_int_equal(outcome_votes(seen.outcome, REDLOCK_VOTE_GRANTED), 3);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(each_lock_is_named_by_each_node_that_has_it),
-        world_test(a_node_that_is_down_names_nothing),
-        world_test(a_node_that_hangs_for_a_while_names_its_locks),
-        world_test(a_node_that_hangs_for_long_is_given_up),
-        world_test(a_user_who_may_not_scan_is_told),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -57,8 +57,9 @@ static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
     }
 }
 
-static void the_keys_live_longer_than_the_lease(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(the_keys_live_longer_than_the_lease) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
@@ -69,8 +70,7 @@ static void the_keys_live_longer_than_the_lease(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void an_extension_keeps_it(void **state) {
-    (void)state;
+WORLD_TEST(an_extension_keeps_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
@@ -86,8 +86,7 @@ static void an_extension_keeps_it(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_release_frees_it_at_once(void **state) {
-    (void)state;
+WORLD_TEST(a_release_frees_it_at_once) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
@@ -98,8 +97,7 @@ static void a_release_frees_it_at_once(void **state) {
 }
 
 /* The holder may still be at work, whether it was told of the loss or has given up its handle. */
-static void a_lost_lease_keeps_others_away(void **state) {
-    (void)state;
+WORLD_TEST(a_lost_lease_keeps_others_away) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -116,8 +114,7 @@ static void a_lost_lease_keeps_others_away(void **state) {
     assert_int_equal(world_statistics(manager).releases_owed, 0);
 }
 
-static void a_lease_that_is_left_keeps_others_away(void **state) {
-    (void)state;
+WORLD_TEST(a_lease_that_is_left_keeps_others_away) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
@@ -129,8 +126,7 @@ static void a_lease_that_is_left_keeps_others_away(void **state) {
     assert_others_are_denied("door");
 }
 
-static void without_a_delay_a_lost_lease_keeps_nobody_away(void **state) {
-    (void)state;
+WORLD_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
@@ -141,8 +137,7 @@ static void without_a_delay_a_lost_lease_keeps_nobody_away(void **state) {
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
-static void the_delay_ends(void **state) {
-    (void)state;
+WORLD_TEST(the_delay_ends) {
     redlock_manager *manager = world_manager_all(PATIENT_MS), *other = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
     struct outcome *waited = world_outcome();
@@ -160,8 +155,7 @@ static void the_delay_ends(void **state) {
 }
 
 /* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
-static void a_lost_attempt_leaves_nothing(void **state) {
-    (void)state;
+WORLD_TEST(a_lost_attempt_leaves_nothing) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
@@ -174,8 +168,7 @@ static void a_lost_attempt_leaves_nothing(void **state) {
     assert_false(server_has_key(&world_servers.at[4], "door"));
 }
 
-static void an_adopted_lease_can_have_one(void **state) {
-    (void)state;
+WORLD_TEST(an_adopted_lease_can_have_one) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
@@ -193,8 +186,7 @@ static void an_adopted_lease_can_have_one(void **state) {
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 }
 
-static void invalid_delays(void **state) {
-    (void)state;
+WORLD_TEST(invalid_delays) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
@@ -205,20 +197,4 @@ static void invalid_delays(void **state) {
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_int_equal(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(the_keys_live_longer_than_the_lease),
-        world_test(an_extension_keeps_it),
-        world_test(a_release_frees_it_at_once),
-        world_test(a_lost_lease_keeps_others_away),
-        world_test(a_lease_that_is_left_keeps_others_away),
-        world_test(without_a_delay_a_lost_lease_keeps_nobody_away),
-        world_test(the_delay_ends),
-        world_test(a_lost_attempt_leaves_nothing),
-        world_test(an_adopted_lease_can_have_one),
-        world_test(invalid_delays),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

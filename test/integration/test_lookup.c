@@ -87,8 +87,10 @@ static redlock_manager *with_name(const char *name, size_t named) {
     return world_manager_at_once(&options);
 }
 
-static void a_name_that_does_not_exist(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+#define FRESH_TEST(name) TEST_WITH(name, resolve_setup, resolve_teardown)
+
+FRESH_TEST(a_name_that_does_not_exist) {
     redlock_manager *manager = with_name("no-such-node.invalid", 2);
     struct outcome *outcome = world_outcome();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
@@ -119,8 +121,7 @@ static bool two_hang(void *data) {
 }
 
 /* Only the test ends these lookups. A loop that waited for one would never run again. */
-static void a_lookup_that_never_ends_does_not_stop_the_loop(void **state) {
-    (void)state;
+FRESH_TEST(a_lookup_that_never_ends_does_not_stop_the_loop) {
     static int ticks;
     ev_timer timer;
     ticks = 0;
@@ -143,8 +144,7 @@ static void a_lookup_that_never_ends_does_not_stop_the_loop(void **state) {
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
 }
 
-static void three_lookups_that_never_end_are_no_quorum(void **state) {
-    (void)state;
+FRESH_TEST(three_lookups_that_never_end_are_no_quorum) {
     redlock_manager *manager = with_name("hangs.test", 3);
     struct outcome *outcome = world_outcome();
     assert_int_equal(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
@@ -155,8 +155,7 @@ static void three_lookups_that_never_end_are_no_quorum(void **state) {
     assert_true(world_wait_without_key("named", DRIVE_TIMEOUT_MS));
 }
 
-static void a_name_is_looked_up_again_at_each_reconnect(void **state) {
-    (void)state;
+FRESH_TEST(a_name_is_looked_up_again_at_each_reconnect) {
     moved_to = "127.0.0.9"; /* nobody listens there */
     redlock_manager *manager = with_name("moves.test", 1);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 4));
@@ -171,15 +170,4 @@ static void a_name_is_looked_up_again_at_each_reconnect(void **state) {
     server_restart(&world_servers.at[0]);
     assert_true(drive_reconnected(world_loop, manager, 0, 2));
     assert_true(counted(&lookups) > before);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_name_that_does_not_exist, resolve_setup, resolve_teardown),
-        cmocka_unit_test_setup_teardown(a_lookup_that_never_ends_does_not_stop_the_loop, resolve_setup,
-                                        resolve_teardown),
-        cmocka_unit_test_setup_teardown(three_lookups_that_never_end_are_no_quorum, resolve_setup, resolve_teardown),
-        cmocka_unit_test_setup_teardown(a_name_is_looked_up_again_at_each_reconnect, resolve_setup, resolve_teardown),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

@@ -176,11 +176,13 @@ static int teardown(void **state) {
     return world_teardown(state);
 }
 
+TESTS_WITH(world_five, world_end);
+#define CANDIDATES_TEST(name) TEST_WITH(name, setup, teardown)
+
 /* Each announcement makes one question, and nothing else does. Before the next change, all answers
  * have come: one that comes late may name the next leader before its announcement is heard. Then it
  * is asked for again, and once more for the announcement. */
-static void a_grant_a_handover_and_a_release_are_told(void **state) {
-    (void)state;
+CANDIDATES_TEST(a_grant_a_handover_and_a_release_are_told) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     int64_t free_since_ms = support_now_ms();
     observe(manager, "door", &told);
@@ -207,8 +209,7 @@ static void a_grant_a_handover_and_a_release_are_told(void **state) {
     }
 }
 
-static void a_minority_changes_nothing(void **state) {
-    (void)state;
+CANDIDATES_TEST(a_minority_changes_nothing) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     take_all(ALICE, LONG_MS);
     until_told(&told, ALICE);
@@ -227,16 +228,14 @@ static void a_minority_changes_nothing(void **state) {
     assert_int_equal(told.count, before + 1);
 }
 
-static void who_leads_already_is_told_first(void **state) {
-    (void)state;
+CANDIDATES_TEST(who_leads_already_is_told_first) {
     take_all(ALICE, LONG_MS);
     observe(world_manager_all(PATIENT_MS), "door", &told);
     until_told(&told, ALICE);
     ASSERT_ALL_TOLD(&told, ALICE);
 }
 
-static void the_end_of_a_leader_that_died_is_told(void **state) {
-    (void)state;
+CANDIDATES_TEST(the_end_of_a_leader_that_died_is_told) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     until_told(&told, "");
     until_subscribed("redlock:leader:door", 1, 5);
@@ -256,8 +255,7 @@ static void kill_subscriptions(void) {
     }
 }
 
-static void what_was_missed_is_asked_for(void **state) {
-    (void)state;
+CANDIDATES_TEST(what_was_missed_is_asked_for) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     take_all(ALICE, LONG_MS);
     until_told(&told, ALICE);
@@ -276,8 +274,7 @@ static void what_was_missed_is_asked_for(void **state) {
     until_told(&told, "");
 }
 
-static void two_nodes_down_change_nothing(void **state) {
-    (void)state;
+CANDIDATES_TEST(two_nodes_down_change_nothing) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     take_all(ALICE, LONG_MS);
     until_told(&told, ALICE);
@@ -300,8 +297,7 @@ static void two_nodes_down_change_nothing(void **state) {
     assert_in_range(told.count, before + 2, before + 3);
 }
 
-static void a_lock_that_nobody_announces_is_found(void **state) {
-    (void)state;
+CANDIDATES_TEST(a_lock_that_nobody_announces_is_found) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -313,8 +309,7 @@ static void a_lock_that_nobody_announces_is_found(void **state) {
     ASSERT_ALL_TOLD(&told, token, "");
 }
 
-static void observers_of_one_resource_share_a_channel(void **state) {
-    (void)state;
+CANDIDATES_TEST(observers_of_one_resource_share_a_channel) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     observe(manager, "door", &told);
     until_told(&told, "");
@@ -340,8 +335,7 @@ static void observers_of_one_resource_share_a_channel(void **state) {
     until_told(&told, BOB);
 }
 
-static void an_observer_may_end_in_its_callback(void **state) {
-    (void)state;
+CANDIDATES_TEST(an_observer_may_end_in_its_callback) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     told.ends = true;
     observe(manager, "door", &told);
@@ -354,7 +348,7 @@ static void an_observer_may_end_in_its_callback(void **state) {
     ASSERT_ALL_TOLD(&told, "");
 }
 
-static void many_are_observed_and_heard_again(void **state) {
+CANDIDATES_TEST(many_are_observed_and_heard_again) {
     static struct told many[100];
     char name[32], channel[64];
     (void)state;
@@ -378,8 +372,7 @@ static void many_are_observed_and_heard_again(void **state) {
     }
 }
 
-static void closing_ends_observers(void **state) {
-    (void)state;
+CANDIDATES_TEST(closing_ends_observers) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     observe(manager, "door", &told);
     until_told(&told, "");
@@ -407,8 +400,10 @@ static redlock_manager *manager_with_rights(const char *rights) {
     return world_manager(uris, 3, PATIENT_MS);
 }
 
+TESTS_WITH(world_none, world_none);
+
 /* The nodes let the library subscribe to its own channel and not to a leader's; or to none. */
-static void without_permission_it_asks(void **state) {
+WORLD_TEST(without_permission_it_asks) {
     static const char *const rights[] = {"&redlock:[0-9a-f]* +@all", "+@all"};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -428,8 +423,7 @@ static void without_permission_it_asks(void **state) {
 }
 
 /* Those of docs/operations.md, where UNSUBSCRIBE is not. */
-static void the_rights_of_a_lock_are_enough(void **state) {
-    (void)state;
+WORLD_TEST(the_rights_of_a_lock_are_enough) {
     redlock_manager *manager = manager_with_rights(
         "&redlock:* -@all +set +get +del +pexpire +pttl +type +eval +evalsha +script|load +ping +info +select +time "
         "+client|setname +client|id +client|kill +exists +zadd +zpopmin +zrem +zrank +zcard +zrange +hset +hget +hdel "
@@ -450,26 +444,4 @@ static void the_rights_of_a_lock_are_enough(void **state) {
     assert_null(strstr(world_log.text, "subscription:")); /* none was lost */
     world_close(manager);
     servers_stop(&world_servers);
-}
-
-#define with_candidates(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        with_candidates(a_grant_a_handover_and_a_release_are_told),
-        with_candidates(a_minority_changes_nothing),
-        with_candidates(who_leads_already_is_told_first),
-        with_candidates(the_end_of_a_leader_that_died_is_told),
-        with_candidates(what_was_missed_is_asked_for),
-        with_candidates(two_nodes_down_change_nothing),
-        with_candidates(a_lock_that_nobody_announces_is_found),
-        with_candidates(observers_of_one_resource_share_a_channel),
-        with_candidates(an_observer_may_end_in_its_callback),
-        with_candidates(many_are_observed_and_heard_again),
-        with_candidates(closing_ends_observers),
-    };
-    const struct CMUnitTest refused[] = {world_test(without_permission_it_asks),
-                                         world_test(the_rights_of_a_lock_are_enough)};
-    const int failed = cmocka_run_group_tests(tests, world_five, world_end);
-    return failed + cmocka_run_group_tests(refused, world_none, world_none);
 }

@@ -10,8 +10,9 @@ static void set_foreign(struct server *server, const char *key) {
     assert_string_equal(server_ask(server, "SET", key, "foreign"), "OK");
 }
 
-static void redsync_all_masks_of_foreign_keys_on_four_nodes(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(redsync_all_masks_of_foreign_keys_on_four_nodes) {
     redlock_manager *manager = world_manager(world_servers.uris, 4, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     for (unsigned mask = 0; mask < 16; mask++) {
@@ -42,8 +43,7 @@ static void redsync_all_masks_of_foreign_keys_on_four_nodes(void **state) {
     }
 }
 
-static void node_redlock_extends_beside_a_foreign_key_without_ttl(void **state) {
-    (void)state;
+WORLD_TEST(node_redlock_extends_beside_a_foreign_key_without_ttl) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     set_foreign(&world_servers.at[1], "stuck");
@@ -76,8 +76,7 @@ static bool has_set_calls(void *data) {
     return calls >= wanted->calls && calls <= wanted->calls_max;
 }
 
-static void node_redlock_counts_attempts_and_leaves_the_third_node_empty(void **state) {
-    (void)state;
+WORLD_TEST(node_redlock_counts_attempts_and_leaves_the_third_node_empty) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     set_foreign(&world_servers.at[0], "held");
@@ -162,8 +161,7 @@ static bool is_zero(void *data) {
     return *(int *)data == 0;
 }
 
-static void rueidis_ten_lockers_take_one_name_a_hundred_times_each(void **state) {
-    (void)state;
+WORLD_TEST(rueidis_ten_lockers_take_one_name_a_hundred_times_each) {
     static struct locker lockers[10];
     static int holders, most_holders, unfinished;
     holders = most_holders = 0;
@@ -206,8 +204,7 @@ static bool hundred_completed(void *data) {
     return ((struct cancelled_waiters *)data)->completed >= 100;
 }
 
-static void rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters(void **state) {
-    (void)state;
+WORLD_TEST(rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters) {
     static struct cancelled_waiters waiters;
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
@@ -258,8 +255,7 @@ static int acquire_with(size_t up, size_t count, const char *resource, struct ou
     return code;
 }
 
-static void redlock_net_needs_a_quorum_of_the_configured_nodes(void **state) {
-    (void)state;
+WORLD_TEST(redlock_net_needs_a_quorum_of_the_configured_nodes) {
     struct outcome *outcome = world_outcome();
     assert_int_equal(acquire_with(3, 3, "three-of-three", outcome), REDLOCK_OK);
     assert_int_equal(acquire_with(3, 5, "three-of-five", outcome), REDLOCK_OK);
@@ -280,8 +276,7 @@ static bool all_ran(void *data) {
     return true;
 }
 
-static void redlock_net_of_three_racers_exactly_one_wins(void **state) {
-    (void)state;
+WORLD_TEST(redlock_net_of_three_racers_exactly_one_wins) {
     struct outcome *racers[4] = {NULL};
     for (size_t i = 0; i < 3; i++) {
         redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
@@ -300,8 +295,7 @@ static void redlock_net_of_three_racers_exactly_one_wins(void **state) {
     assert_int_equal(winners, 1);
 }
 
-static void redlock_net_two_seconds_held_for_four(void **state) {
-    (void)state;
+WORLD_TEST(redlock_net_two_seconds_held_for_four) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
@@ -324,8 +318,7 @@ static void redlock_net_two_seconds_held_for_four(void **state) {
 
 /* The best of several rounds shows what the library can do. A loaded machine may delay any one of
  * them. */
-static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void **state) {
-    (void)state;
+WORLD_TEST(redlock_net_a_rival_wins_soon_after_one_second_without_renewal) {
     redlock_manager *holder = world_manager(world_servers.uris, 3, PATIENT_MS);
     redlock_manager *rival = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome(), *released = world_outcome();
@@ -350,8 +343,7 @@ static void redlock_net_a_rival_wins_soon_after_one_second_without_renewal(void 
     assert_in_range(best_ms, 987, 1200);
 }
 
-static void pottery_of_simultaneous_single_tries_at_most_one_wins(void **state) {
-    (void)state;
+WORLD_TEST(pottery_of_simultaneous_single_tries_at_most_one_wins) {
     redlock_manager *managers[10];
     struct outcome *tries[11] = {NULL};
     for (size_t i = 0; i < 10; i++) {
@@ -397,8 +389,7 @@ static const char *first_refusal(const struct outcome *outcome) {
     return "(none denied)";
 }
 
-static void redsync_and_rslock_distinguish_missing_from_foreign(void **state) {
-    (void)state;
+WORLD_TEST(redsync_and_rslock_distinguish_missing_from_foreign) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     /* The keys are changed at the nodes, so that the nodes and not our clock must show it: first by
@@ -436,8 +427,7 @@ static bool has_expired(void *data) {
     return redlock_lease_validity_ms(data) == 0;
 }
 
-static void redsync_and_rslock_release_and_extend_after_expiry(void **state) {
-    (void)state;
+WORLD_TEST(redsync_and_rslock_release_and_extend_after_expiry) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "short", 300);
@@ -448,8 +438,7 @@ static void redsync_and_rslock_release_and_extend_after_expiry(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void redsync_and_rslock_a_ttl_of_one_ms_is_too_slow(void **state) {
-    (void)state;
+WORLD_TEST(redsync_and_rslock_a_ttl_of_one_ms_is_too_slow) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(1, 0);
@@ -457,23 +446,4 @@ static void redsync_and_rslock_a_ttl_of_one_ms_is_too_slow(void **state) {
     assert_null(outcome->lease);
     assert_int_equal(world_statistics(manager).too_slow, 1);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(redsync_all_masks_of_foreign_keys_on_four_nodes),
-        world_test(node_redlock_extends_beside_a_foreign_key_without_ttl),
-        world_test(node_redlock_counts_attempts_and_leaves_the_third_node_empty),
-        world_test(rueidis_ten_lockers_take_one_name_a_hundred_times_each),
-        world_test(rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters),
-        world_test(redlock_net_needs_a_quorum_of_the_configured_nodes),
-        world_test(redlock_net_of_three_racers_exactly_one_wins),
-        world_test(redlock_net_two_seconds_held_for_four),
-        world_test(redlock_net_a_rival_wins_soon_after_one_second_without_renewal),
-        world_test(pottery_of_simultaneous_single_tries_at_most_one_wins),
-        world_test(redsync_and_rslock_distinguish_missing_from_foreign),
-        world_test(redsync_and_rslock_release_and_extend_after_expiry),
-        world_test(redsync_and_rslock_a_ttl_of_one_ms_is_too_slow),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

@@ -129,8 +129,10 @@ static void managers_of(redlock_manager **managers, int count) {
     }
 }
 
-static void who_came_first_is_served_first(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+#define FRESH_TEST(name) TEST_WITH(name, setup, world_teardown)
+
+FRESH_TEST(who_came_first_is_served_first) {
     redlock_manager *managers[5], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 5);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -150,8 +152,7 @@ static redlock_manager *manager_named(const char *holder) {
 
 /* Tokens sort by their tickets, whatever text follows. Nobody takes such a holder for another
  * library, which would be polled. */
-static void texts_of_holders_change_no_order(void **state) {
-    (void)state;
+FRESH_TEST(texts_of_holders_change_no_order) {
     static const char *const holders[] = {"~", NULL, "web-3:4711",
                                           "0123456789012345678901234567890123456789012345678901234567890123", "!"};
     redlock_manager *managers[5], *holder = manager_named("db-1:7");
@@ -170,8 +171,7 @@ static void texts_of_holders_change_no_order(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void who_waited_in_vain_hears_who_holds_it(void **state) {
-    (void)state;
+FRESH_TEST(who_waited_in_vain_hears_who_holds_it) {
     redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
@@ -190,8 +190,7 @@ static void who_waited_in_vain_hears_who_holds_it(void **state) {
 }
 
 /* Else the one who releases would take the lock again and again. */
-static void the_one_who_releases_goes_to_the_end(void **state) {
-    (void)state;
+FRESH_TEST(the_one_who_releases_goes_to_the_end) {
     redlock_manager *managers[2];
     managers_of(managers, 2);
     queue_up(managers[0], "line", 0, LONG_MS);
@@ -205,8 +204,7 @@ static void the_one_who_releases_goes_to_the_end(void **state) {
     assert_int_equal(line.order[2], 2);
 }
 
-static void a_crowd_in_one_process_is_served_in_order(void **state) {
-    (void)state;
+FRESH_TEST(a_crowd_in_one_process_is_served_in_order) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     for (int i = 0; i < CROWD; i++) {
@@ -228,8 +226,7 @@ static void kill_subscriptions(void) {
     }
 }
 
-static void lost_subscriptions_delay_but_lose_nobody(void **state) {
-    (void)state;
+FRESH_TEST(lost_subscriptions_delay_but_lose_nobody) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -239,8 +236,7 @@ static void lost_subscriptions_delay_but_lose_nobody(void **state) {
     assert_served(3);
 }
 
-static void nodes_that_forget_the_queue_learn_it_again(void **state) {
-    (void)state;
+FRESH_TEST(nodes_that_forget_the_queue_learn_it_again) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -254,8 +250,7 @@ static void nodes_that_forget_the_queue_learn_it_again(void **state) {
 }
 
 /* The keys that two nodes have lost stay free for the holder: nobody in line takes them. */
-static void the_holder_heals_its_keys_beside_a_queue(void **state) {
-    (void)state;
+FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     managers_of(managers, 3);
@@ -276,8 +271,7 @@ static void the_holder_heals_its_keys_beside_a_queue(void **state) {
     assert_in_order(3);
 }
 
-static void two_nodes_down_change_nothing(void **state) {
-    (void)state;
+FRESH_TEST(two_nodes_down_change_nothing) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -288,8 +282,7 @@ static void two_nodes_down_change_nothing(void **state) {
     assert_in_order(3);
 }
 
-static void two_nodes_hang_while_all_wait(void **state) {
-    (void)state;
+FRESH_TEST(two_nodes_hang_while_all_wait) {
     redlock_manager *managers[3], *holder = world_manager_all(BRISK_MS);
     for (int i = 0; i < 3; i++) {
         managers[i] = world_manager_all(BRISK_MS);
@@ -306,8 +299,7 @@ static void two_nodes_hang_while_all_wait(void **state) {
 }
 
 /* The holder is gone: nobody releases. */
-static void a_lock_that_ends_by_itself_goes_to_the_first_in_line(void **state) {
-    (void)state;
+FRESH_TEST(a_lock_that_ends_by_itself_goes_to_the_first_in_line) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", 3000);
@@ -327,8 +319,7 @@ static bool has_polled(void *data) {
     return world_statistics(managers[0]).polls + world_statistics(managers[1]).polls > 0;
 }
 
-static void behind_a_stranger_the_first_in_line_asks(void **state) {
-    (void)state;
+FRESH_TEST(behind_a_stranger_the_first_in_line_asks) {
     redlock_manager *managers[3];
     managers_of(managers, 3);
     set_as_stranger("600000");
@@ -340,8 +331,7 @@ static void behind_a_stranger_the_first_in_line_asks(void **state) {
     assert_in_order(3);
 }
 
-static void a_cancelled_waiter_leaves_the_queue(void **state) {
-    (void)state;
+FRESH_TEST(a_cancelled_waiter_leaves_the_queue) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_request *request;
@@ -358,8 +348,7 @@ static void a_cancelled_waiter_leaves_the_queue(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void a_wait_that_ends_leaves_the_queue(void **state) {
-    (void)state;
+FRESH_TEST(a_wait_that_ends_leaves_the_queue) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     (void)world_acquire(holder, "line", LONG_MS);
@@ -369,8 +358,7 @@ static void a_wait_that_ends_leaves_the_queue(void **state) {
 }
 
 /* Whichever ttl the last WAIT asked for: a short one must not end the places of others. */
-static void the_queue_ends_by_itself(void **state) {
-    (void)state;
+FRESH_TEST(the_queue_ends_by_itself) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up(manager, "line", 0, 1000);
@@ -383,8 +371,7 @@ static void the_queue_ends_by_itself(void **state) {
 }
 
 /* A resource whose name is that of another one's queue. Both are served, if not in order. */
-static void names_that_meet_do_no_harm(void **state) {
-    (void)state;
+FRESH_TEST(names_that_meet_do_no_harm) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *managers[2];
     managers_of(managers, 2);
     redlock_lease *odd = world_acquire(holder, "line:wait", LONG_MS);
@@ -399,8 +386,7 @@ static void names_that_meet_do_no_harm(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void polling_and_queueing_live_together(void **state) {
-    (void)state;
+FRESH_TEST(polling_and_queueing_live_together) {
     redlock_manager *managers[4], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 4);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -414,29 +400,4 @@ static void polling_and_queueing_live_together(void **state) {
     assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(4);
     assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
-}
-
-#define test(function) cmocka_unit_test_setup_teardown(function, setup, world_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        test(who_came_first_is_served_first),
-        test(texts_of_holders_change_no_order),
-        test(who_waited_in_vain_hears_who_holds_it),
-        test(the_one_who_releases_goes_to_the_end),
-        test(a_crowd_in_one_process_is_served_in_order),
-        test(lost_subscriptions_delay_but_lose_nobody),
-        test(nodes_that_forget_the_queue_learn_it_again),
-        test(the_holder_heals_its_keys_beside_a_queue),
-        test(two_nodes_down_change_nothing),
-        test(two_nodes_hang_while_all_wait),
-        test(a_lock_that_ends_by_itself_goes_to_the_first_in_line),
-        test(behind_a_stranger_the_first_in_line_asks),
-        test(a_cancelled_waiter_leaves_the_queue),
-        test(a_wait_that_ends_leaves_the_queue),
-        test(the_queue_ends_by_itself),
-        test(names_that_meet_do_no_harm),
-        test(polling_and_queueing_live_together),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

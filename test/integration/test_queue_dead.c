@@ -46,9 +46,10 @@ static void add_dead(int count) {
     }
 }
 
-static void a_thousand_dead_cost_no_time(void **state) {
+TESTS_WITH(crowd_five, crowd_end);
+
+CROWD_TEST(a_thousand_dead_cost_no_time) {
     static const int counts[] = {1, 64, 200, 1000};
-    (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         assert_int_equal(crowd_setup(NULL), 0);
         struct member *holder = start_holder();
@@ -65,8 +66,7 @@ static void a_thousand_dead_cost_no_time(void **state) {
 }
 
 /* fork() copies the connections. */
-static void a_forked_child_makes_no_waiter_alive(void **state) {
-    (void)state;
+CROWD_TEST(a_forked_child_makes_no_waiter_alive) {
     struct member *holder = start_holder(), *first = start_waiter(1), *second = start_waiter(2);
     atomic_store(&first->forks, true);
     atomic_store(&second->forks, true);
@@ -80,9 +80,8 @@ static void a_forked_child_makes_no_waiter_alive(void **state) {
     crowd_finish();
 }
 
-static void a_monitor_makes_no_waiter_alive(void **state) {
+CROWD_TEST(a_monitor_makes_no_waiter_alive) {
     struct raw monitors[NODES];
-    (void)state;
     struct member *holder = start_holder(), *first = start_waiter(1), *second = start_waiter(2);
     for (size_t i = 0; i < NODES; i++) {
         assert_true(raw_open_tcp(&monitors[i], "127.0.0.1", crowd_servers.at[i].port));
@@ -101,8 +100,7 @@ static void a_monitor_makes_no_waiter_alive(void **state) {
 
 /* Another library holds the lock for 200 ms and frees it for some ms. Who is first among the living
  * polls. */
-static void behind_the_dead_a_waiter_does_not_starve(void **state) {
-    (void)state;
+CROWD_TEST(behind_the_dead_a_waiter_does_not_starve) {
     struct member *stranger = start(CROWD_STRANGER, 200);
     add_dead(3);
     atomic_store(&stranger->wanted, 1000);
@@ -112,14 +110,4 @@ static void behind_the_dead_a_waiter_does_not_starve(void **state) {
     crowd_until_within(SOON_MS, atomic_load(&waiter->served) == 1);
     atomic_store(&stranger->wanted, 0);
     crowd_finish();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        crowd_test(a_thousand_dead_cost_no_time),
-        crowd_test(a_forked_child_makes_no_waiter_alive),
-        crowd_test(a_monitor_makes_no_waiter_alive),
-        crowd_test(behind_the_dead_a_waiter_does_not_starve),
-    };
-    return cmocka_run_group_tests_name("dead waiters", tests, crowd_five, crowd_end);
 }

@@ -84,24 +84,22 @@ static void kill_waiter(int victim) {
     finish_without_keys();
 }
 
-static void the_first_in_line_is_killed(void **state) {
-    (void)state;
+TESTS_WITH(crowd_five, crowd_end);
+
+CROWD_TEST(the_first_in_line_is_killed) {
     kill_waiter(0);
 }
 
-static void one_in_the_middle_is_killed(void **state) {
-    (void)state;
+CROWD_TEST(one_in_the_middle_is_killed) {
     kill_waiter(1);
 }
 
 /* The release of the third finds nobody to hand over to. */
-static void the_last_in_line_is_killed(void **state) {
-    (void)state;
+CROWD_TEST(the_last_in_line_is_killed) {
     kill_waiter(3);
 }
 
-static void the_holder_is_killed(void **state) {
-    (void)state;
+CROWD_TEST(the_holder_is_killed) {
     struct member *members[5];
     members[0] = start_holder(SHORT_MS, true);
     line_up(members + 1, 4, LONG_MS);
@@ -112,8 +110,7 @@ static void the_holder_is_killed(void **state) {
 }
 
 /* Nobody will hand over, and nobody is first in line who could ask. */
-static void the_holder_and_the_first_in_line_are_killed(void **state) {
-    (void)state;
+CROWD_TEST(the_holder_and_the_first_in_line_are_killed) {
     struct member *waiters[4], *holder = start_holder(SHORT_MS, true);
     line_up(waiters, 4, LONG_MS);
     crowd_kill(waiters[0]);
@@ -125,8 +122,7 @@ static void the_holder_and_the_first_in_line_are_killed(void **state) {
 }
 
 /* It was granted the lock already, and dies with it. */
-static void the_second_holder_is_killed(void **state) {
-    (void)state;
+CROWD_TEST(the_second_holder_is_killed) {
     struct member *waiters[4], *holder = start_holder(LONG_MS, false);
     line_up(waiters, 1, SHORT_MS);
     atomic_store(&waiters[0]->keeps, true);
@@ -151,8 +147,7 @@ static size_t nodes_that_gave(const char *token) {
 }
 
 /* Nodes grant it the lock, because its connections are open. It learns of that after the ttl. */
-static void the_first_in_line_is_stopped(void **state) {
-    (void)state;
+CROWD_TEST(the_first_in_line_is_stopped) {
     const int64_t ttl_ms = 8000; /* its place stays good for half of this time at least */
     char token[TOKEN_SIZE + 1];
     struct member *waiters[3], *holder = start_holder(LONG_MS, false);
@@ -168,8 +163,7 @@ static void the_first_in_line_is_stopped(void **state) {
     finish_without_keys();
 }
 
-static void one_in_the_middle_is_stopped(void **state) {
-    (void)state;
+CROWD_TEST(one_in_the_middle_is_stopped) {
     struct member *waiters[4], *holder = start_holder(LONG_MS, false);
     line_up(waiters, 4, SHORT_MS);
     crowd_stop(waiters[1]);
@@ -181,8 +175,7 @@ static void one_in_the_middle_is_stopped(void **state) {
     finish_without_keys();
 }
 
-static void the_holder_is_stopped(void **state) {
-    (void)state;
+CROWD_TEST(the_holder_is_stopped) {
     struct member *waiters[3], *holder = start_holder(SHORT_MS, true);
     line_up(waiters, 3, LONG_MS);
     atomic_store(&waiters[0]->keeps, true);
@@ -241,8 +234,7 @@ static void kill_subscriptions(void) {
 }
 
 /* Nobody may take a restarted node's word for a ttl: the restart guard sees to that. */
-static void nodes_fail_under_eight_processes(void **state) {
-    (void)state;
+CROWD_TEST(nodes_fail_under_eight_processes) {
     start_loops(8,
                 &(struct crowd_options){.ttl_ms = 2000, .node_timeout_ms = 1000, .restart_guard = true, .hold_ms = 1});
     serve_each(5);
@@ -273,8 +265,7 @@ static void nodes_fail_under_eight_processes(void **state) {
 /* Somebody is always in line, so the lock is free only when it is left free: about every 10 s. */
 #define LEFT_TIMEOUT_MS 300000
 
-static void old_versions_and_strangers_get_the_lock_too(void **state) {
-    (void)state;
+CROWD_TEST(old_versions_and_strangers_get_the_lock_too) {
     start_loops(3, &(struct crowd_options){.ttl_ms = LONG_MS, .hold_ms = 1});
     start_loops(1, &(struct crowd_options){.kind = CROWD_POLLS, .ttl_ms = LONG_MS, .hold_ms = 1, .rest_ms = 50});
     start_loops(1, &(struct crowd_options){.kind = CROWD_IS_OLD, .ttl_ms = LONG_MS, .hold_ms = 1});
@@ -283,8 +274,7 @@ static void old_versions_and_strangers_get_the_lock_too(void **state) {
     finish_without_keys();
 }
 
-static void a_thousand_wait_in_ten_processes(void **state) {
-    (void)state;
+CROWD_TEST(a_thousand_wait_in_ten_processes) {
     int inversions = 0;
     struct member *holder = start_holder(LONG_MS, false);
     for (int i = 0; i < PROCESSES; i++) {
@@ -329,19 +319,16 @@ static void wait_without_queue(const char *config, int reasons) {
     servers_stop(&servers);
 }
 
-static void an_acl_that_forbids_the_queue_makes_them_poll(void **state) {
-    (void)state;
+CROWD_TEST(an_acl_that_forbids_the_queue_makes_them_poll) {
     wait_without_queue("user default on nopass ~* &* +@all -zadd -publish -subscribe\n", 2);
 }
 
-static void a_server_without_subscribe_makes_them_poll(void **state) {
-    (void)state;
+CROWD_TEST(a_server_without_subscribe_makes_them_poll) {
     wait_without_queue("rename-command SUBSCRIBE \"\"\n", 1);
 }
 
 /* The control: two who take different locks hold them at once, and the page shows it. */
-static void the_page_shows_two_holders(void **state) {
-    (void)state;
+CROWD_TEST(the_page_shows_two_holders) {
     for (int i = 0; i < 2; i++) {
         struct member *member = crowd_start(
             &crowd_servers, &(struct crowd_options){.ttl_ms = LONG_MS, .key_prefix = i == 0 ? "one:" : "two:"});
@@ -351,25 +338,4 @@ static void the_page_shows_two_holders(void **state) {
     }
     crowd_until(atomic_load(&crowd->overlaps) > 0);
     crowd_leave();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        crowd_test(the_page_shows_two_holders),
-        crowd_test(the_first_in_line_is_killed),
-        crowd_test(one_in_the_middle_is_killed),
-        crowd_test(the_last_in_line_is_killed),
-        crowd_test(the_holder_is_killed),
-        crowd_test(the_holder_and_the_first_in_line_are_killed),
-        crowd_test(the_second_holder_is_killed),
-        crowd_test(the_first_in_line_is_stopped),
-        crowd_test(one_in_the_middle_is_stopped),
-        crowd_test(the_holder_is_stopped),
-        crowd_test(nodes_fail_under_eight_processes),
-        crowd_test(old_versions_and_strangers_get_the_lock_too),
-        crowd_test(a_thousand_wait_in_ten_processes),
-        crowd_test(an_acl_that_forbids_the_queue_makes_them_poll),
-        crowd_test(a_server_without_subscribe_makes_them_poll),
-    };
-    return cmocka_run_group_tests(tests, crowd_five, crowd_end);
 }

@@ -64,8 +64,11 @@ static void acquire_and_release(redlock_manager *manager, const char *resource) 
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void without_a_guard_a_restarted_node_votes(void **state) {
-    (void)state;
+static int three_plain_again(void **state);
+TESTS_WITH(world_three, world_end);
+#define FRESH_TEST(name) TEST_WITH(name, world_setup, three_plain_again)
+
+WORLD_TEST(without_a_guard_a_restarted_node_votes) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OFF, 0);
     restart(manager, 0);
     assert_free(manager, 0);
@@ -74,8 +77,7 @@ static void without_a_guard_a_restarted_node_votes(void **state) {
     assert_int_equal(world_statistics(manager).quarantines, 0);
 }
 
-static void observed_a_node_met_for_the_first_time_votes(void **state) {
-    (void)state;
+WORLD_TEST(observed_a_node_met_for_the_first_time_votes) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     for (size_t i = 0; i < 3; i++) {
         assert_free(manager, i);
@@ -85,8 +87,7 @@ static void observed_a_node_met_for_the_first_time_votes(void **state) {
     assert_int_equal(world_statistics(manager).quarantines, 0);
 }
 
-static void observed_a_restarted_node_abstains_and_says_for_how_long(void **state) {
-    (void)state;
+WORLD_TEST(observed_a_restarted_node_abstains_and_says_for_how_long) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
@@ -115,8 +116,7 @@ static void observed_a_restarted_node_abstains_and_says_for_how_long(void **stat
     assert_false(server_has_key(&world_servers.at[0], "door"));
 }
 
-static void a_new_connection_to_the_same_run_changes_nothing(void **state) {
-    (void)state;
+WORLD_TEST(a_new_connection_to_the_same_run_changes_nothing) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     uint64_t connects = world_node_info(manager, 0).connects;
     server_ask(&world_servers.at[0], "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -127,8 +127,7 @@ static void a_new_connection_to_the_same_run_changes_nothing(void **state) {
 }
 
 /* A key that is set again there would count like a vote. */
-static void a_quarantined_node_is_not_healed(void **state) {
-    (void)state;
+WORLD_TEST(a_quarantined_node_is_not_healed) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS / 3);
@@ -142,8 +141,7 @@ static void a_quarantined_node_is_not_healed(void **state) {
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static void a_quarantine_lasts_for_ttl_max_and_ends(void **state) {
-    (void)state;
+WORLD_TEST(a_quarantine_lasts_for_ttl_max_and_ends) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, SHORT_MAX_MS);
     struct outcome *waited = world_outcome();
     redlock_acquire_options options = world_acquire_options(SHORT_MAX_MS, REDLOCK_WAIT_FOREVER);
@@ -160,8 +158,7 @@ static void a_quarantine_lasts_for_ttl_max_and_ends(void **state) {
     assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_LOST);
 }
 
-static void strict_new_nodes_are_not_trusted(void **state) {
-    (void)state;
+WORLD_TEST(strict_new_nodes_are_not_trusted) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_STRICT, REDLOCK_TTL_MS_MAX);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
@@ -176,8 +173,7 @@ static void strict_new_nodes_are_not_trusted(void **state) {
     assert_int_equal(world_statistics(manager).quarantines, 3);
 }
 
-static void strict_at_the_first_boot_new_nodes_are_trusted(void **state) {
-    (void)state;
+WORLD_TEST(strict_at_the_first_boot_new_nodes_are_trusted) {
     redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_STRICT, TTL_MAX_MS);
     options.first_boot = true;
     redlock_manager *manager = world_manager_with(&options);
@@ -193,8 +189,7 @@ static bool is_up_for_long(void *data) {
 
 /* A node that has been up for longer than any lock lives has forgotten none. Its clock agrees with
  * the other clocks. */
-static void strict_nodes_that_have_been_up_for_longer_are_trusted(void **state) {
-    (void)state;
+WORLD_TEST(strict_nodes_that_have_been_up_for_longer_are_trusted) {
     for (size_t i = 0; i < 3; i++) {
         assert_true(drive_until(world_loop, is_up_for_long, &world_servers.at[i], DRIVE_TIMEOUT_MS));
     }
@@ -228,8 +223,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 /* The server says appendonly yes and appendfsync always, before and after. With its disk it has
  * forgotten nothing, without it everything, and nothing that it says shows the difference. */
-static void a_node_that_syncs_always_may_have_lost_its_disk(void **state) {
-    (void)state;
+FRESH_TEST(a_node_that_syncs_always_may_have_lost_its_disk) {
     stop_and_start(&(struct server_options){.append_only = true});
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     for (int lost = 0; lost <= 1; lost++) {
@@ -254,8 +248,7 @@ static void a_node_that_syncs_always_may_have_lost_its_disk(void **state) {
 }
 
 /* Exclusion only needs that no acquire counts the node. Leases with a key there go on. */
-static void a_quarantined_node_extends_and_releases(void **state) {
-    (void)state;
+FRESH_TEST(a_quarantined_node_extends_and_releases) {
     stop_and_start(&(struct server_options){.append_only = true, .config = "appendfsync everysec\n"});
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
@@ -277,8 +270,7 @@ static void a_quarantined_node_extends_and_releases(void **state) {
 }
 
 /* A node could forget a lock that lives longer than a quarantine, and nobody would notice. */
-static void no_ttl_above_ttl_max(void **state) {
-    (void)state;
+WORLD_TEST(no_ttl_above_ttl_max) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease;
@@ -306,8 +298,7 @@ static void assert_refused(const redlock_manager_options *options, const char *s
     }
 }
 
-static void guards_need_a_ttl_max(void **state) {
-    (void)state;
+WORLD_TEST(guards_need_a_ttl_max) {
     static const int64_t wrong_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
     for (size_t i = 0; i < 3; i++) {
         redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_OBSERVED, wrong_ms[i]);
@@ -318,24 +309,4 @@ static void guards_need_a_ttl_max(void **state) {
     }
     redlock_manager_options options = guard_options((redlock_restart_guard)7, TTL_MAX_MS);
     assert_refused(&options, "restart_guard");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(without_a_guard_a_restarted_node_votes),
-        world_test(observed_a_node_met_for_the_first_time_votes),
-        world_test(observed_a_restarted_node_abstains_and_says_for_how_long),
-        world_test(a_new_connection_to_the_same_run_changes_nothing),
-        world_test(a_quarantined_node_is_not_healed),
-        world_test(a_quarantine_lasts_for_ttl_max_and_ends),
-        world_test(strict_new_nodes_are_not_trusted),
-        world_test(strict_at_the_first_boot_new_nodes_are_trusted),
-        world_test(strict_nodes_that_have_been_up_for_longer_are_trusted),
-        cmocka_unit_test_setup_teardown(a_node_that_syncs_always_may_have_lost_its_disk, world_setup,
-                                        three_plain_again),
-        cmocka_unit_test_setup_teardown(a_quarantined_node_extends_and_releases, world_setup, three_plain_again),
-        world_test(no_ttl_above_ttl_max),
-        world_test(guards_need_a_ttl_max),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

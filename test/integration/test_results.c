@@ -24,8 +24,9 @@ static void says(const struct outcome *outcome, const char *part) {
     }
 }
 
-static void each_result_has_a_sentence(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(each_result_has_a_sentence) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
@@ -75,8 +76,7 @@ static void each_result_has_a_sentence(void **state) {
     assert_memory_equal(small, outcome->message, sizeof small - 1);
 }
 
-static void a_quorum_is_more_than_half_of_the_nodes(void **state) {
-    (void)state;
+WORLD_TEST(a_quorum_is_more_than_half_of_the_nodes) {
     static const size_t quorums[] = {1, 2, 2, 3, 3};
     for (size_t count = 1; count <= 5; count++) {
         redlock_manager *manager = world_manager(world_servers.uris, count, PATIENT_MS);
@@ -85,8 +85,7 @@ static void a_quorum_is_more_than_half_of_the_nodes(void **state) {
     }
 }
 
-static void connect_reports_which_nodes_are_ready(void **state) {
-    (void)state;
+WORLD_TEST(connect_reports_which_nodes_are_ready) {
     const char *uris[5];
     for (size_t i = 0; i < 5; i++) {
         uris[i] = i == 1 ? world_closed_uri() : world_servers.uris[i];
@@ -120,8 +119,7 @@ static void connect_reports_which_nodes_are_ready(void **state) {
 }
 
 /* A program built against an older, smaller struct: no byte past its size is written. */
-static void older_structs_are_filled_as_far_as_they_go(void **state) {
-    (void)state;
+WORLD_TEST(older_structs_are_filled_as_far_as_they_go) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "old", 60000);
@@ -165,8 +163,7 @@ static void older_structs_are_filled_as_far_as_they_go(void **state) {
     assert_int_equal(outcome->attempts, 1);
 }
 
-static void the_votes_of_a_result_are_the_nodes(void **state) {
-    (void)state;
+WORLD_TEST(the_votes_of_a_result_are_the_nodes) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     server_ask(&world_servers.at[3], "SET", "votes", "foreign");
@@ -199,8 +196,7 @@ static bool is_quiet(void *data) {
     return statistics.requests_pending == 0 && statistics.releases_owed == 0;
 }
 
-static void statistics_add_up(void **state) {
-    (void)state;
+WORLD_TEST(statistics_add_up) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     uint64_t attempts = 0, extends = 0;
@@ -270,8 +266,7 @@ static void statistics_add_up(void **state) {
 }
 
 /* At the level DEBUG, through contention, loss of nodes, retries and their return. */
-static void no_token_reaches_a_log_or_a_message(void **state) {
-    (void)state;
+WORLD_TEST(no_token_reaches_a_log_or_a_message) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -295,17 +290,4 @@ static void no_token_reaches_a_log_or_a_message(void **state) {
     for (const char *c = world_log.text; *c; c++) {
         assert_true(*c == '\n' || (unsigned char)*c >= 0x20);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(each_result_has_a_sentence),
-        world_test(a_quorum_is_more_than_half_of_the_nodes),
-        world_test(connect_reports_which_nodes_are_ready),
-        world_test(older_structs_are_filled_as_far_as_they_go),
-        world_test(the_votes_of_a_result_are_the_nodes),
-        world_test(statistics_add_up),
-        world_test(no_token_reaches_a_log_or_a_message),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

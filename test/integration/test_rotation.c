@@ -179,9 +179,12 @@ static void *wait_for_held(void *data) {
     return NULL;
 }
 
+static int tear_down(void **state);
+TESTS_WITH(kit_start, kit_stop);
+#define ROTATION_TEST(name) TEST_WITH(name, set_up, tear_down)
+
 /* Add, roll, remove: docs/operations.md. */
-static void a_password_is_changed_under_load(void **state) {
-    (void)state;
+ROTATION_TEST(a_password_is_changed_under_load) {
     redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     pthread_t waiter;
@@ -221,8 +224,7 @@ static void a_password_is_changed_under_load(void **state) {
 }
 
 /* The old user may be deleted at once: no connection is its own any more. */
-static void a_user_is_changed_under_load(void **state) {
-    (void)state;
+ROTATION_TEST(a_user_is_changed_under_load) {
     redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     redlock_lease *lease = hold(client, "held");
@@ -246,8 +248,7 @@ static void a_user_is_changed_under_load(void **state) {
 
 /* Somebody forgot a node. It goes on with the old password, also after a reconnect, until it has
  * the new one. */
-static void a_node_without_the_new_password_keeps_the_old_one(void **state) {
-    (void)state;
+ROTATION_TEST(a_node_without_the_new_password_keeps_the_old_one) {
     redlock_client *client = open_client(&logs[0]);
     struct busy busy = {.done = 0};
     start_busy(&busy, client);
@@ -269,8 +270,7 @@ static void a_node_without_the_new_password_keeps_the_old_one(void **state) {
     kit_expect_no_keys();
 }
 
-static void a_node_that_is_away_gets_them_when_it_returns(void **state) {
-    (void)state;
+ROTATION_TEST(a_node_that_is_away_gets_them_when_it_returns) {
     redlock_client *client = open_client(&logs[0]);
     server_kill(&kit_servers.at[2]);
     kit_until(is(client, 2, REDLOCK_NODE_WAITING, false, ""));
@@ -288,8 +288,7 @@ static void a_node_that_is_away_gets_them_when_it_returns(void **state) {
     close_client(client, &logs[0]);
 }
 
-static void credentials_are_checked(void **state) {
-    (void)state;
+ROTATION_TEST(credentials_are_checked) {
     redlock_client *client = open_client(&logs[0]);
     static char longest[REDLOCK_CREDENTIAL_SIZE_MAX + 2];
     const struct {
@@ -321,17 +320,4 @@ static int tear_down(void **state) {
         (void)server_ask(&kit_servers.at[i], "ACL", "DELUSER", "locker", "successor");
     }
     return kit_tear_down(state);
-}
-
-#define rotation_test(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        rotation_test(a_password_is_changed_under_load),
-        rotation_test(a_user_is_changed_under_load),
-        rotation_test(a_node_without_the_new_password_keeps_the_old_one),
-        rotation_test(a_node_that_is_away_gets_them_when_it_returns),
-        rotation_test(credentials_are_checked),
-    };
-    return cmocka_run_group_tests(tests, kit_start, kit_stop);
 }

@@ -52,8 +52,11 @@ static void ask_for_all(redlock_manager *manager, struct crowd *crowd) {
     }
 }
 
-static void ten_thousand_at_once(void **state) {
-    (void)state;
+static int free_crowd(void **state);
+TESTS_WITH(world_five, world_end);
+#define FRESH_TEST(name) TEST_WITH(name, world_setup, free_crowd)
+
+FRESH_TEST(ten_thousand_at_once) {
     struct crowd *crowd = *state = calloc(1, sizeof *crowd);
     assert_non_null(crowd);
     redlock_manager *manager = world_manager_all(30000);
@@ -79,8 +82,7 @@ static void ten_thousand_at_once(void **state) {
     assert_int_equal(statistics.lost, 0);
 }
 
-static void ten_thousand_held_are_released_by_close(void **state) {
-    (void)state;
+FRESH_TEST(ten_thousand_held_are_released_by_close) {
     struct crowd *crowd = *state = calloc(1, sizeof *crowd);
     assert_non_null(crowd);
     redlock_manager *manager = world_manager_all(30000);
@@ -92,8 +94,7 @@ static void ten_thousand_held_are_released_by_close(void **state) {
 }
 
 /* Two of five nodes hang: all locks are still taken and released, and the bounds of R17 hold. */
-static void ten_thousand_with_two_nodes_hung(void **state) {
-    (void)state;
+FRESH_TEST(ten_thousand_with_two_nodes_hung) {
     struct crowd *crowd = *state = calloc(1, sizeof *crowd);
     assert_non_null(crowd);
     redlock_manager *manager = world_manager_all(30000);
@@ -127,8 +128,7 @@ static bool all_inspected(void *data) {
 
 /* Nodes that are down refuse each at once, so all wait for their callbacks. A list that is walked
  * for each takes longer than the test has. */
-static void two_hundred_thousand_inspections_of_nodes_that_are_down(void **state) {
-    (void)state;
+WORLD_TEST(two_hundred_thousand_inspections_of_nodes_that_are_down) {
     const char *uris[] = {world_closed_uri(), world_closed_uri(), world_closed_uri()};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     int inspected = 0;
@@ -145,14 +145,4 @@ static int free_crowd(void **state) {
     free(*state);
     *state = NULL;
     return result;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(ten_thousand_at_once, world_setup, free_crowd),
-        cmocka_unit_test_setup_teardown(ten_thousand_held_are_released_by_close, world_setup, free_crowd),
-        cmocka_unit_test_setup_teardown(ten_thousand_with_two_nodes_hung, world_setup, free_crowd),
-        world_test(two_hundred_thousand_inspections_of_nodes_that_are_down),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

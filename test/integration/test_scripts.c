@@ -9,8 +9,10 @@
 #define LONG_US  (HOUR_US + HOUR_US / 6)
 #define SHORT_US (HOUR_US - HOUR_US / 6)
 
-static void the_sha1s_are_the_servers(void **state) {
-    (void)state;
+TESTS_WITH(scripts_begin, scripts_end);
+#define SCRIPT_TEST(name) TEST_WITH(name, scripts_setup, scripts_teardown)
+
+SCRIPT_TEST(the_sha1s_are_the_servers) {
     for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
         const struct redlock_script *script = redlock_script_get((enum redlock_script_id)i);
         assert_string_equal(server_ask(server, "SCRIPT", "LOAD", script->source), script->sha1);
@@ -18,8 +20,7 @@ static void the_sha1s_are_the_servers(void **state) {
 }
 
 /* Every acquire sets the same plain string with a ttl. */
-static void every_acquire_sets_the_same_key(void **state) {
-    (void)state;
+SCRIPT_TEST(every_acquire_sets_the_same_key) {
     for (size_t i = 0; i < FORMS; i++) {
         for (uint64_t fence = 0; fence <= 5; fence += 5) {
             struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, fence);
@@ -41,8 +42,7 @@ static void every_acquire_sets_the_same_key(void **state) {
     }
 }
 
-static void a_proposal_is_accepted_above_the_counter_only(void **state) {
-    (void)state;
+SCRIPT_TEST(a_proposal_is_accepted_above_the_counter_only) {
     for (size_t i = 0; i < FORMS; i++) {
         start_anew();
         struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, UINT64_C(1795167037123456789));
@@ -71,11 +71,10 @@ static void a_proposal_is_accepted_above_the_counter_only(void **state) {
 
 /* A node stores no number that a clock has not reached yet, whoever asks. Else all other nodes
  * would have to go above it. */
-static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
+SCRIPT_TEST(a_number_far_ahead_of_the_nodes_clock_is_not_stored) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
     static const char words[] = "ERR the fencing token is over a day ahead of the clock of the node";
     const uint64_t day = (uint64_t)DAY_MS * 1000000;
-    (void)state;
     for (size_t i = 0; i < 2 * FORMS; i++) {
         const enum redlock_operation operation = operations[i % 2];
         const uint64_t now = (uint64_t)server_now_us() * 1000;
@@ -115,8 +114,7 @@ static void a_number_far_ahead_of_the_nodes_clock_is_not_stored(void **state) {
     }
 }
 
-static void a_token_is_written_back_where_the_lock_is_ours(void **state) {
-    (void)state;
+SCRIPT_TEST(a_token_is_written_back_where_the_lock_is_ours) {
     for (int i = 0; i < 2; i++) { /* by its SHA1, by its source */
         start_anew();
         struct redlock_message message = message_of(REDLOCK_OP_FENCE, 100);
@@ -159,9 +157,8 @@ static struct redlock_message expiring(enum redlock_operation operation, int64_t
 
 /* With an expiry, a proposal may not be far ahead of the node's clock, and not far behind it if the
  * counter may have expired. */
-static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
+SCRIPT_TEST(a_counter_that_expires_keeps_to_the_nodes_clock) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
-    (void)state;
     for (size_t i = 0; i < 2 * FORMS; i++) {
         const enum redlock_operation operation = operations[i % 2];
         start_anew();
@@ -190,9 +187,8 @@ static void a_counter_that_expires_keeps_to_the_nodes_clock(void **state) {
 }
 
 /* As if the counter were an hour behind the node's clock: any counter that expired was lower. */
-static void a_proposal_too_low_for_a_missing_counter_is_not_accepted(void **state) {
+SCRIPT_TEST(a_proposal_too_low_for_a_missing_counter_is_not_accepted) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE};
-    (void)state;
     for (size_t i = 0; i < 2 * FORMS; i++) {
         const enum redlock_operation operation = operations[i % 2];
         start_anew();
@@ -209,8 +205,7 @@ static void a_proposal_too_low_for_a_missing_counter_is_not_accepted(void **stat
     }
 }
 
-static void an_extension_may_return_the_time(void **state) {
-    (void)state;
+SCRIPT_TEST(an_extension_may_return_the_time) {
     for (size_t i = 0; i < FORMS; i++) {
         start_anew();
         struct redlock_message message = message_of(REDLOCK_OP_EXTEND, 0);
@@ -236,8 +231,7 @@ static void an_extension_may_return_the_time(void **state) {
     }
 }
 
-static void time_and_healing(void **state) {
-    (void)state;
+SCRIPT_TEST(time_and_healing) {
     const int64_t before_us = server_now_us();
     struct redlock_answer answer = ask(&(struct redlock_message){.operation = REDLOCK_OP_TIME});
     assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
@@ -252,8 +246,7 @@ static void time_and_healing(void **state) {
     assert_value("door", THEIRS);
 }
 
-static void a_release_compares(void **state) {
-    (void)state;
+SCRIPT_TEST(a_release_compares) {
     for (int i = 0; i < 2; i++) { /* by its SHA1, by its source */
         struct redlock_message message = message_of(REDLOCK_OP_RELEASE, 0);
         message.by_source = i == 1;
@@ -265,22 +258,4 @@ static void a_release_compares(void **state) {
         assert_granted(&message);
         assert_false(server_has_key(server, "door"));
     }
-}
-
-#define SCRIPT_TEST(name) cmocka_unit_test_setup_teardown(name, scripts_setup, scripts_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        SCRIPT_TEST(the_sha1s_are_the_servers),
-        SCRIPT_TEST(every_acquire_sets_the_same_key),
-        SCRIPT_TEST(a_proposal_is_accepted_above_the_counter_only),
-        SCRIPT_TEST(a_number_far_ahead_of_the_nodes_clock_is_not_stored),
-        SCRIPT_TEST(a_token_is_written_back_where_the_lock_is_ours),
-        SCRIPT_TEST(a_counter_that_expires_keeps_to_the_nodes_clock),
-        SCRIPT_TEST(a_proposal_too_low_for_a_missing_counter_is_not_accepted),
-        SCRIPT_TEST(an_extension_may_return_the_time),
-        SCRIPT_TEST(time_and_healing),
-        SCRIPT_TEST(a_release_compares),
-    };
-    return cmocka_run_group_tests_name("scripts on a real server", tests, scripts_begin, scripts_end);
 }

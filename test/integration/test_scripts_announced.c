@@ -64,8 +64,12 @@ static void assert_waiter_is_told(void) {
     assert_non_null(strstr(raw_read(&waiter), " door"));
 }
 
-static void who_takes_a_free_lock_is_announced(void **state) {
-    (void)state;
+static int setup(void **state);
+static int teardown(void **state);
+TESTS_WITH(scripts_begin, scripts_end);
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(who_takes_a_free_lock_is_announced) {
     for (by_source = false;; by_source = true) {
         start_anew();
         assert_int_equal(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED); /* only enters */
@@ -80,8 +84,7 @@ static void who_takes_a_free_lock_is_announced(void **state) {
     }
 }
 
-static void so_is_who_was_first_in_line_then(void **state) {
-    (void)state;
+FRESH_TEST(so_is_who_was_first_in_line_then) {
     assert_int_equal(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED);
     assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
     assert_value("door", FIRST);
@@ -90,8 +93,7 @@ static void so_is_who_was_first_in_line_then(void **state) {
     assert_silence();
 }
 
-static void who_releases_announces_the_next_or_nobody(void **state) {
-    (void)state;
+FRESH_TEST(who_releases_announces_the_next_or_nobody) {
     for (by_source = false;; by_source = true) {
         start_anew();
         lock_as(OURS);
@@ -115,8 +117,7 @@ static void who_releases_announces_the_next_or_nobody(void **state) {
 }
 
 /* Who yields hands the lock to nobody, although somebody waits. */
-static void a_release_that_keeps_the_lock_announces_nobody(void **state) {
-    (void)state;
+FRESH_TEST(a_release_that_keeps_the_lock_announces_nobody) {
     lock_as(OURS);
     assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
     const struct redlock_answer answer = release_as(OURS, true);
@@ -127,8 +128,7 @@ static void a_release_that_keeps_the_lock_announces_nobody(void **state) {
     assert_silence();
 }
 
-static void a_lock_that_nobody_can_be_given_is_free(void **state) {
-    (void)state;
+FRESH_TEST(a_lock_that_nobody_can_be_given_is_free) {
     raw_close(&waiter);
     lock_as(OURS);
     assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
@@ -138,8 +138,7 @@ static void a_lock_that_nobody_can_be_given_is_free(void **state) {
     assert_silence();
 }
 
-static void any_other_lock_announces_nothing(void **state) {
-    (void)state;
+FRESH_TEST(any_other_lock_announces_nothing) {
     target = &plain;
     assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
@@ -150,8 +149,7 @@ static void any_other_lock_announces_nothing(void **state) {
 }
 
 /* The lock is the same without the news. */
-static void who_may_not_publish_leads_all_the_same(void **state) {
-    (void)state;
+FRESH_TEST(who_may_not_publish_leads_all_the_same) {
     for (by_source = false;; by_source = true) {
         start_anew();
         assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
@@ -174,8 +172,7 @@ static void who_may_not_publish_leads_all_the_same(void **state) {
 }
 
 /* An error would say that the lock is not set, so nobody would release it. */
-static void who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set(void **state) {
-    (void)state;
+FRESH_TEST(who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set) {
     assert_string_equal(
         server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "-pttl", "~*", "allchannels"),
         "OK");
@@ -208,20 +205,4 @@ static int teardown(void **state) {
     raw_close(&observer);
     raw_close(&waiter);
     return scripts_teardown(state);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(who_takes_a_free_lock_is_announced),
-        TEST(so_is_who_was_first_in_line_then),
-        TEST(who_releases_announces_the_next_or_nobody),
-        TEST(a_release_that_keeps_the_lock_announces_nobody),
-        TEST(a_lock_that_nobody_can_be_given_is_free),
-        TEST(any_other_lock_announces_nothing),
-        TEST(who_may_not_publish_leads_all_the_same),
-        TEST(who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set),
-    };
-    return cmocka_run_group_tests(tests, scripts_begin, scripts_end);
 }

@@ -23,8 +23,9 @@ static void leave_free(void) {
     assert_left_free((struct wait){.token = FIRST, .ticket = 1}, 0);
 }
 
-static void a_lock_that_is_left_free_then_goes_to_the_first_in_line(void **state) {
-    (void)state;
+TESTS_WITH(scripts_begin, scripts_end);
+
+QUEUE_TEST(a_lock_that_is_left_free_then_goes_to_the_first_in_line) {
     leave_free();
     assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), HANDED_OVER);
     assert_value("door", FIRST);
@@ -35,8 +36,7 @@ static void a_lock_that_is_left_free_then_goes_to_the_first_in_line(void **state
     assert_silence();
 }
 
-static void whoever_tries_gets_a_lock_that_is_left_free(void **state) {
-    (void)state;
+QUEUE_TEST(whoever_tries_gets_a_lock_that_is_left_free) {
     leave_free();
     assert_string_equal(server_ask(server, "SET", "door", "another library", "NX", "PX", "900000"), "OK");
     assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), OTHERS);
@@ -49,10 +49,9 @@ static void whoever_tries_gets_a_lock_that_is_left_free(void **state) {
 }
 
 /* Who left it free has died, and its node's clock does not matter. */
-static void a_lock_is_not_left_free_for_long(void **state) {
+QUEUE_TEST(a_lock_is_not_left_free_for_long) {
     /* over; the clock was set back */
     static const char *const until_ms[] = {"1", "99999999999999"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         start_anew();
         leave_free();
@@ -62,8 +61,7 @@ static void a_lock_is_not_left_free_for_long(void **state) {
     }
 }
 
-static void without_a_queue_nothing_is_left(void **state) {
-    (void)state;
+QUEUE_TEST(without_a_queue_nothing_is_left) {
     lock_as(OURS);
     assert_int_equal(release_with(OURS, LONG_LEFT), DELETED);
     assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), MISSING);
@@ -83,8 +81,7 @@ static void without_a_queue_nothing_is_left(void **state) {
 
 /* Without a waiter's entry nobody can be told. What says that the lock is left free would have no
  * ttl then. */
-static void where_nobody_can_be_told_nothing_is_left(void **state) {
-    (void)state;
+QUEUE_TEST(where_nobody_can_be_told_nothing_is_left) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     (void)say("DEL", WAITERS);
@@ -92,23 +89,10 @@ static void where_nobody_can_be_told_nothing_is_left(void **state) {
     assert_int_equal(server_key_count(server), 0);
 }
 
-static void who_is_still_in_the_lock_hands_it_over(void **state) {
-    (void)state;
+QUEUE_TEST(who_is_still_in_the_lock_hands_it_over) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), HANDED_OVER);
     assert_value("door", FIRST);
     assert_pushed(FIRST);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        QUEUE_TEST(a_lock_that_is_left_free_then_goes_to_the_first_in_line),
-        QUEUE_TEST(whoever_tries_gets_a_lock_that_is_left_free),
-        QUEUE_TEST(a_lock_is_not_left_free_for_long),
-        QUEUE_TEST(without_a_queue_nothing_is_left),
-        QUEUE_TEST(where_nobody_can_be_told_nothing_is_left),
-        QUEUE_TEST(who_is_still_in_the_lock_hands_it_over),
-    };
-    return cmocka_run_group_tests_name("a lock that is left free", tests, scripts_begin, scripts_end);
 }

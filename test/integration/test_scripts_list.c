@@ -55,8 +55,10 @@ static void check(const char *key, const char *value, bool ends, bool ours, bool
     }
 }
 
-static void tokens_of_ours_are_listed(void **state) {
-    (void)state;
+TESTS_WITH(scripts_begin, scripts_end);
+#define LIST_TEST(name) TEST_WITH(name, scripts_setup, scripts_teardown)
+
+LIST_TEST(tokens_of_ours_are_listed) {
     check("door", OURS, true, true, true);
     check("door", OURS, false, true, true); /* somebody took the ttl away */
     check("door", TICKET OURS, true, true, true);
@@ -65,27 +67,24 @@ static void tokens_of_ours_are_listed(void **state) {
 }
 
 /* Another library's value of a lock is any string. It has a ttl. */
-static void other_strings_are_listed_on_request_if_they_end(void **state) {
+LIST_TEST(other_strings_are_listed_on_request_if_they_end) {
     static const char *const values[] = {"x", OURS "0", TICKET OURS "0", "0123", OURS "host", OURS "@", OURS "@a b"};
-    (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         check("door", values[i], true, false, true);
         check("door", values[i], false, false, false);
     }
 }
 
-static void the_holders_text_has_its_bound(void **state) {
+LIST_TEST(the_holders_text_has_its_bound) {
     char value[sizeof OURS + 1 + TEXT_MAX + 1] = OURS "@";
-    (void)state;
     memset(value + sizeof OURS, 't', TEXT_MAX);
     check("door", value, true, true, true);
     value[sizeof OURS + TEXT_MAX] = 't';
     check("door", value, true, false, true);
 }
 
-static void what_no_token_and_no_lock_can_be_is_not_listed(void **state) {
+LIST_TEST(what_no_token_and_no_lock_can_be_is_not_listed) {
     char value[130] = "", key[KEY_MAX + 2] = "";
-    (void)state;
     check("door", "", true, false, false);
     memset(value, 'v', 128);
     check("door", value, true, false, true);
@@ -97,17 +96,15 @@ static void what_no_token_and_no_lock_can_be_is_not_listed(void **state) {
     check(key, OURS, true, false, false);
 }
 
-static void counters_are_not_taken_for_locks(void **state) {
-    (void)state;
+LIST_TEST(counters_are_not_taken_for_locks) {
     check("door:fence", COUNTER, true, false, false);
     check("door:fence", OURS, true, true, true); /* a lock of that name */
     check("door:fence", "12a", true, false, true);
     check("door:fences", COUNTER, true, false, true);
 }
 
-static void it_says_how_many_wait(void **state) {
+LIST_TEST(it_says_how_many_wait) {
     struct redlock_page_entry entry;
-    (void)state;
     lock_as(OURS);
     assert_string_equal(server_ask(server, "ZADD", "door:wait", "1", "a", "2", "b"), "2");
     assert_int_equal(count(true, &entry), 1);
@@ -120,11 +117,10 @@ static void it_says_how_many_wait(void **state) {
 
 /* A page looks at so many of those who wait, whatever the number of queues. Those behind count as
  * living. */
-static void a_page_looks_at_so_many_who_wait(void **state) {
+LIST_TEST(a_page_looks_at_so_many_who_wait) {
     static const char fill[] = "for i = 1, 2000 do redis.call('ZADD', KEYS[1], i, i) end return 1";
     struct redlock_page_entry entry;
     int64_t waiters = 0;
-    (void)state;
     lock_as(OURS);
     assert_string_equal(server_ask(server, "SET", "gate", OURS, "PX", "600000"), "OK");
     assert_string_equal(server_ask(server, "EVAL", fill, "1", "door:wait"), "1");
@@ -139,9 +135,8 @@ static void a_page_looks_at_so_many_who_wait(void **state) {
 }
 
 /* A key of another type is no lock of ours, and no fault. One that may not be read is counted. */
-static void keys_that_cannot_be_read_are_counted(void **state) {
+LIST_TEST(keys_that_cannot_be_read_are_counted) {
     struct redlock_page_entry entry;
-    (void)state;
     assert_string_equal(server_ask(server, "LPUSH", "list", "x"), "1");
     assert_int_equal(page(true).unread, 0);
     lock_as(OURS);
@@ -155,9 +150,8 @@ static void keys_that_cannot_be_read_are_counted(void **state) {
 }
 
 /* A client takes a reply of 1 MiB: what does not fit is counted. */
-static void a_page_has_its_bound(void **state) {
+LIST_TEST(a_page_has_its_bound) {
     char key[KEY_MAX + 1];
-    (void)state;
     memset(key, 'k', KEY_MAX);
     key[KEY_MAX] = '\0';
     for (int i = 0; i < 1000; i++) {
@@ -170,20 +164,4 @@ static void a_page_has_its_bound(void **state) {
     assert_in_range(answer.holder_size, 1000000 - 2 * KEY_MAX, 1000000);
     assert_in_range(answer.unread, 1, 999);
     assert_int_equal(count(false, &entry) + (int)answer.unread, 1000);
-}
-
-int main(void) {
-#define LIST_TEST(name) cmocka_unit_test_setup_teardown(name, scripts_setup, scripts_teardown)
-    const struct CMUnitTest tests[] = {
-        LIST_TEST(tokens_of_ours_are_listed),
-        LIST_TEST(other_strings_are_listed_on_request_if_they_end),
-        LIST_TEST(the_holders_text_has_its_bound),
-        LIST_TEST(what_no_token_and_no_lock_can_be_is_not_listed),
-        LIST_TEST(counters_are_not_taken_for_locks),
-        LIST_TEST(it_says_how_many_wait),
-        LIST_TEST(a_page_looks_at_so_many_who_wait),
-        LIST_TEST(keys_that_cannot_be_read_are_counted),
-        LIST_TEST(a_page_has_its_bound),
-    };
-    return cmocka_run_group_tests_name("the script of a listing", tests, scripts_begin, scripts_end);
 }

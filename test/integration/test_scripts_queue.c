@@ -9,8 +9,9 @@ static void assert_refused(struct wait wait, const char *words) {
     assert_says(words);
 }
 
-static void waiters_are_served_in_the_order_of_their_tickets(void **state) {
-    (void)state;
+TESTS_WITH(scripts_begin, scripts_end);
+
+QUEUE_TEST(waiters_are_served_in_the_order_of_their_tickets) {
     for (int by_source = 0; by_source < 2; by_source++) {
         start_anew();
         lock_as(OURS);
@@ -32,8 +33,7 @@ static void waiters_are_served_in_the_order_of_their_tickets(void **state) {
     }
 }
 
-static void the_queues_keys_end_by_themselves(void **state) {
-    (void)state;
+QUEUE_TEST(the_queues_keys_end_by_themselves) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_in_range(server_pttl_ms(server, QUEUE), QUEUE_MS / 2, QUEUE_MS);
@@ -47,8 +47,7 @@ static void the_queues_keys_end_by_themselves(void **state) {
     assert_true(server_pttl_ms(server, QUEUE) > 400000 && server_pttl_ms(server, WAITERS) > 400000);
 }
 
-static void a_free_lock_is_taken_on_request(void **state) {
-    (void)state;
+QUEUE_TEST(a_free_lock_is_taken_on_request) {
     assert_queued((struct wait){.token = SECOND, .ticket = 2, .enters_only = true}, 0, NULL);
     assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
     assert_queued((struct wait){.token = THIRD, .ticket = 3}, 1, FIRST); /* it serves the first */
@@ -65,8 +64,7 @@ static void a_free_lock_is_taken_on_request(void **state) {
 }
 
 /* The grant is that of the last request: the key lives for its whole ttl. */
-static void who_holds_the_lock_is_told_so(void **state) {
-    (void)state;
+QUEUE_TEST(who_holds_the_lock_is_told_so) {
     for (int enters_only = 0; enters_only < 2; enters_only++) {
         lock_as(FIRST);
         assert_string_equal(server_ask(server, "PEXPIRE", "door", "100000"), "1");
@@ -80,8 +78,7 @@ static void who_holds_the_lock_is_told_so(void **state) {
     }
 }
 
-static void who_cannot_be_told_is_passed_over(void **state) {
-    (void)state;
+QUEUE_TEST(who_cannot_be_told_is_passed_over) {
     for (int released = 0; released < 2; released++) { /* by a release, by a WAIT */
         start_anew();
         lock_as(OURS);
@@ -107,16 +104,14 @@ static void who_cannot_be_told_is_passed_over(void **state) {
     }
 }
 
-static void nobody_who_can_be_told_leaves_the_lock_free(void **state) {
-    (void)state;
+QUEUE_TEST(nobody_who_can_be_told_leaves_the_lock_free) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
     assert_int_equal(release_as(OURS), DELETED);
     assert_int_equal(server_key_count(server), 0);
 }
 
-static void a_release_can_keep_the_lock_from_the_queue(void **state) {
-    (void)state;
+QUEUE_TEST(a_release_can_keep_the_lock_from_the_queue) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_int_equal(release_with(OURS, REDLOCK_HAND_NOBODY), DELETED);
@@ -125,8 +120,7 @@ static void a_release_can_keep_the_lock_from_the_queue(void **state) {
     assert_string_equal(say("ZCARD", QUEUE), "1");
 }
 
-static void a_release_leaves_the_queue(void **state) {
-    (void)state;
+QUEUE_TEST(a_release_leaves_the_queue) {
     for (int keeps = 0; keeps < 2; keeps++) {
         start_anew();
         lock_as(OURS);
@@ -155,9 +149,8 @@ static void a_release_leaves_the_queue(void **state) {
     assert_int_equal(server_key_count(server), 0);
 }
 
-static void keys_of_another_type_are_faults_of_the_queue_alone(void **state) {
+QUEUE_TEST(keys_of_another_type_are_faults_of_the_queue_alone) {
     static const char *const broken[] = {QUEUE, WAITERS};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         start_anew();
         assert_string_equal(server_ask(server, "RPUSH", broken[i], "x"), "1");
@@ -188,7 +181,7 @@ static void keys_of_another_type_are_faults_of_the_queue_alone(void **state) {
 }
 
 /* Each misses one right. Whichever it is, no lock is left to nobody, and no queue without end. */
-static void an_acl_without_the_queue_leaves_no_lock(void **state) {
+QUEUE_TEST(an_acl_without_the_queue_leaves_no_lock) {
     static const struct {
         const char *right;
         enum released released;
@@ -203,7 +196,6 @@ static void an_acl_without_the_queue_leaves_no_lock(void **state) {
         {"-zrange", HANDED_OVER, REDLOCK_VOTE_DENIED}, {"-pubsub", HANDED_OVER, REDLOCK_VOTE_DENIED},
         {"-zcard", HANDED_OVER, REDLOCK_VOTE_DENIED},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const char *right = rows[i].right;
         start_anew();
@@ -226,8 +218,7 @@ static void an_acl_without_the_queue_leaves_no_lock(void **state) {
     }
 }
 
-static void without_the_keys_a_release_deletes(void **state) {
-    (void)state;
+QUEUE_TEST(without_the_keys_a_release_deletes) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_string_equal(server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "~door"), "OK");
@@ -238,8 +229,7 @@ static void without_the_keys_a_release_deletes(void **state) {
     assert_int_equal(release_as(OURS), MISSING);
 }
 
-static void without_memory_nobody_enters_and_releases_hand_over(void **state) {
-    (void)state;
+QUEUE_TEST(without_memory_nobody_enters_and_releases_hand_over) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "1"), "OK");
@@ -255,8 +245,7 @@ static void without_memory_nobody_enters_and_releases_hand_over(void **state) {
 }
 
 /* The next would be given the lock for a time that the server refuses: it is told nothing. */
-static void a_lock_that_cannot_be_set_is_not_announced(void **state) {
-    (void)state;
+QUEUE_TEST(a_lock_that_cannot_be_set_is_not_announced) {
     for (int released = 0; released < 2; released++) {
         start_anew();
         assert_string_equal(server_ask(server, "ZADD", QUEUE, "1", FIRST), "1");
@@ -272,8 +261,7 @@ static void a_lock_that_cannot_be_set_is_not_announced(void **state) {
     }
 }
 
-static void a_replica_hands_nothing_over(void **state) {
-    (void)state;
+QUEUE_TEST(a_replica_hands_nothing_over) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_string_equal(server_ask(server, "REPLICAOF", "127.0.0.1", "1"), "OK");
@@ -287,8 +275,7 @@ static void a_replica_hands_nothing_over(void **state) {
 
 /* RELEASE cannot take a token out of the line there. The line may still serve it, and its push is
  * then given back. */
-static void a_replica_keeps_a_place_after_its_release(void **state) {
-    (void)state;
+QUEUE_TEST(a_replica_keeps_a_place_after_its_release) {
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     assert_queued((struct wait){.token = SECOND, .ticket = 2}, 1, OURS);
@@ -301,25 +288,4 @@ static void a_replica_keeps_a_place_after_its_release(void **state) {
     assert_pushed(SECOND);
     assert_int_equal(release_as(SECOND), DELETED);
     assert_free();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        QUEUE_TEST(waiters_are_served_in_the_order_of_their_tickets),
-        QUEUE_TEST(the_queues_keys_end_by_themselves),
-        QUEUE_TEST(a_free_lock_is_taken_on_request),
-        QUEUE_TEST(who_holds_the_lock_is_told_so),
-        QUEUE_TEST(who_cannot_be_told_is_passed_over),
-        QUEUE_TEST(nobody_who_can_be_told_leaves_the_lock_free),
-        QUEUE_TEST(a_release_can_keep_the_lock_from_the_queue),
-        QUEUE_TEST(a_release_leaves_the_queue),
-        QUEUE_TEST(keys_of_another_type_are_faults_of_the_queue_alone),
-        QUEUE_TEST(an_acl_without_the_queue_leaves_no_lock),
-        QUEUE_TEST(without_the_keys_a_release_deletes),
-        QUEUE_TEST(without_memory_nobody_enters_and_releases_hand_over),
-        QUEUE_TEST(a_lock_that_cannot_be_set_is_not_announced),
-        QUEUE_TEST(a_replica_hands_nothing_over),
-        QUEUE_TEST(a_replica_keeps_a_place_after_its_release),
-    };
-    return cmocka_run_group_tests_name("the queue on a real server", tests, scripts_begin, scripts_end);
 }

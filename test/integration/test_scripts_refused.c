@@ -2,10 +2,12 @@
  * (R4). */
 #include "scripts_kit.h"
 
+TESTS_WITH(scripts_begin, scripts_end);
+#define SCRIPT_TEST(name) TEST_WITH(name, scripts_setup, scripts_teardown)
+
 /* A list in place of the lock is a lock of somebody else. In place of the counter it is an error
  * that leaves no lock. */
-static void keys_of_another_type(void **state) {
-    (void)state;
+SCRIPT_TEST(keys_of_another_type) {
     for (size_t i = 0; i < FORMS; i++) {
         start_anew();
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
@@ -26,7 +28,7 @@ static void keys_of_another_type(void **state) {
     }
 }
 
-static void a_value_that_is_not_a_counter_is_not_overwritten(void **state) {
+SCRIPT_TEST(a_value_that_is_not_a_counter_is_not_overwritten) {
     static const char *const strangers[] = {
         "0000000000000000000x",
         "x0000000000000000000",
@@ -42,7 +44,6 @@ static void a_value_that_is_not_a_counter_is_not_overwritten(void **state) {
         "99999999999999999999",
         "",
         THEIRS};
-    (void)state;
     for (size_t i = 0; i < FORMS; i++) {
         for (size_t s = 0; s < sizeof strangers / sizeof *strangers; s++) {
             struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100),
@@ -61,9 +62,8 @@ static void a_value_that_is_not_a_counter_is_not_overwritten(void **state) {
 }
 
 /* The lock is set before the counter. If the counter cannot be set, the lock is deleted again. */
-static void a_counter_that_cannot_be_set_leaves_no_lock(void **state) {
+SCRIPT_TEST(a_counter_that_cannot_be_set_leaves_no_lock) {
     const struct redlock_fence_keys absurd = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = INT64_MAX};
-    (void)state;
     for (size_t i = 0; i < FORMS; i++) {
         start_anew();
         struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE, (uint64_t)server_now_us() * 1000);
@@ -75,10 +75,9 @@ static void a_counter_that_cannot_be_set_leaves_no_lock(void **state) {
 }
 
 /* R11: a server that does not know the script has done nothing, and accepts the source. */
-static void unknown_scripts(void **state) {
+SCRIPT_TEST(unknown_scripts) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND,
                                                         REDLOCK_OP_RELEASE};
-    (void)state;
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         start_anew();
         assert_string_equal(server_ask(server, "SCRIPT", "FLUSH"), "OK");
@@ -103,8 +102,7 @@ static void unknown_scripts(void **state) {
 
 static const struct redlock_target gate = {.key = "gate", .key_size = 4};
 
-static void without_memory_nothing_is_set_and_releases_go_on(void **state) {
-    (void)state;
+SCRIPT_TEST(without_memory_nothing_is_set_and_releases_go_on) {
     lock_as(OURS);
     assert_string_equal(server_ask(server, "SET", "other", "x"), "OK");
     assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "1"), "OK");
@@ -123,8 +121,7 @@ static void without_memory_nothing_is_set_and_releases_go_on(void **state) {
     assert_string_equal(server_ask(server, "CONFIG", "SET", "maxmemory", "0"), "OK");
 }
 
-static void a_replica_sets_nothing(void **state) {
-    (void)state;
+SCRIPT_TEST(a_replica_sets_nothing) {
     lock_as(OURS);
     assert_string_equal(server_ask(server, "REPLICAOF", "127.0.0.1", "1"), "OK");
     for (size_t i = 0; i < FORMS; i++) {
@@ -141,9 +138,8 @@ static void a_replica_sets_nothing(void **state) {
 
 /* With an ACL for the lock but not for its counter, or only for reading the counter, there is an
  * error and no lock. */
-static void an_acl_without_the_counter_leaves_no_lock(void **state) {
+SCRIPT_TEST(an_acl_without_the_counter_leaves_no_lock) {
     static const char *const counters[] = {"~elsewhere", "%R~door:fence"};
-    (void)state;
     for (size_t i = 0; i < 2 * FORMS; i++) {
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
         const char *made = server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "~door",
@@ -164,19 +160,4 @@ static void an_acl_without_the_counter_leaves_no_lock(void **state) {
         struct redlock_message release = message_of(REDLOCK_OP_RELEASE, 0);
         assert_granted(&release);
     }
-}
-
-#define SCRIPT_TEST(name) cmocka_unit_test_setup_teardown(name, scripts_setup, scripts_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        SCRIPT_TEST(keys_of_another_type),
-        SCRIPT_TEST(a_value_that_is_not_a_counter_is_not_overwritten),
-        SCRIPT_TEST(a_counter_that_cannot_be_set_leaves_no_lock),
-        SCRIPT_TEST(unknown_scripts),
-        SCRIPT_TEST(without_memory_nothing_is_set_and_releases_go_on),
-        SCRIPT_TEST(a_replica_sets_nothing),
-        SCRIPT_TEST(an_acl_without_the_counter_leaves_no_lock),
-    };
-    return cmocka_run_group_tests_name("scripts refused by a real server", tests, scripts_begin, scripts_end);
 }

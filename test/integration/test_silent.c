@@ -137,10 +137,11 @@ static bool all_are_through(void *data) {
     return through;
 }
 
-static void a_lease_outlives_its_connections(void **state) {
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(a_lease_outlives_its_connections) {
     static struct holder holders[HOLDERS_MAX];
     struct outcome *outcome = world_outcome();
-    (void)state;
     for (int i = first_holder(); i < HOLDERS_MAX; i++) {
         hold(&holders[i], ttls_ms[i]);
     }
@@ -160,11 +161,10 @@ static void a_lease_outlives_its_connections(void **state) {
 
 /* --- A program that has been idle --- */
 
-static void an_idle_program_gets_the_lock_that_it_waits_for(void **state) {
+WORLD_TEST(an_idle_program_gets_the_lock_that_it_waits_for) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(30000, 3000);
     struct party party = begin();
-    (void)state;
     redlock_lease *lease = world_acquire(party.manager, "x", 30000);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     lose_flows(&party);
@@ -173,12 +173,11 @@ static void an_idle_program_gets_the_lock_that_it_waits_for(void **state) {
 }
 
 /* One try finds out, and the next may come before the new connections are there. */
-static void an_idle_program_fails_twice_at_most(void **state) {
+WORLD_TEST(an_idle_program_fails_twice_at_most) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(30000, 0);
     struct party party = begin();
     int failed = 0;
-    (void)state;
     lose_flows(&party);
     while (drive_acquire(world_loop, party.manager, "x", &options, outcome) != REDLOCK_OK) {
         assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
@@ -190,10 +189,9 @@ static void an_idle_program_fails_twice_at_most(void **state) {
 
 /* --- Releases --- */
 
-static void a_release_through_the_loss_frees_the_lock(void **state) {
+WORLD_TEST(a_release_through_the_loss_frees_the_lock) {
     struct outcome *outcome = world_outcome();
     struct party party = begin();
-    (void)state;
     redlock_lease *lease = world_acquire(party.manager, "x", HOUR_MS);
     assert_true(world_wait_with_key("x", NODES, DRIVE_TIMEOUT_MS));
     lose_flows(&party);
@@ -218,13 +216,12 @@ static bool is_given_up(void *manager) {
 }
 
 /* One at a time, each for the connect timeout (R16). */
-static void a_hung_node_gets_few_connections(void **state) {
+WORLD_TEST(a_hung_node_gets_few_connections) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options acquire_options = world_acquire_options(30000, 0);
     struct party party;
     const char *uris[NODES];
     redlock_manager_options options = party_options(&party, uris);
-    (void)state;
     party.manager = world_manager_with(&options);
     assert_true(drive_nodes(world_loop, party.manager, REDLOCK_NODE_READY, NODES));
     const int before = proxy_connections(party.proxies[0]);
@@ -249,10 +246,9 @@ static void a_hung_node_gets_few_connections(void **state) {
 }
 
 /* The path is slow for both connections, so the older one answers first. */
-static void a_slow_node_keeps_its_connection(void **state) {
+WORLD_TEST(a_slow_node_keeps_its_connection) {
     struct outcome *outcome = world_outcome();
     struct party party = begin();
-    (void)state;
     proxy_delay(party.proxies[0], PROXY_REPLIES, 2 * BRISK_MS);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);
     for (int i = 0; i < 3; i++) {
@@ -268,10 +264,9 @@ static void a_slow_node_keeps_its_connection(void **state) {
 }
 
 /* The node works off the old connection first. */
-static void a_node_that_wakes_up_keeps_its_connection(void **state) {
+WORLD_TEST(a_node_that_wakes_up_keeps_its_connection) {
     struct outcome *outcome = world_outcome();
     struct party party = begin();
-    (void)state;
     server_pause(&world_servers.at[0]);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);
     for (int i = 0; i < 4; i++) {
@@ -283,17 +278,4 @@ static void a_node_that_wakes_up_keeps_its_connection(void **state) {
     assert_true(drive_nodes(world_loop, party.manager, REDLOCK_NODE_READY, NODES));
     assert_int_equal(world_node_info(party.manager, 0).connects, 1);
     assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_lease_outlives_its_connections),
-        world_test(an_idle_program_gets_the_lock_that_it_waits_for),
-        world_test(an_idle_program_fails_twice_at_most),
-        world_test(a_release_through_the_loss_frees_the_lock),
-        world_test(a_hung_node_gets_few_connections),
-        world_test(a_slow_node_keeps_its_connection),
-        world_test(a_node_that_wakes_up_keeps_its_connection),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

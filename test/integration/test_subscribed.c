@@ -15,6 +15,7 @@
 #include "node/node.h"
 #include "servers.h"
 #include "support.h"
+#include "test.h"
 
 #define LIMIT_NS INT64_C(20000000000)
 #define A_PUSH   "000000000900000000000000000077 3 1763791726 50413 tok a key"
@@ -176,8 +177,10 @@ static int close_node(void **state) {
     return 0;
 }
 
-static void a_publish_is_a_push(void **state) {
-    (void)state;
+TESTS_WITH(start, tear_down);
+#define NODE_TEST(name) TEST_WITH(name, NULL, close_node)
+
+NODE_TEST(a_publish_is_a_push) {
     listen_as("");
     assert_listens();
     assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " name=me-sub "));
@@ -188,15 +191,13 @@ static void a_publish_is_a_push(void **state) {
     assert_int_equal(heard.told, 1);
 }
 
-static void a_user_listens(void **state) {
-    (void)state;
+NODE_TEST(a_user_listens) {
     listen_as("bob:geheim@");
     assert_listens();
     assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " user=bob "));
 }
 
-static void killed_it_comes_back(void **state) {
-    (void)state;
+NODE_TEST(killed_it_comes_back) {
     listen_as("");
     for (int i = 1; i <= 3; i++) {
         assert_string_equal(server_ask(server, "CLIENT", "KILL", "TYPE", "pubsub"), "1");
@@ -207,8 +208,7 @@ static void killed_it_comes_back(void **state) {
     }
 }
 
-static void after_a_restart_it_comes_back(void **state) {
-    (void)state;
+NODE_TEST(after_a_restart_it_comes_back) {
     listen_as("");
     server_kill(server);
     UNTIL(heard.listening == REDLOCK_LISTENING_NOT);
@@ -219,8 +219,7 @@ static void after_a_restart_it_comes_back(void **state) {
 }
 
 /* The server's PONG has the form for subscribers, and the connection stays. */
-static void its_ping_is_answered(void **state) {
-    (void)state;
+NODE_TEST(its_ping_is_answered) {
     listen_as("");
     UNTIL(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " cmd=ping ") != NULL);
     assert_listens();
@@ -235,18 +234,17 @@ static void assert_refused(const char *credentials, const char *words) {
     }
 }
 
-static void without_the_channel_it_is_refused(void **state) {
-    (void)state;
+NODE_TEST(without_the_channel_it_is_refused) {
     assert_refused("deaf:geheim@", "SUBSCRIBE refused (NOPERM");
 }
 
-static void without_permission_it_is_refused(void **state) {
-    (void)state;
+NODE_TEST(without_permission_it_is_refused) {
     assert_refused("mute:geheim@", "SUBSCRIBE refused (NOPERM");
 }
 
-static void without_the_command_it_is_refused(void **state) {
-    (void)state;
+TESTS_WITH(start_without_subscribe, tear_down);
+
+NODE_TEST(without_the_command_it_is_refused) {
     assert_refused("", "SUBSCRIBE refused (ERR unknown command");
 }
 
@@ -256,8 +254,10 @@ static int subscribes(void) {
     return counted != NULL && sscanf(counted, "cmdstat_psubscribe:calls=%d", &calls) == 1 ? calls : 0;
 }
 
+TESTS_WITH(start_without_confirmation, tear_down);
+
 /* As behind a proxy that has its own idea of SUBSCRIBE. */
-static void without_a_confirmation_it_is_as_refused(void **state) {
+NODE_TEST(without_a_confirmation_it_is_as_refused) {
     redlock_node_info info = {.size = sizeof info};
     (void)state;
     assert_refused("", "out of protocol");
@@ -267,23 +267,4 @@ static void without_a_confirmation_it_is_as_refused(void **state) {
     redlock_node_info_get(heard.node, &info);
     assert_int_equal(info.state, REDLOCK_NODE_READY);
     assert_non_null(strstr(info.queue_error, "out of protocol"));
-}
-
-#define TEST(name) cmocka_unit_test_teardown(name, close_node)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_publish_is_a_push),
-        TEST(a_user_listens),
-        TEST(killed_it_comes_back),
-        TEST(after_a_restart_it_comes_back),
-        TEST(its_ping_is_answered),
-        TEST(without_the_channel_it_is_refused),
-        TEST(without_permission_it_is_refused),
-    };
-    const struct CMUnitTest bare[] = {TEST(without_the_command_it_is_refused)};
-    const struct CMUnitTest odd[] = {TEST(without_a_confirmation_it_is_as_refused)};
-    return cmocka_run_group_tests(tests, start, tear_down) +
-           cmocka_run_group_tests(bare, start_without_subscribe, tear_down) +
-           cmocka_run_group_tests(odd, start_without_confirmation, tear_down);
 }

@@ -1,31 +1,26 @@
 /* The helpers themselves: servers start, die, pause and return; the proxy and the hostile node do
  * what the test says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "drive.h"
 #include "fake_server.h"
 #include "proxy.h"
 #include "servers.h"
 #include "support.h"
+#include "test.h"
 
 static struct servers servers;
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     servers_stop(&servers);
     return 0;
 }
 
-static void a_server_restarts_on_its_port_empty_or_with_its_aof(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, NULL, tear_down)
+
+FRESH_TEST(a_server_restarts_on_its_port_empty_or_with_its_aof) {
     servers_start(&servers, 1, NULL);
     struct server *plain = &servers.at[0];
     struct server *durable = servers_add(&servers, &(struct server_options){.append_only = true, .password = "pw"});
@@ -48,8 +43,7 @@ static void a_server_restarts_on_its_port_empty_or_with_its_aof(void **state) {
     raw_close(&unix_client);
 }
 
-static void a_paused_server_is_silent_and_returns(void **state) {
-    (void)state;
+FRESH_TEST(a_paused_server_is_silent_and_returns) {
     servers_start(&servers, 1, NULL);
     server_pause(&servers.at[0]);
     struct raw raw;
@@ -61,8 +55,7 @@ static void a_paused_server_is_silent_and_returns(void **state) {
     assert_string_equal(server_ask(&servers.at[0], "PING"), "PONG");
 }
 
-static void the_directory_of_a_stopped_server_is_gone(void **state) {
-    (void)state;
+FRESH_TEST(the_directory_of_a_stopped_server_is_gone) {
     char directory[64];
     servers_start(&servers, 1, NULL);
     strcpy(directory, servers.at[0].directory);
@@ -77,8 +70,7 @@ static int proxy_port(const struct proxy *proxy) {
     return atoi(strrchr(proxy_name(proxy), ':') + 1);
 }
 
-static void the_proxy_holds_swallows_and_cuts(void **state) {
-    (void)state;
+FRESH_TEST(the_proxy_holds_swallows_and_cuts) {
     servers_start(&servers, 1, NULL);
     struct proxy *proxy = proxy_start(servers.at[0].port);
     struct raw raw;
@@ -122,8 +114,7 @@ static const char *pong_with(struct proxy *proxy, struct raw *raw, struct mishap
     return raw_ask(raw, "PING");
 }
 
-static void the_proxy_makes_a_mishap_at_an_exact_byte(void **state) {
-    (void)state;
+FRESH_TEST(the_proxy_makes_a_mishap_at_an_exact_byte) {
     servers_start(&servers, 1, NULL);
     struct proxy *proxy = proxy_start(servers.at[0].port);
     struct raw raw = {.fd = -1};
@@ -150,8 +141,7 @@ static void the_proxy_makes_a_mishap_at_an_exact_byte(void **state) {
     proxy_stop(proxy);
 }
 
-static void the_hostile_node_behaves_then_does_not(void **state) {
-    (void)state;
+FRESH_TEST(the_hostile_node_behaves_then_does_not) {
     struct fake_script script = {.behave_in_handshake = true, .bytes = "?!\r\n", .size = 4, .end = FAKE_FIN};
     struct fake_server *fake = fake_server_start(&script);
     struct raw raw;
@@ -162,16 +152,4 @@ static void the_hostile_node_behaves_then_does_not(void **state) {
     assert_int_equal(fake_server_hostile_answers(fake), 1);
     raw_close(&raw);
     fake_server_stop(fake);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_server_restarts_on_its_port_empty_or_with_its_aof, tear_down),
-        cmocka_unit_test_teardown(a_paused_server_is_silent_and_returns, tear_down),
-        cmocka_unit_test_teardown(the_directory_of_a_stopped_server_is_gone, tear_down),
-        cmocka_unit_test_teardown(the_proxy_holds_swallows_and_cuts, tear_down),
-        cmocka_unit_test_teardown(the_proxy_makes_a_mishap_at_an_exact_byte, tear_down),
-        cmocka_unit_test_teardown(the_hostile_node_behaves_then_does_not, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

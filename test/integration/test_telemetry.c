@@ -56,9 +56,10 @@ static bool was_queued(void *data) {
     return ((struct tale *)data)->counts[REDLOCK_TELEMETRY_QUEUED] > 0;
 }
 
-static void a_waiter_is_told_and_its_wait_is_counted(void **state) {
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(a_waiter_is_told_and_its_wait_is_counted) {
     static struct tale first_tale, second_tale;
-    (void)state;
     memset(&first_tale, 0, sizeof first_tale);
     memset(&second_tale, 0, sizeof second_tale);
     redlock_manager *first = tell(&first_tale, PATIENT_MS), *second = tell(&second_tale, PATIENT_MS);
@@ -99,9 +100,8 @@ static bool node_is_back(void *data) {
     return ((struct tale *)data)->counts[REDLOCK_TELEMETRY_NODE_UP] == 6;
 }
 
-static void a_node_that_goes_and_comes_is_told(void **state) {
+WORLD_TEST(a_node_that_goes_and_comes_is_told) {
     static struct tale tale;
-    (void)state;
     memset(&tale, 0, sizeof tale);
     redlock_manager *manager = tell(&tale, PATIENT_MS);
     server_kill(&world_servers.at[0]);
@@ -123,9 +123,8 @@ static void a_node_that_goes_and_comes_is_told(void **state) {
     assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
-static void a_node_that_hangs_is_counted_by_its_cause(void **state) {
+WORLD_TEST(a_node_that_hangs_is_counted_by_its_cause) {
     static struct tale tale;
-    (void)state;
     memset(&tale, 0, sizeof tale);
     redlock_manager *manager = tell(&tale, 100);
     struct outcome *outcome = world_outcome();
@@ -147,13 +146,4 @@ static void a_node_that_hangs_is_counted_by_its_cause(void **state) {
     assert_true(now.votes[REDLOCK_VOTED_STALLED][4] >= 1);
     assert_int_equal(now.votes[REDLOCK_VOTED_GRANTED][4], 0);
     server_resume(&world_servers.at[4]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(a_waiter_is_told_and_its_wait_is_counted),
-        world_test(a_node_that_goes_and_comes_is_told),
-        world_test(a_node_that_hangs_is_counted_by_its_cause),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

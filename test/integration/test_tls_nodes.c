@@ -43,8 +43,15 @@ static redlock_manager *secured_manager(void) {
     return world_manager_with(&options);
 }
 
-static void a_lock_over_tls(void **state) {
-    (void)state;
+static void use_tls_at_exit(void);
+
+static int start_before_exit(void **state) {
+    return atexit(use_tls_at_exit) != 0 ? -1 : start(state);
+}
+
+TESTS_WITH(start_before_exit, tear_down);
+
+KIT_TEST(a_lock_over_tls) {
     redlock_manager *manager = secured_manager();
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
@@ -73,8 +80,7 @@ static bool waits(void *data) {
 }
 
 /* The second connection of a node speaks TLS, too: on it the waiter is told. */
-static void a_lock_is_handed_over(void **state) {
-    (void)state;
+KIT_TEST(a_lock_is_handed_over) {
     redlock_manager *holder = secured_manager(), *waiter = secured_manager();
     struct outcome *outcome = world_outcome(), *waited = world_outcome();
     assert_true(drive_until(world_loop, all_listen, waiter, DRIVE_TIMEOUT_MS));
@@ -89,8 +95,7 @@ static void a_lock_is_handed_over(void **state) {
     assert_int_equal(drive_release(world_loop, waited->lease, outcome), REDLOCK_OK);
 }
 
-static void nodes_restart_and_hang(void **state) {
-    (void)state;
+KIT_TEST(nodes_restart_and_hang) {
     redlock_manager *manager = secured_manager();
     struct outcome *outcome = world_outcome();
     server_pause(&secured.at[0]);
@@ -105,7 +110,7 @@ static void nodes_restart_and_hang(void **state) {
 }
 
 /* The new connection has TLS of its own, and is one with its server before the old one goes. */
-static void a_silent_connection_is_replaced(void **state) {
+KIT_TEST(a_silent_connection_is_replaced) {
     enum { NODES = 3 };
     const redlock_tls_options tls = as_client();
     char room[NODES][64];
@@ -168,8 +173,7 @@ static void expect_child(pid_t child) {
 #define CHILD_MAY_HAVE_A_CLIENT true
 #endif
 
-static void a_forked_child_opens_its_own_client(void **state) {
-    (void)state;
+KIT_TEST(a_forked_child_opens_its_own_client) {
     redlock_client *client = open_client();
     redlock_lease *lease = NULL;
     assert_int_equal(redlock_client_acquire(client, "fork", NULL, &lease, NULL), REDLOCK_OK);
@@ -209,8 +213,7 @@ static void use_tls_at_exit(void) {
 
 /* Whoever releases a lock there needs TLS, and the threads of clients go on meanwhile. The first
  * test: no context has been made yet, so the child is the first to use OpenSSL. */
-static void tls_works_while_the_process_exits(void **state) {
-    (void)state;
+KIT_TEST(tls_works_while_the_process_exits) {
     const pid_t child = fork();
     if (child == 0) {
         alarm(60);
@@ -221,8 +224,7 @@ static void tls_works_while_the_process_exits(void **state) {
 }
 
 /* The child frees its copy and says nothing on the parent's connection: no farewell, no record. */
-static void a_child_that_abandons_its_manager_is_silent(void **state) {
-    (void)state;
+KIT_TEST(a_child_that_abandons_its_manager_is_silent) {
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     redlock_lease *lease = world_acquire(manager, "abandoned", 60000);
@@ -249,7 +251,7 @@ static const char *next_client(struct tls_front *front, redlock_manager *manager
     return tls_front_seen(front)->client_name;
 }
 
-static void changed_files_are_read_before_the_next_connection(void **state) {
+KIT_TEST(changed_files_are_read_before_the_next_connection) {
     const char *cert = pki_own_file("changing.pem"), *key = pki_own_file("changing.key");
     const struct tls_front_options options = {.target_port = world_servers.at[0].port,
                                               .cert_file = pki_file("node.pem"),
@@ -292,7 +294,7 @@ static void changed_files_are_read_before_the_next_connection(void **state) {
     assert_int_equal(kit_logged(kept), 4);
 }
 
-static void a_program_may_change_its_folder(void **state) {
+KIT_TEST(a_program_may_change_its_folder) {
     char folder[PATH_MAX], begun[PATH_MAX];
     (void)state;
     assert_non_null(getcwd(begun, sizeof begun));
@@ -311,7 +313,7 @@ static void a_program_may_change_its_folder(void **state) {
 
 /* A node that is unusable for its certificate looks again by itself. If the authority's file is
  * broken, the old one stays in use. */
-static void a_changed_authority_mends_an_unusable_node(void **state) {
+KIT_TEST(a_changed_authority_mends_an_unusable_node) {
     const char *ca = pki_own_file("changing-ca.pem");
     (void)state;
     pki_copy("ca.pem", ca);
@@ -336,7 +338,7 @@ static bool is_unusable(void *data) {
 }
 
 /* OpenSSL keeps what it has read of a directory: without a new reading it would trust for ever. */
-static void an_authority_that_left_its_directory_is_trusted_no_more(void **state) {
+KIT_TEST(an_authority_that_left_its_directory_is_trusted_no_more) {
     const char *changing = pki_own_file("changing-dir");
     char from[NAME_MAX + 8] = "", to[PATH_MAX];
     (void)state;
@@ -364,24 +366,4 @@ static void an_authority_that_left_its_directory_is_trusted_no_more(void **state
     pki_copy(from, to);
     kit_reconnected(manager, 3);
     kit_cycle(manager, "returned");
-}
-
-int main(void) {
-    if (atexit(use_tls_at_exit) != 0) {
-        return 1;
-    }
-    const struct CMUnitTest tests[] = {
-        kit_test(tls_works_while_the_process_exits),
-        kit_test(a_lock_over_tls),
-        kit_test(a_lock_is_handed_over),
-        kit_test(nodes_restart_and_hang),
-        kit_test(a_silent_connection_is_replaced),
-        kit_test(a_forked_child_opens_its_own_client),
-        kit_test(a_child_that_abandons_its_manager_is_silent),
-        kit_test(changed_files_are_read_before_the_next_connection),
-        kit_test(a_program_may_change_its_folder),
-        kit_test(a_changed_authority_mends_an_unusable_node),
-        kit_test(an_authority_that_left_its_directory_is_trusted_no_more),
-    };
-    return cmocka_run_group_tests(tests, start, tear_down);
 }

@@ -21,12 +21,13 @@ static void create_fails(const redlock_tls_options *tls, const char *words) {
     assert_int_equal(redlock_manager_create(world_loop, &options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
 }
 
+TESTS_WITH(kit_start, world_end);
+
 /* What can be seen before any connection, with the path. An encrypted key is refused, too: OpenSSL
  * would ask for its passphrase, on the terminal. */
-static void bad_files_are_refused(void **state) {
+KIT_TEST(bad_files_are_refused) {
     const char *garbage = pki_own_file("garbage.pem");
     redlock_tls_options tls = kit_tls();
-    (void)state;
     support_write_file(garbage, "-----BEGIN CERTIFICATE-----\nthis is none\n-----END CERTIFICATE-----\n");
     tls.ca_file = "/nowhere/at/all.pem";
     create_fails(&tls, "/nowhere/at/all.pem' cannot be used: No such file or directory");
@@ -51,8 +52,7 @@ static void bad_files_are_refused(void **state) {
     create_fails(&tls, "/garbage.pem' has no PEM of the right kind");
 }
 
-static void bad_options_are_refused(void **state) {
-    (void)state;
+KIT_TEST(bad_options_are_refused) {
     redlock_tls_options tls = kit_tls();
     tls.size = 0;
     create_fails(&tls, "options.size is 0; it must be ");
@@ -78,8 +78,7 @@ static void bad_options_are_refused(void **state) {
 }
 
 /* The struct of an older program ends earlier: the rest are the defaults. */
-static void a_shorter_struct_is_read(void **state) {
-    (void)state;
+KIT_TEST(a_shorter_struct_is_read) {
     redlock_tls_options tls = kit_tls();
     tls.size = offsetof(redlock_tls_options, ca_dir);
     tls.ca_dir = tls.cert_file = tls.server_name = "";
@@ -90,8 +89,7 @@ static void a_shorter_struct_is_read(void **state) {
     kit_expect(kit_manager(tls_front_uri(front), &tls), REDLOCK_NODE_UNUSABLE, "its certificate is not accepted: ");
 }
 
-static void options_without_a_node_are_warned_of(void **state) {
-    (void)state;
+KIT_TEST(options_without_a_node_are_warned_of) {
     const char *plain = world_closed_uri();
     const redlock_tls_options tls = kit_tls();
     redlock_manager_options options = kit_options(&plain, 1, &tls);
@@ -100,17 +98,7 @@ static void options_without_a_node_are_warned_of(void **state) {
 }
 
 /* Nobody but a library with TLS can have passed these tests. */
-static void the_library_is_named(void **state) {
-    (void)state;
+KIT_TEST(the_library_is_named) {
     assert_non_null(redlock_tls_library());
     assert_says(redlock_tls_library(), "SSL ");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(bad_files_are_refused),    kit_test(bad_options_are_refused),
-        kit_test(a_shorter_struct_is_read), kit_test(options_without_a_node_are_warned_of),
-        kit_test(the_library_is_named),
-    };
-    return cmocka_run_group_tests(tests, kit_start, world_end);
 }

@@ -10,8 +10,9 @@ static redlock_manager *meet(const char *certificate, const redlock_tls_options 
     return kit_manager(tls_front_uri(kit_front(0, certificate)), tls);
 }
 
-static void a_good_certificate_is_accepted(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, world_end);
+
+KIT_TEST(a_good_certificate_is_accepted) {
     redlock_manager *manager = meet("node.pem", NULL);
     kit_expect(manager, REDLOCK_NODE_READY, "");
     kit_cycle(manager, "trusted");
@@ -19,7 +20,7 @@ static void a_good_certificate_is_accepted(void **state) {
 
 /* Each certificate is refused for its own reason. The node never gets a request, and a vote says
  * why. */
-static void a_bad_certificate_makes_a_node_unusable(void **state) {
+KIT_TEST(a_bad_certificate_makes_a_node_unusable) {
     static const struct {
         const char *certificate, *words;
     } cases[] = {
@@ -30,7 +31,6 @@ static void a_bad_certificate_makes_a_node_unusable(void **state) {
         {"named.pem", "(not for '127.0.0.1')"},
         {"client.pem", "its certificate is not accepted: "}, /* not for a server */
     };
-    (void)state;
     assert_string_equal(server_ask(&world_servers.at[0], "CONFIG", "RESETSTAT"), "OK");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const bool is_client = strcmp(cases[i].certificate, "client.pem") == 0;
@@ -52,10 +52,9 @@ static void a_bad_certificate_makes_a_node_unusable(void **state) {
     }
 }
 
-static void without_verification_all_are_accepted(void **state) {
+KIT_TEST(without_verification_all_are_accepted) {
     static const char *const certificates[] = {"stranger.pem", "expired.pem", "future.pem", "elsewhere.pem"};
     redlock_tls_options tls;
-    (void)state;
     redlock_tls_options_default(&tls);
     assert_true(tls.verify);
     tls.verify = false;
@@ -68,16 +67,14 @@ static void without_verification_all_are_accepted(void **state) {
 }
 
 /* Without a CA it is the system's store that counts, which knows nothing of ours. */
-static void the_system_trusts_no_authority_of_ours(void **state) {
+KIT_TEST(the_system_trusts_no_authority_of_ours) {
     redlock_tls_options tls;
-    (void)state;
     redlock_tls_options_default(&tls);
     kit_expect(meet("node.pem", &tls), REDLOCK_NODE_UNUSABLE, "its certificate is not accepted: ");
 }
 
-static void a_folder_of_authorities_is_enough(void **state) {
+KIT_TEST(a_folder_of_authorities_is_enough) {
     redlock_tls_options tls = kit_tls();
-    (void)state;
     tls.ca_file = NULL;
     tls.ca_dir = pki_file("ca-dir");
     redlock_manager *manager = meet("node.pem", &tls);
@@ -88,9 +85,8 @@ static void a_folder_of_authorities_is_enough(void **state) {
 
 /* node.redlock.test is nowhere in DNS: the certificate is checked against it, and the front is
  * asked for it. */
-static void a_server_name_replaces_the_address(void **state) {
+KIT_TEST(a_server_name_replaces_the_address) {
     redlock_tls_options tls = kit_tls();
-    (void)state;
     tls.server_name = "node.redlock.test";
     struct tls_front *front = kit_front(0, "named.pem");
     kit_expect(kit_manager(tls_front_uri(front), &tls), REDLOCK_NODE_READY, "");
@@ -104,9 +100,8 @@ static void a_server_name_replaces_the_address(void **state) {
 }
 
 /* The URI's host: its name is asked for (SNI) and checked, its address is only checked. */
-static void the_host_is_checked_by_name_or_by_address(void **state) {
+KIT_TEST(the_host_is_checked_by_name_or_by_address) {
     char uri[64];
-    (void)state;
     struct tls_front *front = kit_front(0, "node.pem");
     (void)snprintf(uri, sizeof uri, "rediss://localhost%s", strchr(tls_front_name(front), ':'));
     redlock_manager *manager = kit_manager(uri, NULL);
@@ -128,13 +123,12 @@ static struct server *add_server(struct servers *servers, const struct server_tl
 }
 
 /* A redis-server that wants a client's certificate; also with a password, and over IPv6. */
-static void a_real_server_with_client_certificates(void **state) {
+KIT_TEST(a_real_server_with_client_certificates) {
     static struct servers servers;
     const struct server_tls server_tls = {
         .cert_file = pki_file("node.pem"), .key_file = pki_file("node.key"), .client_ca_file = pki_file("ca.pem")};
     struct server *server = add_server(&servers, &server_tls);
     redlock_tls_options tls = kit_tls();
-    (void)state;
     kit_expect(kit_manager(server->uri, &tls), REDLOCK_NODE_UNUSABLE, "wants a client certificate");
     tls.cert_file = pki_file("client-stranger.pem");
     tls.key_file = pki_file("client.key");
@@ -152,8 +146,7 @@ static void a_real_server_with_client_certificates(void **state) {
 }
 
 /* TLS 1.2 tells of a missing certificate within the handshake, TLS 1.3 at the first read. */
-static void a_missing_client_certificate_is_told_in_each_version(void **state) {
-    (void)state;
+KIT_TEST(a_missing_client_certificate_is_told_in_each_version) {
     for (int tls12 = 0; tls12 < 2; tls12++) {
         const struct tls_front_options options = {.target_port = world_servers.at[0].port,
                                                   .cert_file = pki_file("node.pem"),
@@ -172,13 +165,12 @@ static void a_missing_client_certificate_is_told_in_each_version(void **state) {
     }
 }
 
-static void the_lowest_version_is_kept(void **state) {
+KIT_TEST(the_lowest_version_is_kept) {
     static struct servers servers;
     const struct server_tls old = {
         .cert_file = pki_file("node.pem"), .key_file = pki_file("node.key"), .protocols = "TLSv1.2"};
     struct server *server = add_server(&servers, &old);
     redlock_tls_options tls = kit_tls();
-    (void)state;
     kit_cycle(kit_manager(server->uri, &tls), "old");
     tls.min_version = REDLOCK_TLS_1_3;
     kit_expect(kit_manager(server->uri, &tls), REDLOCK_NODE_UNUSABLE, "no TLS version in common");
@@ -186,9 +178,8 @@ static void the_lowest_version_is_kept(void **state) {
     kit_cycle(meet("node.pem", &tls), "new");
 }
 
-static void tls_on_a_plain_port_asks_whether_it_is_one(void **state) {
+KIT_TEST(tls_on_a_plain_port_asks_whether_it_is_one) {
     char uri[64];
-    (void)state;
     (void)snprintf(uri, sizeof uri, "rediss://%s", world_servers.at[0].name);
     kit_expect(kit_brisk_manager(uri, NULL), REDLOCK_NODE_WAITING, "is this a TLS port?");
     /* Who answers at once with what is no TLS. */
@@ -198,33 +189,14 @@ static void tls_on_a_plain_port_asks_whether_it_is_one(void **state) {
     kit_expect(kit_manager(uri, NULL), REDLOCK_NODE_WAITING, "is this a TLS port?");
 }
 
-static void plain_on_a_tls_port_asks_whether_it_wants_tls(void **state) {
+KIT_TEST(plain_on_a_tls_port_asks_whether_it_wants_tls) {
     static struct servers servers;
     const struct server_tls tls = {.cert_file = pki_file("node.pem"), .key_file = pki_file("node.key")};
     struct server *server = add_server(&servers, &tls);
     char uri[64];
-    (void)state;
     (void)snprintf(uri, sizeof uri, "redis://%s", server->name);
     kit_expect(kit_manager(uri, NULL), REDLOCK_NODE_WAITING, "does it want TLS (rediss://)?");
     (void)snprintf(uri, sizeof uri, "redis://%s", tls_front_name(kit_front(0, "node.pem")));
     kit_expect(kit_manager(uri, NULL), REDLOCK_NODE_WAITING, "does it want TLS (rediss://)?");
     servers_stop(&servers);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(a_good_certificate_is_accepted),
-        kit_test(a_bad_certificate_makes_a_node_unusable),
-        kit_test(without_verification_all_are_accepted),
-        kit_test(the_system_trusts_no_authority_of_ours),
-        kit_test(a_folder_of_authorities_is_enough),
-        kit_test(a_server_name_replaces_the_address),
-        kit_test(the_host_is_checked_by_name_or_by_address),
-        kit_test(a_real_server_with_client_certificates),
-        kit_test(a_missing_client_certificate_is_told_in_each_version),
-        kit_test(the_lowest_version_is_kept),
-        kit_test(tls_on_a_plain_port_asks_whether_it_is_one),
-        kit_test(plain_on_a_tls_port_asks_whether_it_wants_tls),
-    };
-    return cmocka_run_group_tests(tests, kit_start, world_end);
 }

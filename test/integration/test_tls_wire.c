@@ -41,8 +41,9 @@ static void cut_handshake(struct tls_front *front, enum tls_front_way way, long 
     world_close(manager);
 }
 
-static void the_connection_ends_in_the_handshake(void **state) {
-    (void)state;
+TESTS_WITH(kit_start, world_end);
+
+KIT_TEST(the_connection_ends_in_the_handshake) {
     for (int tls12 = 0; tls12 < 2; tls12++) {
         const struct tls_front_options options = {.target_port = world_servers.at[0].port,
                                                   .cert_file = pki_file("node.pem"),
@@ -59,8 +60,7 @@ static void the_connection_ends_in_the_handshake(void **state) {
     }
 }
 
-static void a_silent_handshake_ends_by_its_timeout(void **state) {
-    (void)state;
+KIT_TEST(a_silent_handshake_ends_by_its_timeout) {
     struct tls_front *front = kit_front(0, "node.pem");
     struct proxy *proxy = world_proxy(atoi(strchr(tls_front_name(front), ':') + 1));
     char uri[64];
@@ -79,14 +79,13 @@ static void a_silent_handshake_ends_by_its_timeout(void **state) {
 
 /* One time for both handshakes. That of TLS 1.3 takes a round trip and the node's own two, so that
  * neither is too late by itself. TLS 1.2 takes two, and is. */
-static void a_slow_handshake_ends_by_the_same_timeout(void **state) {
+KIT_TEST(a_slow_handshake_ends_by_the_same_timeout) {
     static const struct {
         int delay_ms;
         const char *words;
     } cases[] = {{800, "no answer to the handshake within 2000 ms"},
                  {1010, "the TLS handshake was not complete within 2000 ms"}};
     const redlock_tls_options tls = kit_tls();
-    (void)state;
     for (int tls12 = 0; tls12 < 2; tls12++) {
         const struct tls_front_options front_options = {.target_port = world_servers.at[0].port,
                                                         .cert_file = pki_file("node.pem"),
@@ -108,8 +107,7 @@ static void a_slow_handshake_ends_by_the_same_timeout(void **state) {
 }
 
 /* Every piece is a part of a record: in the handshake, and afterwards. */
-static void a_wire_of_single_bytes_works(void **state) {
-    (void)state;
+KIT_TEST(a_wire_of_single_bytes_works) {
     struct tls_front *front = kit_front(0, "node.pem");
     struct proxy *proxy = world_proxy(atoi(strchr(tls_front_name(front), ':') + 1));
     char uri[64];
@@ -157,8 +155,7 @@ static void cut_acquire(struct tls_front *front, redlock_manager *manager, enum 
     outcome_clear(&outcome);
 }
 
-static void a_cut_at_any_byte_of_a_record_is_unknown(void **state) {
-    (void)state;
+KIT_TEST(a_cut_at_any_byte_of_a_record_is_unknown) {
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     long long whole[2];
@@ -180,9 +177,8 @@ static bool is_held(void *data) {
 }
 
 /* The whole SET arrives, and runs. */
-static void a_set_that_arrived_is_unknown_and_undone(void **state) {
+KIT_TEST(a_set_that_arrived_is_unknown_and_undone) {
     static const enum tls_front_end ends[] = {TLS_FRONT_NOTIFY, TLS_FRONT_FIN, TLS_FRONT_RST};
-    (void)state;
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -201,8 +197,7 @@ static void a_set_that_arrived_is_unknown_and_undone(void **state) {
 }
 
 /* Nothing was encrypted, so nothing can have arrived. */
-static void what_waited_for_the_handshake_is_failed(void **state) {
-    (void)state;
+KIT_TEST(what_waited_for_the_handshake_is_failed) {
     struct tls_front *front = kit_front(0, "node.pem");
     const char *uri = tls_front_uri(front);
     const redlock_tls_options tls = kit_tls();
@@ -246,8 +241,7 @@ static bool all_have_ended(void *data) {
  * are FAILED: no release is sent for them, so a key would stay if one of them arrived. The node
  * changes its keys meanwhile, which the client answers behind what it has encrypted.
  */
-static void what_was_not_encrypted_never_arrives(void **state) {
-    (void)state;
+KIT_TEST(what_was_not_encrypted_never_arrives) {
     const struct tls_front_options options = {.target_port = world_servers.at[0].port,
                                               .cert_file = pki_file("node.pem"),
                                               .key_file = pki_file("node.key"),
@@ -318,14 +312,13 @@ static void answer_at_once(struct awaited *awaited, size_t replies, size_t reply
     }
 }
 
-static void more_replies_than_a_turn_reads(void **state) {
+KIT_TEST(more_replies_than_a_turn_reads) {
     static const struct {
         size_t bytes, record_size;
     } cases[] = {
         {20000, 1},      {300000, 100},   {600000, 4096},  {600000, 16383},
         {600000, 16384}, {262144, 16384}, {270000, 16384}, {100, 16384},
     };
-    (void)state;
     struct tls_front *front = kit_front(0, "node.pem");
     const char *uri = tls_front_uri(front);
     const redlock_tls_options tls = kit_tls();
@@ -345,8 +338,7 @@ static void more_replies_than_a_turn_reads(void **state) {
     assert_int_equal(world_node_info(awaited.manager, 0).connects, 1);
 }
 
-static void keys_are_changed_on_the_way(void **state) {
-    (void)state;
+KIT_TEST(keys_are_changed_on_the_way) {
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     struct awaited awaited = {.front = front, .manager = manager};
@@ -387,12 +379,11 @@ static bool is_up(void *data) {
 
 /* TLS 1.2 lets a server ask for a new handshake within a connection. It gets none: the connection
  * goes on, or a new one follows. */
-static void nobody_renegotiates(void **state) {
+KIT_TEST(nobody_renegotiates) {
     const struct tls_front_options options = {.target_port = world_servers.at[0].port,
                                               .cert_file = pki_file("node.pem"),
                                               .key_file = pki_file("node.key"),
                                               .tls12 = true};
-    (void)state;
     struct tls_front *front = kit_front_with(&options);
     struct awaited awaited = {.front = front, .manager = kit_manager(tls_front_uri(front), NULL)};
     for (int i = 0; i < 3; i++) {
@@ -408,8 +399,7 @@ static void nobody_renegotiates(void **state) {
 }
 
 /* The first write after these ends is a broken pipe, whose signal would end this program. */
-static void a_broken_pipe_raises_no_signal(void **state) {
-    (void)state;
+KIT_TEST(a_broken_pipe_raises_no_signal) {
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     assert_true(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
@@ -425,14 +415,13 @@ static void a_broken_pipe_raises_no_signal(void **state) {
 }
 
 /* What is no reply is none in TLS, either. */
-static void hostile_replies_in_good_records(void **state) {
+KIT_TEST(hostile_replies_in_good_records) {
     static const struct fake_script scripts[] = {
         {.behave_in_handshake = true, .bytes = "?!garbage\r\n", .size = 11},
         {.behave_in_handshake = true, .bytes = "$1073741824\r\n", .size = 13, .for_ever = true},
         {.behave_in_handshake = true, .bytes = ":5\r\n", .size = 4, .for_ever = true, .tail = ":5\r\n", .tail_size = 4},
         {.behave_in_handshake = true, .bytes = "+O", .size = 2, .end = FAKE_RST},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         const char *name = fake_server_name(world_fake(&scripts[i]));
         const struct tls_front_options options = {.target_port = atoi(strchr(name, ':') + 1),
@@ -445,23 +434,4 @@ static void hostile_replies_in_good_records(void **state) {
         assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
         world_close(manager);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        kit_test(the_connection_ends_in_the_handshake),
-        kit_test(a_silent_handshake_ends_by_its_timeout),
-        kit_test(a_slow_handshake_ends_by_the_same_timeout),
-        kit_test(a_wire_of_single_bytes_works),
-        kit_test(a_cut_at_any_byte_of_a_record_is_unknown),
-        kit_test(a_set_that_arrived_is_unknown_and_undone),
-        kit_test(what_waited_for_the_handshake_is_failed),
-        kit_test(what_was_not_encrypted_never_arrives),
-        kit_test(more_replies_than_a_turn_reads),
-        kit_test(keys_are_changed_on_the_way),
-        kit_test(nobody_renegotiates),
-        kit_test(a_broken_pipe_raises_no_signal),
-        kit_test(hostile_replies_in_good_records),
-    };
-    return cmocka_run_group_tests(tests, kit_start, world_end);
 }

@@ -9,8 +9,9 @@ static void foreign_everywhere(const char *key) {
     }
 }
 
-static void waits_until_the_holder_releases(void **state) {
-    (void)state;
+TESTS_WITH(world_five, world_end);
+
+WORLD_TEST(waits_until_the_holder_releases) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(first, "queue", 60000);
@@ -26,8 +27,7 @@ static void waits_until_the_holder_releases(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void a_wait_ends_at_its_deadline(void **state) {
-    (void)state;
+WORLD_TEST(a_wait_ends_at_its_deadline) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     foreign_everywhere("stuck");
@@ -41,8 +41,7 @@ static void a_wait_ends_at_its_deadline(void **state) {
     assert_int_equal(world_statistics(manager).contended, 1);
 }
 
-static void a_wait_ends_at_its_deadline_when_every_node_hangs(void **state) {
-    (void)state;
+WORLD_TEST(a_wait_ends_at_its_deadline_when_every_node_hangs) {
     redlock_manager *manager = world_manager_all(60000);
     struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 5; i++) {
@@ -59,8 +58,7 @@ static void a_wait_ends_at_its_deadline_when_every_node_hangs(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void waits_for_nodes_that_are_down(void **state) {
-    (void)state;
+WORLD_TEST(waits_for_nodes_that_are_down) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
     for (size_t i = 0; i < 3; i++) {
@@ -79,8 +77,7 @@ static void waits_for_nodes_that_are_down(void **state) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static void waits_for_ever_until_cancelled(void **state) {
-    (void)state;
+WORLD_TEST(waits_for_ever_until_cancelled) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *waiter = world_outcome();
     redlock_request *request = NULL;
@@ -101,8 +98,7 @@ static void waits_for_ever_until_cancelled(void **state) {
 
 /* The nodes answer at once, but the program is busy outside of the loop for longer than the node
  * timeout. */
-static void a_late_loop_does_not_make_answers_late(void **state) {
-    (void)state;
+WORLD_TEST(a_late_loop_does_not_make_answers_late) {
     redlock_manager *manager = world_manager_all(1000);
     struct outcome *outcome = world_outcome();
     for (int i = 0; i < 3; i++) {
@@ -149,8 +145,7 @@ static bool all_served(void *data) {
     return ((struct crowd *)data)->served == CROWD;
 }
 
-static void contending_managers_are_all_served_one_at_a_time(void **state) {
-    (void)state;
+WORLD_TEST(contending_managers_are_all_served_one_at_a_time) {
     static struct crowd crowd;
     crowd = (struct crowd){0};
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
@@ -161,17 +156,4 @@ static void contending_managers_are_all_served_one_at_a_time(void **state) {
     assert_true(drive_until(world_loop, all_served, &crowd, 40000));
     assert_int_equal(crowd.most_holders, 1);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(waits_until_the_holder_releases),
-        world_test(a_wait_ends_at_its_deadline),
-        world_test(a_wait_ends_at_its_deadline_when_every_node_hangs),
-        world_test(waits_for_nodes_that_are_down),
-        world_test(waits_for_ever_until_cancelled),
-        world_test(a_late_loop_does_not_make_answers_late),
-        world_test(contending_managers_are_all_served_one_at_a_time),
-    };
-    return cmocka_run_group_tests(tests, world_five, world_end);
 }

@@ -125,13 +125,16 @@ static void assert_queues_again(const char *forbids, const char *permits, const 
     assert_true(world_statistics(manager).handed_over >= 2);
 }
 
-static void who_could_not_queue_for_a_while_queues_again(void **state) {
-    (void)state;
+static int setup(void **state);
+static int teardown(void **state);
+TESTS_WITH(world_three, world_end);
+#define WAITERS_TEST(name) TEST_WITH(name, setup, teardown)
+
+WAITERS_TEST(who_could_not_queue_for_a_while_queues_again) {
     assert_queues_again("-zadd", "+zadd", "too few nodes can keep a queue");
 }
 
-static void who_could_not_subscribe_for_a_while_queues_again(void **state) {
-    (void)state;
+WAITERS_TEST(who_could_not_subscribe_for_a_while_queues_again) {
     if (strcmp(server_ask(&world_servers.at[0], "ACL", "SETUSER", "default", "allchannels"), "OK") != 0) {
         skip(); /* before Redis 6.2 */
     }
@@ -146,8 +149,7 @@ static bool is_above_zero(void *data) {
     return *(unsigned *)data > 0;
 }
 
-static void candidates_who_could_not_queue_for_a_while_lead_again(void **state) {
-    (void)state;
+WAITERS_TEST(candidates_who_could_not_queue_for_a_while_lead_again) {
     redlock_election *elections[3];
     static unsigned first, next; /* the teardown ends the elections */
     redlock_election_options options;
@@ -184,8 +186,7 @@ static void take_all_descriptors(void) {
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none_free), 0);
 }
 
-static void without_a_second_connection_it_polls_and_says_so(void **state) {
-    (void)state;
+WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     wait_for_length("line:wait", 0); /* the connections of the test are open now */
@@ -217,8 +218,7 @@ static void kill_subscriptions(void) {
 }
 
 /* The main connections live. Who is not subscribed is passed over, until its next refresh. */
-static void a_subscription_that_dies_alone_costs_no_more_than_a_refresh(void **state) {
-    (void)state;
+WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
     for (int i = 0; i < 5; i++) {
         redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
@@ -270,19 +270,16 @@ static void assert_served_in_order(int64_t off_s, bool wrong_first) {
     assert_int_equal(redlock_result_passed_over(waiters[0]->copy), 0);
 }
 
-static void a_client_whose_clock_is_behind_passes_nobody(void **state) {
-    (void)state;
+WAITERS_TEST(a_client_whose_clock_is_behind_passes_nobody) {
     assert_served_in_order(-3600, false);
 }
 
-static void a_client_whose_clock_is_ahead_is_not_passed_over(void **state) {
-    (void)state;
+WAITERS_TEST(a_client_whose_clock_is_ahead_is_not_passed_over) {
     assert_served_in_order(3600, true);
 }
 
 /* A candidate asks for its place at once, without a first try. */
-static void a_candidate_waits_for_the_time_of_the_nodes(void **state) {
-    (void)state;
+WAITERS_TEST(a_candidate_waits_for_the_time_of_the_nodes) {
     redlock_manager *holder = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     redlock_manager_options options = world_options();
@@ -317,20 +314,4 @@ static int teardown(void **state) {
         (void)server_ask(&world_servers.at[i], "ACL", "SETUSER", "default", "allchannels");
     }
     return world_teardown(state);
-}
-
-#define waiters_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        waiters_test(who_could_not_queue_for_a_while_queues_again),
-        waiters_test(who_could_not_subscribe_for_a_while_queues_again),
-        waiters_test(candidates_who_could_not_queue_for_a_while_lead_again),
-        waiters_test(without_a_second_connection_it_polls_and_says_so),
-        waiters_test(a_subscription_that_dies_alone_costs_no_more_than_a_refresh),
-        waiters_test(a_client_whose_clock_is_behind_passes_nobody),
-        waiters_test(a_client_whose_clock_is_ahead_is_not_passed_over),
-        waiters_test(a_candidate_waits_for_the_time_of_the_nodes),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -1,26 +1,20 @@
 /* The parts of the tool that need no nodes: durations, text for terminals, JSON, URIs. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "duration.h"
 #include "json.h"
 #include "locks.h"
+#include "test.h"
 #include "text.h"
 #include "userinfo.h"
 #include "words.h"
 
-static void durations_are_read(void **state) {
-    (void)state;
+TEST(durations_are_read) {
     static const struct {
         const char *text;
         enum tool_duration_error error;
@@ -59,8 +53,7 @@ static void durations_are_read(void **state) {
     }
 }
 
-static void durations_are_written(void **state) {
-    (void)state;
+TEST(durations_are_written) {
     static const struct {
         int64_t ms;
         const char *text;
@@ -73,8 +66,7 @@ static void durations_are_written(void **state) {
     }
 }
 
-static void durations_are_written_exactly(void **state) {
-    (void)state;
+TEST(durations_are_written_exactly) {
     static const int64_t times_ms[] = {0,     1,       999,     1000,     1001,      30000,    60000,
                                        90000, 3600000, 5400000, 86400000, 172800000, INT64_MAX};
     for (size_t i = 0; i < sizeof times_ms / sizeof *times_ms; i++) {
@@ -133,8 +125,7 @@ static const struct {
     {"\xf0\x9f\x94x", "\\xf0\\x9f\\x94x", "\"\\ufffd\\ufffd\\ufffdx\""},
 };
 
-static void text_is_safe_for_a_terminal(void **state) {
-    (void)state;
+TEST(text_is_safe_for_a_terminal) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *got = written(tool_print_safe, texts[i].text);
         assert_string_equal(got, texts[i].terminal);
@@ -146,8 +137,7 @@ static void text_is_safe_for_a_terminal(void **state) {
 }
 
 /* The first and last of each kind of invisible character, and their visible neighbours. */
-static void invisible_characters_are_unsafe(void **state) {
-    (void)state;
+TEST(invisible_characters_are_unsafe) {
     static const uint32_t unsafe[] = {0x00,   0x1F,   0x7F,   0x80,   0x9F,    0xAD,    0x61C,   0x200B,  0x200C,
                                       0x200D, 0x200E, 0x200F, 0x2028, 0x2029,  0x202A,  0x202E,  0x2060,  0x2066,
                                       0x2069, 0xFE0F, 0xFEFF, 0xFFF9, 0xFFFB,  0x034F,  0x115F,  0x180E,  0x3164,
@@ -167,8 +157,7 @@ static void invisible_characters_are_unsafe(void **state) {
     }
 }
 
-static void text_is_escaped_in_json(void **state) {
-    (void)state;
+TEST(text_is_escaped_in_json) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *got = written(write_json, texts[i].text);
         assert_string_equal(got, texts[i].json);
@@ -192,8 +181,7 @@ static void write_object(FILE *out, const char *text) {
     tool_json_close(&json, '}');
 }
 
-static void json_has_its_commas(void **state) {
-    (void)state;
+TEST(json_has_its_commas) {
     char *got = written(write_object, "k\"");
     assert_string_equal(got, "{\"none\":[],\"some\":[{},-9223372036854775808,null],\"k\\\"\":\"k\\\"\",\"n\":7}");
     free(got);
@@ -260,8 +248,7 @@ static int count_lines(const char *text, bool *reported) {
 
 /* The log fills its part of the queue while nobody reads; the rest is counted. A report still has
  * room. */
-static void words_wait_in_a_bounded_queue(void **state) {
-    (void)state;
+TEST(words_wait_in_a_bounded_queue) {
     enum { LINES = 100000 };
     size_t filling;
     pthread_t thread;
@@ -305,8 +292,7 @@ static void print_with_levels(void) {
 
 /* systemd names the stream of its journal. Where it is not ours any more, and anywhere else, marks
  * would be noise. */
-static void lines_in_the_journal_have_their_level(void **state) {
-    (void)state;
+TEST(lines_in_the_journal_have_their_level) {
     static const char marked[] = "<3>an error 1\n<4>two\n<4>\n<4>lines 2\n<3>an error again 3\n<7>details 4\n"
                                  "<6>from the thread 5\n",
                       plain[] = "an error 1\ntwo\n\nlines 2\nan error again 3\ndetails 4\nfrom the thread 5\n";
@@ -341,8 +327,7 @@ static bool take(struct tool_keys *keys, size_t node, const char *resource, int6
 }
 
 /* SCAN may name a key twice. */
-static void keys_are_sorted_and_named_once(void **state) {
-    (void)state;
+TEST(keys_are_sorted_and_named_once) {
     struct tool_keys keys = {0};
     for (int round = 0; round < 2; round++) {
         for (int i = 99; i >= 0; i--) {
@@ -367,8 +352,7 @@ static void keys_are_sorted_and_named_once(void **state) {
     assert_int_equal(keys.count, 0);
 }
 
-static void uris_are_split(void **state) {
-    (void)state;
+TEST(uris_are_split) {
     static const struct {
         const char *uri, *user, *password, *same; /* the same node, without user and password */
     } cases[] = {
@@ -402,21 +386,4 @@ static void uris_are_split(void **state) {
         assert_non_null(tool_login_read(&login, wrong[i], strlen(wrong[i])));
         tool_login_clear(&login);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),
-        cmocka_unit_test(durations_are_written),
-        cmocka_unit_test(durations_are_written_exactly),
-        cmocka_unit_test(text_is_safe_for_a_terminal),
-        cmocka_unit_test(invisible_characters_are_unsafe),
-        cmocka_unit_test(text_is_escaped_in_json),
-        cmocka_unit_test(json_has_its_commas),
-        cmocka_unit_test(words_wait_in_a_bounded_queue),
-        cmocka_unit_test(lines_in_the_journal_have_their_level),
-        cmocka_unit_test(keys_are_sorted_and_named_once),
-        cmocka_unit_test(uris_are_split),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* The sentry alone: whom it kills, when, and what it keeps open. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -76,8 +71,14 @@ static bool is_alive(pid_t pid) {
     return waitpid(pid, NULL, WNOHANG) == 0;
 }
 
-static void it_kills_at_the_time(void **state) {
-    (void)state;
+static int before(UNUSED void **state) {
+    (void)setpgid(0, 0);
+    return 0;
+}
+
+TESTS_WITH(before, NULL);
+
+TEST(it_kills_at_the_time) {
     struct tool_sentry sentry;
     const int64_t kill_ns = tool_sentry_now_ns() + 200 * MS;
     start(&sentry);
@@ -89,8 +90,7 @@ static void it_kills_at_the_time(void **state) {
 }
 
 /* The last order counts, and a first order that comes late does not. */
-static void an_order_moves_the_time(void **state) {
-    (void)state;
+TEST(an_order_moves_the_time) {
     struct tool_sentry sentry;
     start(&sentry);
     const pid_t pid = start_group(NULL, 0);
@@ -103,8 +103,7 @@ static void an_order_moves_the_time(void **state) {
     tool_sentry_end(&sentry);
 }
 
-static void nothing_to_watch_is_not_killed(void **state) {
-    (void)state;
+TEST(nothing_to_watch_is_not_killed) {
     struct tool_sentry sentry;
     start(&sentry);
     const pid_t spared = start_group(&sentry, tool_sentry_now_ns() + 3600000 * MS);
@@ -119,8 +118,7 @@ static void nothing_to_watch_is_not_killed(void **state) {
 }
 
 /* The pipe ends without an order: the tool is dead. */
-static void it_outlives_the_tool(void **state) {
-    (void)state;
+TEST(it_outlives_the_tool) {
     struct tool_sentry sentry;
     const int64_t kill_ns = tool_sentry_now_ns() + 300 * MS;
     start(&sentry);
@@ -131,8 +129,7 @@ static void it_outlives_the_tool(void **state) {
 }
 
 /* Our descriptors close although it lives: nodes and readers see the end of the tool. */
-static void it_keeps_nothing_open(void **state) {
-    (void)state;
+TEST(it_keeps_nothing_open) {
     struct tool_sentry sentry;
     int fds[2];
     assert_int_equal(pipe(fds), 0);
@@ -147,8 +144,7 @@ static void it_keeps_nothing_open(void **state) {
 }
 
 /* Its group has ended and so has the tool: it ends before its time. */
-static void it_does_not_stay(void **state) {
-    (void)state;
+TEST(it_does_not_stay) {
     struct tool_sentry sentry;
     start(&sentry);
     const pid_t pid = start_group(&sentry, tool_sentry_now_ns() + 3600000 * MS);
@@ -162,14 +158,4 @@ static void it_does_not_stay(void **state) {
         pause_ms(1);
     }
     fail_msg("a sentry stays");
-}
-
-int main(void) {
-    (void)setpgid(0, 0); /* a sentry that errs ends nobody but us */
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_kills_at_the_time),           cmocka_unit_test(an_order_moves_the_time),
-        cmocka_unit_test(nothing_to_watch_is_not_killed), cmocka_unit_test(it_outlives_the_tool),
-        cmocka_unit_test(it_keeps_nothing_open),          cmocka_unit_test(it_does_not_stay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,39 +31,33 @@ static size_t next(size_t *count, size_t max, const char *what) {
     return (*count)++;
 }
 
-int world_three(void **state) {
-    (void)state;
+int world_three(UNUSED void **state) {
     servers_start(&world_servers, 3, NULL);
     return 0;
 }
 
-int world_five(void **state) {
-    (void)state;
+int world_five(UNUSED void **state) {
     servers_start(&world_servers, 5, NULL);
     return 0;
 }
 
-int world_none(void **state) {
-    (void)state;
+int world_none(UNUSED void **state) {
     return 0;
 }
 
-int world_end(void **state) {
-    (void)state;
+int world_end(UNUSED void **state) {
     servers_stop(&world_servers);
     return 0;
 }
 
-int world_setup(void **state) {
-    (void)state;
+int world_setup(UNUSED void **state) {
     servers_reset(&world_servers);
     world_loop = ev_loop_new(EVFLAG_AUTO);
     memset(&world_log, 0, sizeof world_log);
     return world_loop ? 0 : -1;
 }
 
-int world_teardown(void **state) {
-    (void)state;
+int world_teardown(UNUSED void **state) {
     int result = 0;
     for (size_t i = 0; i < world_servers.count; i++) {
         if (world_servers.at[i].paused) {

@@ -4,18 +4,12 @@
 #ifndef TEST_INTEGRATION_WORLD_H
 #define TEST_INTEGRATION_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "drive.h"
 #include "fake_server.h"
 #include "proxy.h"
 #include "servers.h"
 #include "support.h"
+#include "test.h"
 
 #define WORLD_MANAGERS 16
 #define WORLD_OUTCOMES 256
@@ -40,7 +34,7 @@ int world_end(void **state);
  * does not end. */
 int world_setup(void **state);
 int world_teardown(void **state);
-#define world_test(function) cmocka_unit_test_setup_teardown(function, world_setup, world_teardown)
+#define WORLD_TEST(function) TEST_WITH(function, world_setup, world_teardown)
 
 /* The default options with all of world_servers and patient timeouts. */
 redlock_manager_options world_options(void);

@@ -2,14 +2,10 @@
  * rise one at a time. */
 #include "search.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "bits.h"
+#include "test.h"
 
 enum { COUNTERS = 4, TOP = 9, COUNTER_BITS = 40 };
 
@@ -97,8 +93,7 @@ static const struct model model = {
 
 /* 10 values of each of 4 counters; from each state one step for each counter that is not at its
  * top. */
-static void every_state_is_found_once(void **unused) {
-    (void)unused;
+TEST(every_state_is_found_once) {
     const struct heap heap = {.alike = false};
     struct search_result result;
     search_run(&model, &heap, UINT32_MAX, &result);
@@ -111,8 +106,7 @@ static void every_state_is_found_once(void **unused) {
 }
 
 /* Multisets of 4 out of 10 values: 13 over 4. */
-static void alike_things_are_counted_once(void **unused) {
-    (void)unused;
+TEST(alike_things_are_counted_once) {
     const struct heap heap = {.alike = true};
     struct search_result result;
     search_run(&model, &heap, UINT32_MAX, &result);
@@ -122,8 +116,7 @@ static void alike_things_are_counted_once(void **unused) {
 }
 
 /* A sum of 17 is 17 steps away, and no state after it is searched. */
-static void the_shortest_way_to_a_violation_is_found(void **unused) {
-    (void)unused;
+TEST(the_shortest_way_to_a_violation_is_found) {
     for (unsigned alike = 0; alike < 2; alike++) {
         const struct heap heap = {.alike = alike != 0, .forbidden = 17};
         struct search_result result;
@@ -135,22 +128,11 @@ static void the_shortest_way_to_a_violation_is_found(void **unused) {
     }
 }
 
-static void a_bound_ends_the_search(void **unused) {
-    (void)unused;
+TEST(a_bound_ends_the_search) {
     const struct heap heap = {.alike = false};
     struct search_result result;
     search_run(&model, &heap, 9999, &result);
     assert_false(result.exhausted);
     assert_int_equal(result.states, 9999);
     assert_null(result.violation);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_state_is_found_once),
-        cmocka_unit_test(alike_things_are_counted_once),
-        cmocka_unit_test(the_shortest_way_to_a_violation_is_found),
-        cmocka_unit_test(a_bound_ends_the_search),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 /* The pipe of the proxy, in virtual time: what may leave when, and always in order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,15 +9,13 @@
 static struct proxy_lane lane;
 static struct proxy_pipe pipe_;
 
-static int start(void **state) {
-    (void)state;
+static int start(UNUSED void **state) {
     lane = (struct proxy_lane){0};
     pipe_ = (struct proxy_pipe){.lane = &lane};
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     proxy_pipe_clear(&pipe_);
     return 0;
 }
@@ -49,8 +44,9 @@ static const char *flow(struct proxy_pipe *pipe, int64_t now_us) {
     return text;
 }
 
-static void a_clear_lane_passes_at_once(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, start, tear_down)
+
+FRESH_TEST(a_clear_lane_passes_at_once) {
     assert_true(proxy_pipe_is_clear(&pipe_));
     assert_true(proxy_pipe_next_us(&pipe_) == PROXY_PIPE_NEVER_US);
     put(&pipe_, "one ", 5);
@@ -62,8 +58,7 @@ static void a_clear_lane_passes_at_once(void **state) {
     assert_true(proxy_pipe_is_empty(&pipe_));
 }
 
-static void a_delay_is_of_the_rule_as_it_is_now(void **state) {
-    (void)state;
+FRESH_TEST(a_delay_is_of_the_rule_as_it_is_now) {
     set(false, 100, 0, 0, 0);
     assert_false(proxy_pipe_is_clear(&pipe_));
     put(&pipe_, "one ", 10);
@@ -84,8 +79,7 @@ static void a_delay_is_of_the_rule_as_it_is_now(void **state) {
     assert_int_equal(proxy_pipe_due_end(&pipe_, 205), PROXY_END_FIN);
 }
 
-static void a_hold_keeps_bytes_and_ends(void **state) {
-    (void)state;
+FRESH_TEST(a_hold_keeps_bytes_and_ends) {
     set(true, 0, 0, 0, 0);
     put(&pipe_, "one", 10);
     proxy_pipe_ends(&pipe_, PROXY_END_FIN, 10);
@@ -99,8 +93,7 @@ static void a_hold_keeps_bytes_and_ends(void **state) {
     assert_int_equal(proxy_pipe_due_end(&pipe_, 1000000), PROXY_END_RESET);
 }
 
-static void a_bandwidth_takes_its_time(void **state) {
-    (void)state;
+FRESH_TEST(a_bandwidth_takes_its_time) {
     set(false, 0, 0, 1000, 0);
     put(&pipe_, "0123456789", 1000000); /* 10 ms at 1000 B/s */
     assert_string_equal(flow(&pipe_, 1009999), "");
@@ -119,8 +112,7 @@ static void a_bandwidth_takes_its_time(void **state) {
     assert_string_equal(flow(&pipe_, 3001000), "x");
 }
 
-static void a_frozen_pipe_keeps_what_the_lane_would_pass(void **state) {
-    (void)state;
+FRESH_TEST(a_frozen_pipe_keeps_what_the_lane_would_pass) {
     put(&pipe_, "one", 10);
     pipe_.frozen = true;
     assert_false(proxy_pipe_is_clear(&pipe_));
@@ -132,10 +124,9 @@ static void a_frozen_pipe_keeps_what_the_lane_would_pass(void **state) {
     assert_int_equal(proxy_pipe_due_end(&pipe_, 1000000), PROXY_END_FIN);
 }
 
-static void a_trickle_is_a_byte_at_a_time(void **state) {
+FRESH_TEST(a_trickle_is_a_byte_at_a_time) {
     const struct proxy_rule trickle = {.trickle = 1};
     const char *bytes;
-    (void)state;
     proxy_lane_set(&lane, &trickle, 0);
     assert_false(proxy_pipe_is_clear(&pipe_));
     put(&pipe_, "one", 0);
@@ -143,8 +134,7 @@ static void a_trickle_is_a_byte_at_a_time(void **state) {
     assert_string_equal(flow(&pipe_, 0), "one");
 }
 
-static void a_cut_replaces_the_end_that_came(void **state) {
-    (void)state;
+FRESH_TEST(a_cut_replaces_the_end_that_came) {
     put(&pipe_, "one", 0);
     proxy_pipe_ends(&pipe_, PROXY_END_CUT_FIN, 0);
     proxy_pipe_ends(&pipe_, PROXY_END_RESET, 0);
@@ -153,8 +143,7 @@ static void a_cut_replaces_the_end_that_came(void **state) {
     assert_int_equal(proxy_pipe_due_end(&pipe_, 0), PROXY_END_CUT_FIN);
 }
 
-static void part_of_what_is_booked_may_leave(void **state) {
-    (void)state;
+FRESH_TEST(part_of_what_is_booked_may_leave) {
     const char *bytes;
     set(false, 0, 0, 1000, 0);
     put(&pipe_, "0123456789", 0);
@@ -169,8 +158,7 @@ static void part_of_what_is_booked_may_leave(void **state) {
     assert_int_equal(proxy_pipe_due(&pipe_, 70000, &bytes), 6);
 }
 
-static void what_was_held_was_not_carried(void **state) {
-    (void)state;
+FRESH_TEST(what_was_held_was_not_carried) {
     set(true, 0, 0, 1000, 0);
     put(&pipe_, "0123456789", 0);
     set(false, 0, 0, 1000, 5000000);
@@ -178,11 +166,10 @@ static void what_was_held_was_not_carried(void **state) {
     assert_string_equal(flow(&pipe_, 5010000), "0123456789");
 }
 
-static void connections_of_a_lane_take_turns(void **state) {
+FRESH_TEST(connections_of_a_lane_take_turns) {
     struct proxy_pipe pipes[2] = {{.lane = &lane}, {.lane = &lane}};
     static char bytes[1460 * 10];
     int64_t gone[2] = {0};
-    (void)state;
     set(false, 0, 0, 1460000, 0); /* a segment a millisecond */
     for (int i = 0; i < 2; i++) {
         assert_true(proxy_pipe_put(&pipes[i], bytes, sizeof bytes, 0));
@@ -200,8 +187,7 @@ static void connections_of_a_lane_take_turns(void **state) {
     assert_int_equal(gone[0] + gone[1], 2 * (int64_t)sizeof bytes);
 }
 
-static void it_is_full_at_its_bound(void **state) {
-    (void)state;
+FRESH_TEST(it_is_full_at_its_bound) {
     size_t pieces = 0;
     for (; !proxy_pipe_is_full(&pipe_); pieces++) {
         put(&pipe_, "x", 0);
@@ -214,8 +200,7 @@ static void it_is_full_at_its_bound(void **state) {
 }
 
 /* Whatever the rules become, every byte leaves once, in order, and not before its delay. */
-static void random_rules_never_lose_or_swap_a_byte(void **state) {
-    (void)state;
+FRESH_TEST(random_rules_never_lose_or_swap_a_byte) {
     srand(7);
     for (int round = 0; round < 300; round++) {
         int64_t now_us = 1000000;
@@ -245,10 +230,9 @@ static void random_rules_never_lose_or_swap_a_byte(void **state) {
 }
 
 /* Pieces of all sizes leave in parts of all sizes, against counters. */
-static void random_parts_leave_in_order(void **state) {
+FRESH_TEST(random_parts_leave_in_order) {
     static char piece[3000];
     unsigned came = 0, left = 0;
-    (void)state;
     srand(1);
     set(false, 250, 0, 0, 0);
     for (int64_t now_us = 0; now_us < 100000; now_us++) {
@@ -271,24 +255,4 @@ static void random_parts_leave_in_order(void **state) {
         assert_true(pipe_.used < PROXY_PIPE_MAX + 2 * sizeof piece);
     }
     assert_true(left > 1000000);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(a_clear_lane_passes_at_once),
-        TEST(a_delay_is_of_the_rule_as_it_is_now),
-        TEST(a_hold_keeps_bytes_and_ends),
-        TEST(a_bandwidth_takes_its_time),
-        TEST(a_frozen_pipe_keeps_what_the_lane_would_pass),
-        TEST(a_trickle_is_a_byte_at_a_time),
-        TEST(a_cut_replaces_the_end_that_came),
-        TEST(part_of_what_is_booked_may_leave),
-        TEST(what_was_held_was_not_carried),
-        TEST(connections_of_a_lane_take_turns),
-        TEST(it_is_full_at_its_bound),
-        TEST(random_rules_never_lose_or_swap_a_byte),
-        TEST(random_parts_leave_in_order),
-    };
-    return cmocka_run_group_tests_name("pipe", tests, NULL, NULL);
 }

@@ -2,15 +2,9 @@
 #ifndef SIM_CONFORMANCE_KIT_H
 #define SIM_CONFORMANCE_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "fake_node.h"
 #include "servers.h"
+#include "test.h"
 
 #define CONFORMANCE_ANSWER_MAX 512
 #define TTL_LEAST_MS           200000 /* ttls above half of this may differ a little */

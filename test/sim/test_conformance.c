@@ -262,15 +262,20 @@ static void expect(const char *answer, const char *wanted) {
     assert_string_equal(answer, wanted);
 }
 
-static void test_commands(void **state) {
-    (void)state;
+static int begin(void **state);
+static int end(void **state);
+static int quiet(void **state);
+static int reset(void **state);
+TESTS_WITH(begin, end);
+#define FRESH_TEST(name) TEST_WITH(name, reset, quiet)
+
+FRESH_TEST(test_commands) {
     ask_stream(COMMANDS);
     assert_in_range(pushes, 100, COMMANDS); /* they were compared */
     assert_in_range(announcements, 100, COMMANDS);
 }
 
-static void test_out_of_memory(void **state) {
-    (void)state;
+FRESH_TEST(test_out_of_memory) {
     ask_stream(50);
     expect(server_ask(&servers.at[0], "CONFIG", "SET", "maxmemory", "1"), "OK");
     fake.mode = FAKE_OOM;
@@ -280,8 +285,7 @@ static void test_out_of_memory(void **state) {
     ask_stream(50);
 }
 
-static void test_replica(void **state) {
-    (void)state;
+FRESH_TEST(test_replica) {
     ask_stream(50);
     /* A replica of a primary that is down keeps and serves its keys. */
     expect(server_ask(&servers.at[0], "REPLICAOF", "127.0.0.1", "1"), "OK");
@@ -302,8 +306,7 @@ static bool poll_info(const char *wanted) {
     return false;
 }
 
-static void test_cannot_persist(void **state) {
-    (void)state;
+FRESH_TEST(test_cannot_persist) {
     char directory[256];
     const char *answer = server_ask(&servers.at[0], "CONFIG", "GET", "dir");
     const char *line = strchr(answer, '\n');
@@ -323,8 +326,7 @@ static void test_cannot_persist(void **state) {
 }
 
 /* A reload that takes some seconds and serves other connections between keys. */
-static void test_loading(void **state) {
-    (void)state;
+FRESH_TEST(test_loading) {
     struct server *server = &servers.at[0];
     struct raw reloading;
     char value[2048], name[16];
@@ -358,8 +360,7 @@ static void test_loading(void **state) {
     ask_stream(20);
 }
 
-static int begin(void **state) {
-    (void)state;
+static int begin(UNUSED void **state) {
     static const struct server_options options = {.config = "enable-protected-configs yes\nenable-debug-command yes\n"};
     servers_start(&servers, 1, &options);
     return raw_open_tcp(&listener, "127.0.0.1", servers.at[0].port) &&
@@ -370,8 +371,7 @@ static int begin(void **state) {
                : -1;
 }
 
-static int reset(void **state) {
-    (void)state;
+static int reset(UNUSED void **state) {
     servers_reset(&servers);
     (void)server_ask(&servers.at[0], "SCRIPT", "FLUSH");
     memset(&fake, 0, sizeof fake);
@@ -385,26 +385,13 @@ static int reset(void **state) {
 }
 
 /* The real server pushed and announced nothing more than the fake. */
-static int quiet(void **state) {
-    (void)state;
+static int quiet(UNUSED void **state) {
     return strcmp(raw_ask(&listener, "PING"), "pong\n\n") || strcmp(raw_ask(&observer, "PING"), "pong\n\n");
 }
 
-static int end(void **state) {
-    (void)state;
+static int end(UNUSED void **state) {
     raw_close(&listener);
     raw_close(&observer);
     servers_stop(&servers);
     return 0;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_commands, reset, quiet),
-        cmocka_unit_test_setup_teardown(test_out_of_memory, reset, quiet),
-        cmocka_unit_test_setup_teardown(test_replica, reset, quiet),
-        cmocka_unit_test_setup_teardown(test_cannot_persist, reset, quiet),
-        cmocka_unit_test_setup_teardown(test_loading, reset, quiet),
-    };
-    return cmocka_run_group_tests_name("the fake node against a real server", tests, begin, end);
 }

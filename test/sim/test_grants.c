@@ -1,13 +1,9 @@
 /* The takeover checker alone: what it must report, and what a correct library may do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "parts.h"
+#include "test.h"
 
 static const char OLD[SIM_TOKEN_SIZE + 1] = "c0000001aaaaaaaaaaaaaaaaaaaaaaaa";
 static const char NEW[SIM_TOKEN_SIZE + 1] = "00000000000000f1c1000001bbbbbbbbbbbbbbbbbbbbbbbb";
@@ -34,8 +30,7 @@ uint64_t redlock_lease_fence(const redlock_lease *lease) {
 
 /* Node 2 of three is in both quorums. The old lease is on nodes 1 and 2: asked for at 10 ms,
  * answered at 20 ms. */
-static int begin(void **state) {
-    (void)state;
+static int begin(UNUSED void **state) {
     world = calloc(1, sizeof *world);
     assert_non_null(world);
     world->profile.nodes = 3;
@@ -44,8 +39,7 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+static int end(UNUSED void **state) {
     free(world);
     return 0;
 }
@@ -82,15 +76,15 @@ static void acquire_both(void) {
     set_at(34, 2, NEW);
 }
 
-static void an_extension_after_another_was_granted_is_a_takeover(void **state) {
-    (void)state;
+#define GRANTS_TEST(name) TEST_WITH(name, begin, end)
+
+GRANTS_TEST(an_extension_after_another_was_granted_is_a_takeover) {
     acquire_both();
     answered(1, 30, 40, NEW);
     assert_string_equal(extended(50), "takeover");
 }
 
-static void another_acquired_later_is_no_takeover(void **state) {
-    (void)state;
+GRANTS_TEST(another_acquired_later_is_no_takeover) {
     acquire_both();
     answered(1, 30, 60, NEW);
     assert_null(extended(50));
@@ -98,16 +92,14 @@ static void another_acquired_later_is_no_takeover(void **state) {
 
 /* A SET of the old lease that was under way runs where the new lease's key was evicted, before the
  * new lease is granted or after. */
-static void a_key_set_anew_after_the_other_was_lost_is_no_takeover(void **state) {
-    (void)state;
+GRANTS_TEST(a_key_set_anew_after_the_other_was_lost_is_no_takeover) {
     acquire_both();
     set_at(36, 0, OLD);
     answered(1, 30, 40, NEW);
     assert_null(extended(50));
 }
 
-static void nor_is_a_key_healed_after_the_other_was_acquired(void **state) {
-    (void)state;
+GRANTS_TEST(nor_is_a_key_healed_after_the_other_was_acquired) {
     acquire_both();
     answered(1, 30, 40, NEW);
     set_at(45, 2, OLD);
@@ -115,16 +107,14 @@ static void nor_is_a_key_healed_after_the_other_was_acquired(void **state) {
 }
 
 /* The third node granted nothing to the other lease, so a key set there explains nothing. */
-static void a_key_set_where_the_other_never_was_excuses_nothing(void **state) {
-    (void)state;
+GRANTS_TEST(a_key_set_where_the_other_never_was_excuses_nothing) {
     acquire_both();
     set_at(36, 1, OLD);
     answered(1, 30, 40, NEW);
     assert_string_equal(extended(50), "takeover");
 }
 
-static void nor_does_one_set_there_before_the_other(void **state) {
-    (void)state;
+GRANTS_TEST(nor_does_one_set_there_before_the_other) {
     set_at(31, 0, OLD);
     acquire_both();
     answered(1, 30, 40, NEW);
@@ -132,26 +122,10 @@ static void nor_does_one_set_there_before_the_other(void **state) {
 }
 
 /* A later heal by the other lease does not change the time at which it was granted. */
-static void it_counts_from_the_first_time_that_the_other_was_set(void **state) {
-    (void)state;
+GRANTS_TEST(it_counts_from_the_first_time_that_the_other_was_set) {
     acquire_both();
     answered(1, 30, 40, NEW);
     set_at(44, 2, OLD);
     set_at(46, 2, NEW);
     assert_null(extended(50));
-}
-
-#define grants_test(function) cmocka_unit_test_setup_teardown(function, begin, end)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        grants_test(an_extension_after_another_was_granted_is_a_takeover),
-        grants_test(another_acquired_later_is_no_takeover),
-        grants_test(a_key_set_anew_after_the_other_was_lost_is_no_takeover),
-        grants_test(nor_is_a_key_healed_after_the_other_was_acquired),
-        grants_test(a_key_set_where_the_other_never_was_excuses_nothing),
-        grants_test(nor_does_one_set_there_before_the_other),
-        grants_test(it_counts_from_the_first_time_that_the_other_was_set),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

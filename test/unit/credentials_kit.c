@@ -1,15 +1,10 @@
 /* What the tests of new credentials begin with. */
 #include "credentials_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 void offer(const char *user, const char *password) {
     struct redlock_credentials credentials;
     assert_true(redlock_credentials_copy(&credentials, user, password));

@@ -37,9 +37,8 @@ extern int (*call)(redlock_election *election);
 extern const struct group_setup three_named; /* three nodes; the holder's text is "me" */
 int open_elections(void **state);
 int close_elections(void **state);
-#define election_test(function)                                                                                        \
-    cmocka_unit_test_prestate_setup_teardown(function, open_elections, close_elections,                                \
-                                             (void *)(uintptr_t) & (three_named))
+#define ELECTION_TEST(function)                                                                                        \
+    TEST_FROM(function, open_elections, close_elections, (void *)(uintptr_t) & (three_named))
 
 /* The observer of the last election hears this. */
 void announce(const char *token, const char *holder);

@@ -1,15 +1,12 @@
 /* The env of the unit tests of the group. */
 #include "fake_env.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/validity.h"
+#include "test.h"
 
 static const char *const names[REDLOCK_NODES_MAX] = {"node0:6379", "node1:6379", "node2:6379", "node3:6379",
                                                      "node4:6379", "node5:6379", "node6:6379"};

@@ -1,12 +1,7 @@
 /* What nodes say of themselves to a guard. */
 #include "greetings.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
+#include "test.h"
 struct redlock_guard guard;
 bool jumped;
 

@@ -25,8 +25,7 @@ int open_group(void **state) {
     return 0;
 }
 
-int close_group(void **state) {
-    (void)state;
+int close_group(UNUSED void **state) {
     fake_env_close(&fake);
     return 0;
 }

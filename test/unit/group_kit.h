@@ -3,15 +3,11 @@
 #ifndef REDLOCK_TEST_GROUP_KIT_H
 #define REDLOCK_TEST_GROUP_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/validity.h"
 #include "fake_env.h"
+#include "test.h"
 
 /* The env of the test that runs. */
 extern struct fake_env fake;
@@ -31,8 +27,7 @@ extern const struct group_setup three_clocks, five_clocks;                  /* t
 
 int open_group(void **state);
 int close_group(void **state);
-#define group_test(function, setup)                                                                                    \
-    cmocka_unit_test_prestate_setup_teardown(function, open_group, close_group, (void *)(uintptr_t) & (setup))
+#define GROUP_TEST(function, setup) TEST_FROM(function, open_group, close_group, (void *)(uintptr_t) & (setup))
 
 /* What callbacks saw. */
 struct seen {

@@ -1,15 +1,10 @@
 /* A handshake with no server. */
 #include "handshake_kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdio.h>
 
 struct redlock_address address;
@@ -17,8 +12,7 @@ struct redlock_handshake handshake;
 struct redlock_outbox outbox;
 static struct redlock_reader *reader;
 
-int handshake_setup(void **state) {
-    (void)state;
+int handshake_setup(UNUSED void **state) {
     address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
     handshake = (struct redlock_handshake){.address = &address,
                                            .credentials = &address.credentials,
@@ -31,8 +25,7 @@ int handshake_setup(void **state) {
     return reader == NULL ? -1 : 0;
 }
 
-int handshake_teardown(void **state) {
-    (void)state;
+int handshake_teardown(UNUSED void **state) {
     redlock_outbox_clear(&outbox);
     redlock_reader_delete(reader);
     return 0;

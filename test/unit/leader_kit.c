@@ -12,8 +12,7 @@ void begin(unsigned node_count) {
     redlock_leadership_init(&it, 7, now_ns);
 }
 
-int setup(void **state) {
-    (void)state;
+int setup(UNUSED void **state) {
     begin(5);
     return 0;
 }

@@ -2,17 +2,12 @@
 #ifndef LEADER_KIT_H
 #define LEADER_KIT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/leader.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS    REDLOCK_NS_PER_MS
 #define ALICE "00000000000000aa0123456789abcdef0123456789abcdef"

@@ -3,14 +3,9 @@
 #ifndef LIFE_H
 #define LIFE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
 #include "core/lease.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS REDLOCK_NS_PER_MS
 #define T0 (1000000 * MS) /* when a life begins; the helpers count ms from here */

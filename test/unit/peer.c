@@ -1,14 +1,11 @@
 /* The server's end of a node's connection. */
 #include "peer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ev.h>

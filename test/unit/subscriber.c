@@ -1,14 +1,9 @@
 /* The server's end of a node's second connection. */
 #include "subscriber.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <sys/socket.h>
 
 struct peer peer, second;
@@ -20,22 +15,19 @@ static void share(void) {
     second.connection = -1;
 }
 
-int subscriber_setup(void **state) {
-    (void)state;
+int subscriber_setup(UNUSED void **state) {
     peer_start(&peer);
     share();
     return 0;
 }
 
-int subscriber_setup_with_password(void **state) {
-    (void)state;
+int subscriber_setup_with_password(UNUSED void **state) {
     peer_start_with(&peer, "bob:geheim@");
     share();
     return 0;
 }
 
-int subscriber_teardown(void **state) {
-    (void)state;
+int subscriber_teardown(UNUSED void **state) {
     peer_stop(&peer);
     peer_close(&second);
     return 0;

@@ -1,13 +1,8 @@
 /* Node URIs: every form that is accepted, and the error text for every form that is not. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <redlock/redlock.h>
 
 #include "node/address.h"
@@ -27,7 +22,7 @@ static void assert_text(const char *text, const char *expected) {
     }
 }
 
-static void good_uris(void **state) {
+TEST(good_uris) {
     static const struct good rows[] = {
         {"127.0.0.1:7000", "127.0.0.1:7000", "127.0.0.1", 7000, 0, NULL, NULL},
         {"node-1.example", "node-1.example:6379", "node-1.example", 6379, 0, NULL, NULL},
@@ -56,7 +51,6 @@ static void good_uris(void **state) {
         {"unix:///run/redis.sock", "/run/redis.sock", "/run/redis.sock", 0, 0, NULL, NULL},
         {"unix:///run/a%20b?db=4", "/run/a b", "/run/a b", 0, 4, NULL, NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
@@ -78,7 +72,7 @@ static void good_uris(void **state) {
     }
 }
 
-static void bad_uris(void **state) {
+TEST(bad_uris) {
     static const char *const rows[][2] = {
         {"", "empty"},
         {"redis://", "host of a node URI is empty"},
@@ -168,7 +162,6 @@ static void bad_uris(void **state) {
          "789012",
          "longer than"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
@@ -185,7 +178,7 @@ static void bad_uris(void **state) {
     }
 }
 
-static void one_address_has_several_names(void **state) {
+TEST(one_address_has_several_names) {
     static const struct {
         const char *name, *other;
         bool is_same;
@@ -221,17 +214,10 @@ static void one_address_has_several_names(void **state) {
         {"/run/ab", "/run/a", false},
         {"/run/a", "a:1", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (redlock_address_is_same(rows[i].name, rows[i].other) != rows[i].is_same ||
             redlock_address_is_same(rows[i].other, rows[i].name) != rows[i].is_same) {
             fail_msg("%s and %s", rows[i].name, rows[i].other);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_uris), cmocka_unit_test(bad_uris),
-                                       cmocka_unit_test(one_address_has_several_names)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* What is said of an argument that is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <redlock/redlock.h>
 
 #include "base/check.h"
@@ -28,8 +23,7 @@ static struct redlock_failure failure = {text, sizeof text};
         assert_string_equal(text, "");                                                                                 \
     } while (0)
 
-static void a_number_has_a_range(void **state) {
-    (void)state;
+TEST(a_number_has_a_range) {
     passes(redlock_check_range(&failure, "n", 1, 1, 3, ""));
     passes(redlock_check_range(&failure, "n", 3, 1, 3, ""));
     says("n is 0; it must be 1 to 3", redlock_check_range(&failure, "n", 0, 1, 3, ""));
@@ -39,8 +33,7 @@ static void a_number_has_a_range(void **state) {
     passes(redlock_check_range(&failure, "n", INT64_MAX, 0, INT64_MAX, ""));
 }
 
-static void a_text_has_a_size_and_bytes(void **state) {
-    (void)state;
+TEST(a_text_has_a_size_and_bytes) {
     passes(redlock_check_size(&failure, "t", 0, 0, 2, ""));
     passes(redlock_check_size(&failure, "t", 2, 0, 2, ""));
     says("t has 3 bytes; it must have 1 to 2", redlock_check_size(&failure, "t", 3, 1, 2, ""));
@@ -54,21 +47,19 @@ static void a_text_has_a_size_and_bytes(void **state) {
          redlock_check_word(&failure, "w", "\x7f", 1, 3));
 }
 
-static void an_enumerator_is_one_of_its_type(void **state) {
-    (void)state;
+TEST(an_enumerator_is_one_of_its_type) {
     passes(redlock_check_enum(&failure, "order", 0, 1, "redlock_order"));
     passes(redlock_check_enum(&failure, "order", 1, 1, "redlock_order"));
     says("order is 2; it must be a redlock_order", redlock_check_enum(&failure, "order", 2, 1, "redlock_order"));
     says("order is -1; it must be a redlock_order", redlock_check_enum(&failure, "order", -1, 1, "redlock_order"));
 }
 
-static void a_struct_has_its_size(void **state) {
+TEST(a_struct_has_its_size) {
     struct {
         size_t size;
         int a, b;
     } known = {sizeof known, 1, 2}, given = {sizeof given, 5, 6};
     char sentence[REDLOCK_INVALID_SIZE];
-    (void)state;
     passes(redlock_check_options(&failure, "x", &known, sizeof known, NULL));
     assert_int_equal(known.a, 1);
     given.size = sizeof(size_t) + sizeof(int); /* an older program's */
@@ -90,7 +81,7 @@ static void a_struct_has_its_size(void **state) {
     assert_int_equal(known.b, 2);
 }
 
-static void as_much_is_filled_in_as_fits(void **state) {
+TEST(as_much_is_filled_in_as_fits) {
     struct {
         size_t size;
         int a, b;
@@ -99,7 +90,6 @@ static void as_much_is_filled_in_as_fits(void **state) {
         size_t size;
         int a, b, newer;
     } longer = {sizeof longer, 5, 6, 7};
-    (void)state;
     says("info is NULL", redlock_check_struct(&failure, "info", NULL));
     says("info.size is 0; set it to the size of the struct before the call",
          redlock_check_struct(&failure, "info", &given));
@@ -124,29 +114,14 @@ static void as_much_is_filled_in_as_fits(void **state) {
     assert_int_equal(longer.newer, 7);
 }
 
-static void a_pointer_that_is_needed_is_given(void **state) {
-    (void)state;
+TEST(a_pointer_that_is_needed_is_given) {
     passes(redlock_check_given(&failure, "cb", true));
     says("cb is NULL", redlock_check_given(&failure, "cb", false));
 }
 
-static void without_room_only_the_code_tells(void **state) {
+TEST(without_room_only_the_code_tells) {
     struct redlock_failure nowhere = {NULL, 0}, small = {text, 5};
-    (void)state;
     assert_int_equal(redlock_check_range(&nowhere, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_check_range(&small, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
     assert_string_equal(text, "n is");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_has_a_range),
-        cmocka_unit_test(a_text_has_a_size_and_bytes),
-        cmocka_unit_test(an_enumerator_is_one_of_its_type),
-        cmocka_unit_test(a_struct_has_its_size),
-        cmocka_unit_test(as_much_is_filled_in_as_fits),
-        cmocka_unit_test(a_pointer_that_is_needed_is_given),
-        cmocka_unit_test(without_room_only_the_code_tells),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

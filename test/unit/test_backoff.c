@@ -1,19 +1,14 @@
 /* Random delays stay within their bounds, fill them, double up to their maximum, and differ between
  * seeds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS    REDLOCK_NS_PER_MS
 #define DRAWS 20000
 
-static void any_seed_gives_bits_that_vary(void **state) {
-    (void)state;
+TEST(any_seed_gives_bits_that_vary) {
     static const uint32_t seeds[] = {0, 1, 2, 0x80000000, 0xffffffff, UINT32_C(0x61C88647)};
     for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++) {
         uint32_t jitter = seeds[s];
@@ -32,8 +27,7 @@ static void any_seed_gives_bits_that_vary(void **state) {
     }
 }
 
-static void seeds_give_different_delays(void **state) {
-    (void)state;
+TEST(seeds_give_different_delays) {
     uint32_t a = 1, b = 2;
     int same = 0;
     for (int i = 0; i < 1000; i++) {
@@ -42,8 +36,7 @@ static void seeds_give_different_delays(void **state) {
     assert_in_range(same, 0, 5);
 }
 
-static void delays_fill_their_bounds(void **state) {
-    (void)state;
+TEST(delays_fill_their_bounds) {
     uint32_t jitter = 42;
     int tenths[10] = {0};
     for (int i = 0; i < DRAWS; i++) {
@@ -56,15 +49,13 @@ static void delays_fill_their_bounds(void **state) {
     }
 }
 
-static void equal_bounds_leave_no_choice(void **state) {
-    (void)state;
+TEST(equal_bounds_leave_no_choice) {
     uint32_t jitter = 7;
     assert_int_equal(redlock_delay_between_ns(&jitter, 0, 0), 0);
     assert_int_equal(redlock_delay_between_ns(&jitter, 80, 80), 80 * MS);
 }
 
-static void huge_bounds_do_not_overflow(void **state) {
-    (void)state;
+TEST(huge_bounds_do_not_overflow) {
     uint32_t jitter = 7;
     for (int i = 0; i < 1000; i++) {
         assert_true(redlock_delay_between_ns(&jitter, 0, INT64_MAX) >= 0);
@@ -73,8 +64,7 @@ static void huge_bounds_do_not_overflow(void **state) {
     }
 }
 
-static void backoff_doubles_up_to_its_maximum(void **state) {
-    (void)state;
+TEST(backoff_doubles_up_to_its_maximum) {
     static const int64_t doubled_ms[] = {10, 10, 20, 40, 80, 160, 320, 640, 1280, 2000, 2000, 2000};
     uint32_t jitter = 3;
     for (unsigned failures = 0; failures < sizeof doubled_ms / sizeof doubled_ms[0]; failures++) {
@@ -91,13 +81,4 @@ static void backoff_doubles_up_to_its_maximum(void **state) {
     const int64_t last_ns = redlock_backoff_ns(&jitter, UINT32_MAX, 10, 2000);
     assert_true(last_ns >= 1000 * MS && last_ns <= 2000 * MS);
     assert_true(redlock_backoff_ns(&jitter, 5, 1, 1) <= MS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_seed_gives_bits_that_vary), cmocka_unit_test(seeds_give_different_delays),
-        cmocka_unit_test(delays_fill_their_bounds),      cmocka_unit_test(equal_bounds_leave_no_choice),
-        cmocka_unit_test(huge_bounds_do_not_overflow),   cmocka_unit_test(backoff_doubles_up_to_its_maximum),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

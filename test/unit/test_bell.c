@@ -1,13 +1,9 @@
 /* The bell: each thread that is finished wakes, and no other returns, however many sleep and share
  * a bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,11 +23,18 @@ static void on_alarm(int number) {
     abort();
 }
 
-static void places_differ_until_they_run_out(void **state) {
+static int before(UNUSED void **state) {
+    (void)signal(SIGALRM, on_alarm);
+    (void)alarm(PATIENCE_S);
+    return 0;
+}
+
+TESTS_WITH(before, NULL);
+
+TEST(places_differ_until_they_run_out) {
     static struct redlock_sleeper sleepers[PLACES + 1];
     uint32_t taken[REDLOCK_BELL_ROWS] = {0};
     struct redlock_bell bell;
-    (void)state;
     redlock_bell_init(&bell);
     for (unsigned i = 0; i < PLACES; i++) {
         redlock_bell_enter(&bell, &sleepers[i]);
@@ -53,10 +56,9 @@ static void places_differ_until_they_run_out(void **state) {
     assert_int_equal(again.bit, UINT32_C(1) << 13);
 }
 
-static void a_finished_thread_does_not_sleep(void **state) {
+TEST(a_finished_thread_does_not_sleep) {
     struct redlock_bell bell;
     struct redlock_sleeper sleeper;
-    (void)state;
     redlock_bell_init(&bell);
     redlock_bell_enter(&bell, &sleeper);
     redlock_bell_finish(&bell, &sleeper);
@@ -156,30 +158,14 @@ static void everyone_gets_an_answer(unsigned threads, unsigned rounds) {
     free(asking);
 }
 
-static void one_thread_is_never_left_asleep(void **state) {
-    (void)state;
+TEST(one_thread_is_never_left_asleep) {
     everyone_gets_an_answer(1, 100000);
 }
 
-static void sixteen_threads_are_never_left_asleep(void **state) {
-    (void)state;
+TEST(sixteen_threads_are_never_left_asleep) {
     everyone_gets_an_answer(16, 20000);
 }
 
-static void more_threads_than_bits_are_never_left_asleep(void **state) {
-    (void)state;
+TEST(more_threads_than_bits_are_never_left_asleep) {
     everyone_gets_an_answer(PLACES + 64, 200);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_differ_until_they_run_out),
-        cmocka_unit_test(a_finished_thread_does_not_sleep),
-        cmocka_unit_test(one_thread_is_never_left_asleep),
-        cmocka_unit_test(sixteen_threads_are_never_left_asleep),
-        cmocka_unit_test(more_threads_than_bits_are_never_left_asleep),
-    };
-    (void)signal(SIGALRM, on_alarm);
-    (void)alarm(PATIENCE_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

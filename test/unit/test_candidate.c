@@ -1,13 +1,9 @@
 /* The states of a candidate: each row of the table in core/candidate.h, and that no other event
  * changes anything. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/candidate.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS      REDLOCK_NS_PER_MS
 #define LOOK_NS (REDLOCK_CANDIDATE_LOOK_MS * MS)
@@ -16,13 +12,11 @@ static struct redlock_candidate candidate;
 static struct redlock_candidate_actions actions;
 static int64_t now_ns;
 
-static int fresh(void **state) {
-    (void)state;
+static int fresh(UNUSED void **state) {
     now_ns = 5000 * MS;
     redlock_candidate_init(&candidate);
     return 0;
 }
-#define candidate_test(function) cmocka_unit_test_setup(function, fresh)
 
 static void feed(enum redlock_candidate_input input, int code) {
     redlock_candidate_step(&candidate, input, code, now_ns, &actions);
@@ -66,8 +60,9 @@ static void lead(void) {
     assert_sleeps();
 }
 
-static void it_campaigns_leads_and_resigns(void **state) {
-    (void)state;
+#define CANDIDATE_TEST(name) TEST_WITH(name, fresh, NULL)
+
+CANDIDATE_TEST(it_campaigns_leads_and_resigns) {
     assert_sleeps();
     lead();
     feed(REDLOCK_CANDIDATE_DO_CAMPAIGN, REDLOCK_OK);
@@ -84,16 +79,14 @@ static void it_campaigns_leads_and_resigns(void **state) {
     lead();
 }
 
-static void a_leader_is_told_that_its_end_is_near(void **state) {
-    (void)state;
+CANDIDATE_TEST(a_leader_is_told_that_its_end_is_near) {
     lead();
     feed(REDLOCK_CANDIDATE_EXPIRING, REDLOCK_OK);
     assert_next(LEADING, .tell = REDLOCK_ELECTION_EXPIRING);
     assert_sleeps();
 }
 
-static void after_a_loss_it_campaigns_before_it_tells(void **state) {
-    (void)state;
+CANDIDATE_TEST(after_a_loss_it_campaigns_before_it_tells) {
     lead();
     now_ns += 7 * MS;
     feed(REDLOCK_CANDIDATE_LOST, REDLOCK_ERR_LOST);
@@ -105,8 +98,7 @@ static void after_a_loss_it_campaigns_before_it_tells(void **state) {
     assert_next(LEADING, .tell = REDLOCK_ELECTION_LEADING);
 }
 
-static void a_campaign_is_cancelled(void **state) {
-    (void)state;
+CANDIDATE_TEST(a_campaign_is_cancelled) {
     campaign();
     feed(REDLOCK_CANDIDATE_DO_RESIGN, REDLOCK_OK);
     assert_next(LEAVING, .cancel = true);
@@ -117,8 +109,7 @@ static void a_campaign_is_cancelled(void **state) {
     assert_next(OUT, .tell = REDLOCK_ELECTION_RESIGNED);
 }
 
-static void a_call_while_it_leaves_campaigns_again(void **state) {
-    (void)state;
+CANDIDATE_TEST(a_call_while_it_leaves_campaigns_again) {
     lead();
     feed(REDLOCK_CANDIDATE_DO_RESIGN, REDLOCK_OK);
     feed(REDLOCK_CANDIDATE_DO_CAMPAIGN, REDLOCK_OK);
@@ -134,8 +125,7 @@ static void a_call_while_it_leaves_campaigns_again(void **state) {
     assert_next(OUT, .tell = REDLOCK_ELECTION_RESIGNED);
 }
 
-static void trouble_is_told_once_until_it_is_over(void **state) {
-    (void)state;
+CANDIDATE_TEST(trouble_is_told_once_until_it_is_over) {
     campaign();
     timer(REDLOCK_OK);
     assert_next(CAMPAIGNING, .acquire = false);
@@ -155,8 +145,7 @@ static void trouble_is_told_once_until_it_is_over(void **state) {
     assert_next(CAMPAIGNING, .tell = REDLOCK_ELECTION_TROUBLE, .code = REDLOCK_ERR_NO_QUORUM);
 }
 
-static void it_looks_only_when_it_is_time(void **state) {
-    (void)state;
+CANDIDATE_TEST(it_looks_only_when_it_is_time) {
     campaign();
     now_ns = candidate.wake_ns - 1;
     const int64_t wake_ns = candidate.wake_ns;
@@ -165,8 +154,7 @@ static void it_looks_only_when_it_is_time(void **state) {
     assert_int_equal(candidate.wake_ns, wake_ns);
 }
 
-static void a_campaign_that_failed_is_tried_again(void **state) {
-    (void)state;
+CANDIDATE_TEST(a_campaign_that_failed_is_tried_again) {
     campaign();
     feed(REDLOCK_CANDIDATE_FAILED, REDLOCK_ERR_RANDOM);
     assert_next(PAUSED, .tell = REDLOCK_ELECTION_TROUBLE, .code = REDLOCK_ERR_RANDOM);
@@ -182,8 +170,7 @@ static void a_campaign_that_failed_is_tried_again(void **state) {
     assert_next(CAMPAIGNING, .tell = REDLOCK_ELECTION_TROUBLE, .code = REDLOCK_OK);
 }
 
-static void an_acquire_that_is_refused_is_told_later(void **state) {
-    (void)state;
+CANDIDATE_TEST(an_acquire_that_is_refused_is_told_later) {
     campaign();
     feed(REDLOCK_CANDIDATE_REFUSED, REDLOCK_ERR_NO_MEMORY);
     assert_next(PAUSED, .acquire = false);
@@ -200,8 +187,7 @@ static void an_acquire_that_is_refused_is_told_later(void **state) {
     assert_next(CAMPAIGNING, .acquire = true);
 }
 
-static void trouble_that_was_not_told_is_forgotten_with_its_campaign(void **state) {
-    (void)state;
+CANDIDATE_TEST(trouble_that_was_not_told_is_forgotten_with_its_campaign) {
     campaign();
     feed(REDLOCK_CANDIDATE_REFUSED, REDLOCK_ERR_NO_MEMORY);
     feed(REDLOCK_CANDIDATE_DO_RESIGN, REDLOCK_OK);
@@ -214,8 +200,7 @@ static void trouble_that_was_not_told_is_forgotten_with_its_campaign(void **stat
     assert_next(CAMPAIGNING, .acquire = true);
 }
 
-static void it_leaves_a_pause_at_once(void **state) {
-    (void)state;
+CANDIDATE_TEST(it_leaves_a_pause_at_once) {
     campaign();
     feed(REDLOCK_CANDIDATE_FAILED, REDLOCK_ERR_RANDOM);
     feed(REDLOCK_CANDIDATE_DO_RESIGN, REDLOCK_OK);
@@ -233,7 +218,7 @@ static void end(bool cancels, bool releases) {
     assert_true(redlock_candidate_is_ending(&candidate));
 }
 
-static void it_ends_in_each_state(void **state) {
+CANDIDATE_TEST(it_ends_in_each_state) {
     end(false, false); /* OUT */
     assert_wakes_after(0);
     timer(REDLOCK_OK);
@@ -300,30 +285,10 @@ static void end_it(void) {
     feed(REDLOCK_CANDIDATE_DO_END, REDLOCK_OK);
 }
 
-static void it_closes_in_each_state(void **state) {
-    (void)state;
+CANDIDATE_TEST(it_closes_in_each_state) {
     close_after(stay_out);
     close_after(campaign);
     close_after(lead);
     close_after(leave);
     close_after(end_it);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        candidate_test(it_campaigns_leads_and_resigns),
-        candidate_test(a_leader_is_told_that_its_end_is_near),
-        candidate_test(after_a_loss_it_campaigns_before_it_tells),
-        candidate_test(a_campaign_is_cancelled),
-        candidate_test(a_call_while_it_leaves_campaigns_again),
-        candidate_test(trouble_is_told_once_until_it_is_over),
-        candidate_test(it_looks_only_when_it_is_time),
-        candidate_test(a_campaign_that_failed_is_tried_again),
-        candidate_test(an_acquire_that_is_refused_is_told_later),
-        candidate_test(trouble_that_was_not_told_is_forgotten_with_its_campaign),
-        candidate_test(it_leaves_a_pause_at_once),
-        candidate_test(it_ends_in_each_state),
-        candidate_test(it_closes_in_each_state),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

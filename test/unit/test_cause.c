@@ -1,16 +1,11 @@
 /* What lies behind each error of a server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "wire/cause.h"
 
 /* By the code that it begins with, whatever words follow. */
-static void an_error_has_its_cause(void **state) {
+TEST(an_error_has_its_cause) {
     static const struct {
         const char *error;
         enum redlock_cause cause;
@@ -52,7 +47,6 @@ static void an_error_has_its_cause(void **state) {
         {"ERR Error running script (call to f_0f): @user_script:1: attempt to call a nil value", REDLOCK_CAUSE_SERVER},
         {"ERR something else: -OOM", REDLOCK_CAUSE_SERVER},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct redlock_reply_value reply = {
             .type = REDLOCK_REPLY_ERROR, .bytes = rows[i].error, .size = strlen(rows[i].error)};
@@ -64,8 +58,7 @@ static void an_error_has_its_cause(void **state) {
 }
 
 /* The bytes are not terminated. */
-static void it_reads_no_further_than_the_error(void **state) {
-    (void)state;
+TEST(it_reads_no_further_than_the_error) {
     struct redlock_reply_value reply = {.type = REDLOCK_REPLY_ERROR, .bytes = "OOM", .size = 2};
     assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_SERVER);
     reply.bytes = "OOMP";
@@ -73,17 +66,7 @@ static void it_reads_no_further_than_the_error(void **state) {
     assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_OOM);
 }
 
-static void what_is_no_error_has_none(void **state) {
-    (void)state;
+TEST(what_is_no_error_has_none) {
     const struct redlock_reply_value reply = {.type = REDLOCK_REPLY_STRING, .bytes = "OOM", .size = 3};
     assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_NONE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_error_has_its_cause),
-        cmocka_unit_test(it_reads_no_further_than_the_error),
-        cmocka_unit_test(what_is_no_error_has_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

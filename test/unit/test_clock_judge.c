@@ -1,13 +1,9 @@
 /* How a node's clock is judged: a clock within the bounds is never a jump, and one that leaves them
  * always is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/clock.h"
+#include "test.h"
 
 #define MS INT64_C(1000000)
 #define S  INT64_C(1000000000)
@@ -31,8 +27,7 @@ static enum redlock_clock_verdict judge(struct redlock_clock *clock, int64_t at_
     return redlock_clock_judge(clock, &sample, step_ns);
 }
 
-static void the_first_reading_is_the_reference(void **state) {
-    (void)state;
+TEST(the_first_reading_is_the_reference) {
     struct redlock_clock clock = {0};
     int64_t step_ns = 7;
     assert_int_equal(judge(&clock, 10 * S, 0, &step_ns), REDLOCK_CLOCK_STEADY);
@@ -43,8 +38,7 @@ static void the_first_reading_is_the_reference(void **state) {
     assert_int_equal(clock.at_ns, 10 * S);
 }
 
-static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
-    (void)state;
+TEST(a_step_is_more_than_errors_rate_and_a_millisecond) {
     /* 1 s later: 1 % is 10 ms. Offsets are in whole microseconds here. */
     const int64_t bound_ns = 2 * ERROR_NS + 10 * MS + REDLOCK_CLOCK_STEP_MIN_NS;
     const int64_t within_ns = bound_ns / US * US;
@@ -72,8 +66,7 @@ static void a_step_is_more_than_errors_rate_and_a_millisecond(void **state) {
 
 /* Readings without a round trip, 988 ns apart. The bound is then whole microseconds, like the
  * clocks. */
-static void a_move_up_to_the_bound_is_no_step(void **state) {
-    (void)state;
+TEST(a_move_up_to_the_bound_is_no_step) {
     const struct redlock_clock_sample first = {.sent_ns = S, .read_ns = S, .server_us = EPOCH_US};
     const int64_t bound_ns = (1 + US + 10) + (1 + US) + REDLOCK_CLOCK_STEP_MIN_NS;
     const int64_t bound_us = (bound_ns + 988) / US;
@@ -88,8 +81,7 @@ static void a_move_up_to_the_bound_is_no_step(void **state) {
     }
 }
 
-static void a_reading_without_a_time_says_nothing(void **state) {
-    (void)state;
+TEST(a_reading_without_a_time_says_nothing) {
     static const int64_t wrong_us[] = {0, -1, INT64_MIN, INT64_MAX, INT64_C(9000000000000001)};
     struct redlock_clock clock = {0};
     for (size_t i = 0; i < sizeof wrong_us / sizeof wrong_us[0]; i++) {
@@ -111,8 +103,7 @@ static void a_reading_without_a_time_says_nothing(void **state) {
     }
 }
 
-static void the_most_exact_reading_stays_the_reference(void **state) {
-    (void)state;
+TEST(the_most_exact_reading_stays_the_reference) {
     struct redlock_clock clock = {0};
     const struct redlock_clock_sample wide = {.sent_ns = 10 * S, .read_ns = 11 * S, .server_us = EPOCH_US + 10900000};
     /* An error of half a second; the clock is off by 0.4 s. */
@@ -129,8 +120,7 @@ static void the_most_exact_reading_stays_the_reference(void **state) {
     assert_int_equal(clock.at_ns, 12 * S + 500 * MS);
 }
 
-static void a_reading_sent_earlier_and_read_later_is_judged_by_its_middle(void **state) {
-    (void)state;
+TEST(a_reading_sent_earlier_and_read_later_is_judged_by_its_middle) {
     struct redlock_clock clock = {0};
     judge(&clock, 20 * S, 0, NULL);
     assert_int_equal(judge(&clock, 10 * S, 50 * MS, NULL), REDLOCK_CLOCK_STEADY);
@@ -139,8 +129,7 @@ static void a_reading_sent_earlier_and_read_later_is_judged_by_its_middle(void *
 }
 
 /* From one reading to the next the clock moves by far less than their errors. */
-static void a_clock_that_creeps_away_is_found(void **state) {
-    (void)state;
+TEST(a_clock_that_creeps_away_is_found) {
     for (int sign = -1; sign <= 1; sign += 2) {
         struct redlock_clock clock = {0};
         int64_t at_ns = 10 * S;
@@ -154,8 +143,7 @@ static void a_clock_that_creeps_away_is_found(void **state) {
     }
 }
 
-static void nothing_overflows(void **state) {
-    (void)state;
+TEST(nothing_overflows) {
     static const int64_t times[] = {0, 1, S, INT64_MAX / 2, INT64_MAX - 1, INT64_MAX};
     static const int64_t server_us[] = {1, EPOCH_US, INT64_C(9000000000000000)};
     enum { TIMES = 6, SAMPLES = TIMES * TIMES * 3 };
@@ -186,8 +174,7 @@ static void nothing_overflows(void **state) {
     assert_int_equal(step_ns, INT64_MAX);
 }
 
-static void differences_end_at_the_limits(void **state) {
-    (void)state;
+TEST(differences_end_at_the_limits) {
     assert_int_equal(redlock_clock_difference_ns(5, 7), -2);
     assert_int_equal(redlock_clock_difference_ns(5, -7), 12);
     assert_int_equal(redlock_clock_difference_ns(INT64_MAX, -1), INT64_MAX);
@@ -249,8 +236,7 @@ static int64_t error_of(const struct redlock_clock_sample *sample) {
     return clock.error_ns;
 }
 
-static void a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found(void **state) {
-    (void)state;
+TEST(a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found) {
     for (uint32_t seed = 1; seed <= 20000; seed++) {
         struct truth truth = truth_of(seed);
         struct redlock_clock clock = {0};
@@ -284,8 +270,7 @@ static void a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found(void
 
 /* The clock wanders at random. As long as no step is reported, no two readings are further apart
  * than the drift allowance of a lease. */
-static void an_unnoticed_move_is_within_the_drift(void **state) {
-    (void)state;
+TEST(an_unnoticed_move_is_within_the_drift) {
     enum { READINGS = 60 };
     unsigned steady = 0;
     for (uint32_t seed = 1; seed <= 5000; seed++) {
@@ -313,21 +298,4 @@ static void an_unnoticed_move_is_within_the_drift(void **state) {
         }
     }
     assert_true(steady > 100000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_reading_is_the_reference),
-        cmocka_unit_test(a_step_is_more_than_errors_rate_and_a_millisecond),
-        cmocka_unit_test(a_move_up_to_the_bound_is_no_step),
-        cmocka_unit_test(a_reading_without_a_time_says_nothing),
-        cmocka_unit_test(the_most_exact_reading_stays_the_reference),
-        cmocka_unit_test(a_reading_sent_earlier_and_read_later_is_judged_by_its_middle),
-        cmocka_unit_test(a_clock_that_creeps_away_is_found),
-        cmocka_unit_test(nothing_overflows),
-        cmocka_unit_test(differences_end_at_the_limits),
-        cmocka_unit_test(a_clock_within_the_bounds_is_no_step_and_a_step_is_always_found),
-        cmocka_unit_test(an_unnoticed_move_is_within_the_drift),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

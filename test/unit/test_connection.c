@@ -1,13 +1,8 @@
 /* A connection without a node: what counts as written (R4), and what may be withdrawn. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -61,11 +56,10 @@ static void take(struct redlock_connection *from, const struct redlock_reply *re
     }
 }
 
-static int setup(void **state) {
+static int setup(UNUSED void **state) {
     static const struct redlock_reactor reactor = {
         .now_ns = now_ns, .attach = attach, .detach = detach, .watch = watch_fd};
     int ends[2];
-    (void)state;
     taken.count = 0;
     clock_ns = 0;
     memset(&connection, 0, sizeof connection);
@@ -83,8 +77,7 @@ static void assert_peer_hears_the_end(void) {
     assert_int_equal(recv(peer, heard, sizeof heard, 0), 0);
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     redlock_connection_free(&connection);
     if (peer >= 0) {
         assert_peer_hears_the_end();
@@ -112,8 +105,9 @@ static void assert_heard(const char *bytes) {
     assert_memory_equal(heard, bytes, strlen(bytes));
 }
 
-static void a_request_is_written_with_its_first_byte(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(a_request_is_written_with_its_first_byte) {
     queue(1, "aaaa");
     queue(2, "bbbb");
     queue(3, "cccc");
@@ -128,8 +122,7 @@ static void a_request_is_written_with_its_first_byte(void **state) {
     assert_true(redlock_connection_owes_reply(&connection));
 }
 
-static void requests_are_withdrawn_from_the_middle_and_from_the_end(void **state) {
-    (void)state;
+FRESH_TEST(requests_are_withdrawn_from_the_middle_and_from_the_end) {
     queue(1, "a");
     assert_int_equal(write_requests(), 0);
     assert_heard("a");
@@ -152,10 +145,9 @@ static void requests_are_withdrawn_from_the_middle_and_from_the_end(void **state
     }
 }
 
-static void a_full_socket_takes_the_rest_when_it_is_writable(void **state) {
+FRESH_TEST(a_full_socket_takes_the_rest_when_it_is_writable) {
     static char large[4 << 20], heard[sizeof large];
     size_t size = 0;
-    (void)state;
     memset(large, 'x', sizeof large - 1);
     queue(1, large);
     queue(2, "last");
@@ -176,9 +168,8 @@ static void a_full_socket_takes_the_rest_when_it_is_writable(void **state) {
     assert_true(is_written(1));
 }
 
-static void a_peer_that_is_gone_takes_nothing(void **state) {
+FRESH_TEST(a_peer_that_is_gone_takes_nothing) {
     int error = -1;
-    (void)state;
     assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     (void)close(peer);
     peer = -1;
@@ -193,10 +184,9 @@ static void say(const char *bytes) {
     assert_int_equal(send(peer, bytes, strlen(bytes), MSG_NOSIGNAL), (ssize_t)strlen(bytes));
 }
 
-static void replies_come_in_order_with_the_time_of_their_read(void **state) {
+FRESH_TEST(replies_come_in_order_with_the_time_of_their_read) {
     static const int64_t integers[] = {1, 25, -1, 7}, read_ns[] = {1, 1, 2, 2};
     int error;
-    (void)state;
     say(":1\r\n:25\r\n:-");
     assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 2);
@@ -207,9 +197,8 @@ static void replies_come_in_order_with_the_time_of_their_read(void **state) {
     assert_memory_equal(taken.read_ns, read_ns, sizeof read_ns);
 }
 
-static void no_reply_comes_after_the_end(void **state) {
+FRESH_TEST(no_reply_comes_after_the_end) {
     int error;
-    (void)state;
     say(":1\r\n:0\r\n:2\r\n");
     assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 2);
@@ -218,17 +207,15 @@ static void no_reply_comes_after_the_end(void **state) {
     peer = -1;
 }
 
-static void what_is_no_reply_ends_it(void **state) {
+FRESH_TEST(what_is_no_reply_ends_it) {
     int error;
-    (void)state;
     say(":1\r\nHTTP/1.1 400\r\n");
     assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_PROTOCOL);
     assert_int_equal(taken.count, 1);
     assert_non_null(redlock_reader_error(connection.reader));
 }
 
-static void the_handshake_ends_with_the_socket_and_requests_do_not(void **state) {
-    (void)state;
+FRESH_TEST(the_handshake_ends_with_the_socket_and_requests_do_not) {
     queue(1, "a");
     assert_true(redlock_outbox_append(&connection.hello, "AUTH secret", 11));
     connection.blocked = true;
@@ -242,19 +229,17 @@ static void the_handshake_ends_with_the_socket_and_requests_do_not(void **state)
     assert_false(is_written(0));
 }
 
-static void a_socket_that_is_given_up_is_closed(void **state) {
-    (void)state;
+FRESH_TEST(a_socket_that_is_given_up_is_closed) {
     redlock_connection_close(&connection);
     assert_int_equal(watched, 0);
     assert_int_equal(connection.fd, -1);
     assert_peer_hears_the_end();
 }
 
-static void what_cannot_be_opened_says_why(void **state) {
+FRESH_TEST(what_cannot_be_opened_says_why) {
     const struct sockaddr_un nowhere = {.sun_family = AF_UNIX, .sun_path = "/nowhere/at/all"};
     struct sockaddr_in bound = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof bound;
-    (void)state;
     redlock_connection_close(&connection);
     assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&nowhere, sizeof nowhere), ENOENT);
     assert_int_equal(connection.fd, -1);
@@ -269,40 +254,20 @@ static void what_cannot_be_opened_says_why(void **state) {
     (void)close(silent);
 }
 
-static void a_full_socket_is_left_alone(void **state) {
-    (void)state;
+FRESH_TEST(a_full_socket_is_left_alone) {
     connection.blocked = true;
     queue(1, "a");
     assert_int_equal(write_requests(), 0);
     assert_false(is_written(0));
 }
 
-static void the_bound_refuses_a_request(void **state) {
+FRESH_TEST(the_bound_refuses_a_request) {
     static char block[(1 << 20) + 1];
     struct redlock_inflight_entry entry = {.round = 65};
-    (void)state;
     memset(block, 'x', sizeof block - 1);
     for (uint32_t i = 0; i < 64; i++) {
         queue(i, block);
     }
     assert_false(redlock_connection_queue(&connection, "a", 1, &entry));
     assert_int_equal(connection.inflight.count, 64);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_request_is_written_with_its_first_byte, setup, teardown),
-        cmocka_unit_test_setup_teardown(requests_are_withdrawn_from_the_middle_and_from_the_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_socket_takes_the_rest_when_it_is_writable, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_peer_that_is_gone_takes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(replies_come_in_order_with_the_time_of_their_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(no_reply_comes_after_the_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_reply_ends_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_handshake_ends_with_the_socket_and_requests_do_not, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_socket_that_is_given_up_is_closed, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_opened_says_why, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_socket_is_left_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_bound_refuses_a_request, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* A connection with TLS, without a node: what counts as written (R4), and how much is encrypted
  * ahead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -90,9 +85,8 @@ static int make_context(struct redlock_tls_context **made) {
     return code;
 }
 
-static int start(void **state) {
+static int start(UNUSED void **state) {
     char path[128];
-    (void)state;
     assert_non_null(mkdtemp(folder));
     support_remove_tree_at_death(folder);
     certificate_make(folder, "node", NULL,
@@ -106,8 +100,7 @@ static int start(void **state) {
     return 0;
 }
 
-static int end(void **state) {
-    (void)state;
+static int end(UNUSED void **state) {
     redlock_tls_context_free(context);
     SSL_CTX_free(server);
     support_remove_tree(folder);
@@ -144,9 +137,8 @@ static enum redlock_securing secure(int *error) {
     return securing;
 }
 
-static int setup(void **state) {
+static int setup(UNUSED void **state) {
     int error;
-    (void)state;
     open_socket();
     assert_true(redlock_connection_begin_tls(&connection, context, "127.0.0.1"));
     assert_int_equal(secure(&error), REDLOCK_SECURING_DONE);
@@ -168,8 +160,7 @@ static void close_socket(void) {
     SSL_free(peer);
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     close_socket();
     return 0;
 }
@@ -202,9 +193,16 @@ static size_t hear(void) {
     return heard;
 }
 
+static int before(UNUSED void **state) {
+    assert(CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) == 1);
+    return start(state);
+}
+
+TESTS_WITH(before, end);
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
 /* The socket takes less than a record: no second one is made, so its requests can be withdrawn. */
-static void one_record_is_made_ahead(void **state) {
-    (void)state;
+FRESH_TEST(one_record_is_made_ahead) {
     queue(64);
     assert_int_equal(redlock_connection_write(&connection, &connection.outbox), 0);
     assert_true(connection.blocked);
@@ -243,8 +241,7 @@ static void receive(enum redlock_received expected, int expected_error) {
 }
 
 /* All records came with one read of the socket: no event will tell of the rest. */
-static void what_a_turn_leaves_is_announced(void **state) {
-    (void)state;
+FRESH_TEST(what_a_turn_leaves_is_announced) {
     say_replies(REPLIES);
     receive(REDLOCK_RECEIVED_UNREAD, 0);
     assert_int_equal(replies, 16);
@@ -258,10 +255,9 @@ static void what_a_turn_leaves_is_announced(void **state) {
 }
 
 /* The half of a record is no reason for another turn. */
-static void half_a_record_waits_for_an_event(void **state) {
+FRESH_TEST(half_a_record_waits_for_an_event) {
     char bytes[512];
     int ends[2];
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     const int socket = SSL_get_fd(peer);
     assert_int_equal(SSL_set_wfd(peer, ends[0]), 1);
@@ -282,8 +278,7 @@ static void half_a_record_waits_for_an_event(void **state) {
     (void)close(ends[1]);
 }
 
-static void a_change_of_keys_is_followed(void **state) {
-    (void)state;
+FRESH_TEST(a_change_of_keys_is_followed) {
     assert_int_equal(SSL_key_update(peer, SSL_KEY_UPDATE_REQUESTED), 1);
     say_replies(1);
     receive(REDLOCK_RECEIVED, 0);
@@ -294,8 +289,7 @@ static void a_change_of_keys_is_followed(void **state) {
 }
 
 /* The refusal is written although nothing is queued. */
-static void a_renegotiation_is_refused(void **state) {
-    (void)state;
+TEST_WITH(a_renegotiation_is_refused, setup_1_2, teardown) {
     assert_int_equal(SSL_version(peer), TLS1_2_VERSION);
     assert_int_equal(SSL_renegotiate(peer), 1);
     (void)SSL_do_handshake(peer); /* asks for it */
@@ -306,8 +300,7 @@ static void a_renegotiation_is_refused(void **state) {
     assert_int_equal(redlock_outbox_size(redlock_tls_wire(connection.tls)), 0);
 }
 
-static void an_end_without_a_goodbye_is_an_end(void **state) {
-    (void)state;
+FRESH_TEST(an_end_without_a_goodbye_is_an_end) {
     say_replies(1);
     assert_int_equal(shutdown(SSL_get_fd(peer), SHUT_WR), 0);
     receive(REDLOCK_RECEIVED, 0);
@@ -317,15 +310,13 @@ static void an_end_without_a_goodbye_is_an_end(void **state) {
     assert_null(connection.tls);
 }
 
-static void a_goodbye_is_an_end(void **state) {
-    (void)state;
+FRESH_TEST(a_goodbye_is_an_end) {
     assert_int_equal(SSL_shutdown(peer), 0);
     receive(REDLOCK_RECEIVED_END, 0);
 }
 
-static void a_wrong_record_says_so(void **state) {
+FRESH_TEST(a_wrong_record_says_so) {
     static const char record[] = "\x17\x03\x03\x00\x20 this was not encrypted at all...";
-    (void)state;
     assert_int_equal(send(SSL_get_fd(peer), record, sizeof record - 1, 0), sizeof record - 1);
     receive(REDLOCK_RECEIVED_END, EPROTO);
     assert_int_equal(redlock_tls_failure(connection.tls)->cause, REDLOCK_CAUSE_CONNECTION);
@@ -376,9 +367,8 @@ static void live_again(struct redlock_tls_context *made) {
     } while (secure(&ended) != REDLOCK_SECURING_DONE);
 }
 
-static void every_allocation_may_fail(void **state) {
+TEST(every_allocation_may_fail) {
     bool whole = false;
-    (void)state;
     for (long fails = 0; !whole || fails < 2; fails++) {
         struct redlock_tls_context *made = NULL;
         open_socket();
@@ -395,22 +385,4 @@ static void every_allocation_may_fail(void **state) {
     }
     assert_true(memory.count > 500);
     memory.fails = 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    assert(CRYPTO_set_mem_functions(openssl_malloc, openssl_realloc, openssl_free) == 1);
-    const struct CMUnitTest tests[] = {
-        TEST(one_record_is_made_ahead),
-        TEST(what_a_turn_leaves_is_announced),
-        TEST(half_a_record_waits_for_an_event),
-        TEST(a_change_of_keys_is_followed),
-        TEST(an_end_without_a_goodbye_is_an_end),
-        TEST(a_goodbye_is_an_end),
-        TEST(a_wrong_record_says_so),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test_setup_teardown(a_renegotiation_is_refused, setup_1_2, teardown),
-    };
-    return cmocka_run_group_tests(tests, start, end);
 }

@@ -5,14 +5,14 @@
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 
-static int heal(void **state) {
-    (void)state;
+static int heal(UNUSED void **state) {
     redlock_planted_bug = REDLOCK_BUG_NONE;
     return 0;
 }
 
-static void quorum_half(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, NULL, heal)
+
+FRESH_TEST(quorum_half) {
     assert_int_equal(redlock_quorum(5), 3);
     redlock_planted_bug = REDLOCK_BUG_QUORUM_HALF;
     static const unsigned half[] = {0, 1, 1, 1, 2, 2, 3, 3};
@@ -21,8 +21,7 @@ static void quorum_half(void **state) {
     }
 }
 
-static void no_drift(void **state) {
-    (void)state;
+FRESH_TEST(no_drift) {
     struct life life;
     life_init(&life, 1);
     redlock_planted_bug = REDLOCK_BUG_NO_DRIFT;
@@ -31,8 +30,7 @@ static void no_drift(void **state) {
     assert_int_equal(life_held_until_ms(&life), TTL_MS);
 }
 
-static void unknown_grants(void **state) {
-    (void)state;
+FRESH_TEST(unknown_grants) {
     for (int bug = REDLOCK_BUG_NONE; bug <= REDLOCK_BUG_UNKNOWN_GRANTS; bug += REDLOCK_BUG_UNKNOWN_GRANTS) {
         redlock_planted_bug = (enum redlock_planted_bug)bug;
         struct life life;
@@ -46,8 +44,7 @@ static void unknown_grants(void **state) {
     }
 }
 
-static void no_release_to_timed_out(void **state) {
-    (void)state;
+FRESH_TEST(no_release_to_timed_out) {
     redlock_planted_bug = REDLOCK_BUG_NO_RELEASE_TIMED_OUT;
     struct life life;
     life_start(&life, 3);
@@ -59,8 +56,7 @@ static void no_release_to_timed_out(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 6, 2));
 }
 
-static void extend_after_the_end(void **state) {
-    (void)state;
+FRESH_TEST(extend_after_the_end) {
     struct life life;
     life_held(&life, false);
     redlock_planted_bug = REDLOCK_BUG_EXTEND_AFTER_END;
@@ -83,8 +79,7 @@ static void extend_after_the_end(void **state) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
 }
 
-static void loss_on_reply_only(void **state) {
-    (void)state;
+FRESH_TEST(loss_on_reply_only) {
     struct life life;
     life_init(&life, 3);
     redlock_planted_bug = REDLOCK_BUG_LOSS_ON_REPLY_ONLY;
@@ -106,8 +101,7 @@ static void loss_on_reply_only(void **state) {
 }
 
 /* The first deadline is told of, and no other. */
-static void expiring_once(void **state) {
-    (void)state;
+FRESH_TEST(expiring_once) {
     for (int on = 0; on < 2; on++) {
         struct life life;
         life_init(&life, 1);
@@ -124,8 +118,7 @@ static void expiring_once(void **state) {
     }
 }
 
-static void debt_ends_by_clock(void **state) {
-    (void)state;
+FRESH_TEST(debt_ends_by_clock) {
     struct redlock_debt debt;
     redlock_debt_start(&debt, 1, 1, 1000);
     assert_false(redlock_debt_over(&debt, 1000));
@@ -149,8 +142,7 @@ static void queued(struct life *life) {
     life_expect(life, QUEUED, WAITS(7, 2, REFRESHED));
 }
 
-static void queue_no_serials(void **state) {
-    (void)state;
+FRESH_TEST(queue_no_serials) {
     for (int on = 0; on <= 1; on++) {
         struct life life;
         queued(&life);
@@ -161,8 +153,7 @@ static void queue_no_serials(void **state) {
     }
 }
 
-static void queue_bound_at_push(void **state) {
-    (void)state;
+FRESH_TEST(queue_bound_at_push) {
     struct life life;
     queued(&life);
     redlock_planted_bug = REDLOCK_BUG_QUEUE_BOUND_AT_PUSH;
@@ -172,8 +163,7 @@ static void queue_bound_at_push(void **state) {
     assert_int_equal(life_held_until_ms(&life), 3000 + END_MS);
 }
 
-static void queue_late_backing(void **state) {
-    (void)state;
+FRESH_TEST(queue_late_backing) {
     for (int on = 0; on <= 1; on++) {
         struct life life;
         queued(&life);
@@ -185,8 +175,7 @@ static void queue_late_backing(void **state) {
     }
 }
 
-static void queue_yield_keeps(void **state) {
-    (void)state;
+FRESH_TEST(queue_yield_keeps) {
     struct life life;
     queued(&life);
     redlock_planted_bug = REDLOCK_BUG_QUEUE_YIELD_KEEPS;
@@ -202,16 +191,4 @@ static void queue_yield_keeps(void **state) {
     assert_false(life.did.fresh_token);
     life_push(&life, 1, 3); /* a token that was given up */
     assert_int_equal(life_queue(&life)->granted, 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(quorum_half, heal),          cmocka_unit_test_teardown(no_drift, heal),
-        cmocka_unit_test_teardown(unknown_grants, heal),       cmocka_unit_test_teardown(no_release_to_timed_out, heal),
-        cmocka_unit_test_teardown(extend_after_the_end, heal), cmocka_unit_test_teardown(loss_on_reply_only, heal),
-        cmocka_unit_test_teardown(debt_ends_by_clock, heal),   cmocka_unit_test_teardown(queue_no_serials, heal),
-        cmocka_unit_test_teardown(queue_bound_at_push, heal),  cmocka_unit_test_teardown(queue_late_backing, heal),
-        cmocka_unit_test_teardown(queue_yield_keeps, heal),    cmocka_unit_test_teardown(expiring_once, heal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* A node that gets new credentials: on an open connection, in a handshake, refused, replaced. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <unistd.h>
 
 #include "credentials_kit.h"
 
-static void an_open_connection_gets_auth_in_order(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, subscriber_setup_with_password, credentials_teardown)
+
+FRESH_TEST(an_open_connection_gets_auth_in_order) {
     connect_with(OLD);
     assert_false(peer_info(&peer).credentials_pending);
     assert_true(peer_send(&peer, "aa", 1));
@@ -35,8 +31,7 @@ static void an_open_connection_gets_auth_in_order(void **state) {
 }
 
 /* Redis from 7.2 on: a refused AUTH has no reply while the client has not got all earlier ones. */
-static void a_refusal_in_silence_shifts_no_reply(void **state) {
-    (void)state;
+FRESH_TEST(a_refusal_in_silence_shifts_no_reply) {
     connect_with(OLD);
     assert_true(peer_send(&peer, "aa", 1));
     offer("bob", "neu-1");
@@ -53,7 +48,7 @@ static void a_refusal_in_silence_shifts_no_reply(void **state) {
 }
 
 /* Only who is not permitted to PING gets an error behind an AUTH that was accepted. */
-static void what_follows_auth_is_looked_at(void **state) {
+FRESH_TEST(what_follows_auth_is_looked_at) {
     static const struct {
         const char *replies;
         bool ends;
@@ -62,7 +57,6 @@ static void what_follows_auth_is_looked_at(void **state) {
                  {REFUSED "-NOPERM no ping\r\n", true},
                  {REFUSED "+OK\r\n", true},
                  {"$12\r\nredlock-autH\r\n", true}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         connect_with(OLD);
         offer("bob", "neu-1");
@@ -82,8 +76,7 @@ static void what_follows_auth_is_looked_at(void **state) {
     }
 }
 
-static void without_a_user_auth_has_the_password_only(void **state) {
-    (void)state;
+FRESH_TEST(without_a_user_auth_has_the_password_only) {
     connect_with(OLD);
     offer(NULL, "neu-1");
     peer_expect(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n" WITH_PING);
@@ -92,8 +85,7 @@ static void without_a_user_auth_has_the_password_only(void **state) {
 }
 
 /* The connection that works goes on; the next one tries the new ones first. */
-static void refused_ones_leave_the_old_ones_in_use(void **state) {
-    (void)state;
+FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     connect_with(OLD);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
@@ -121,8 +113,7 @@ static void refused_ones_leave_the_old_ones_in_use(void **state) {
     assert_accepted();
 }
 
-static void an_error_that_quotes_the_secret_is_not_shown(void **state) {
-    (void)state;
+FRESH_TEST(an_error_that_quotes_the_secret_is_not_shown) {
     connect_with(OLD);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
@@ -131,15 +122,13 @@ static void an_error_that_quotes_the_secret_is_not_shown(void **state) {
     assert_non_null(strstr(peer_info(&peer).credentials_error, "quotes the password"));
 }
 
-static void before_the_first_connection_the_new_ones_are_tried(void **state) {
-    (void)state;
+FRESH_TEST(before_the_first_connection_the_new_ones_are_tried) {
     offer("bob", "neu-1");
     connect_with(NEW);
     assert_accepted();
 }
 
-static void a_handshake_ends_with_the_old_ones_first(void **state) {
-    (void)state;
+FRESH_TEST(a_handshake_ends_with_the_old_ones_first) {
     hear_auth(OLD);
     offer("bob", "neu-1");
     welcome("7.0.15");
@@ -149,8 +138,7 @@ static void a_handshake_ends_with_the_old_ones_first(void **state) {
 }
 
 /* What came during a handshake with new ones that are refused is tried next, not the old ones. */
-static void a_refused_handshake_goes_on_with_newer_ones(void **state) {
-    (void)state;
+FRESH_TEST(a_refused_handshake_goes_on_with_newer_ones) {
     offer("bob", "neu-1");
     hear_auth(NEW);
     offer("bob", "neu-2");
@@ -159,8 +147,7 @@ static void a_refused_handshake_goes_on_with_newer_ones(void **state) {
     assert_accepted();
 }
 
-static void if_the_node_refuses_both_the_new_ones_stay(void **state) {
-    (void)state;
+FRESH_TEST(if_the_node_refuses_both_the_new_ones_stay) {
     offer("bob", "neu-1");
     hear_auth(NEW);
     refuse_handshake();
@@ -177,8 +164,7 @@ static void if_the_node_refuses_both_the_new_ones_stay(void **state) {
 }
 
 /* Without the right ones it was UNUSABLE, and would look again in up to two seconds. */
-static void an_unusable_node_is_tried_at_once(void **state) {
-    (void)state;
+FRESH_TEST(an_unusable_node_is_tried_at_once) {
     hear_auth(OLD);
     refuse_handshake();
     peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
@@ -190,8 +176,7 @@ static void an_unusable_node_is_tried_at_once(void **state) {
 }
 
 /* Another failure of the handshake says nothing about the credentials. */
-static void a_handshake_that_is_cut_off_tries_the_new_ones_again(void **state) {
-    (void)state;
+FRESH_TEST(a_handshake_that_is_cut_off_tries_the_new_ones_again) {
     offer("bob", "neu-1");
     hear_auth(NEW);
     peer_close(&peer);
@@ -201,8 +186,7 @@ static void a_handshake_that_is_cut_off_tries_the_new_ones_again(void **state) {
     assert_accepted();
 }
 
-static void the_end_of_the_connection_leaves_them_to_the_next(void **state) {
-    (void)state;
+FRESH_TEST(the_end_of_the_connection_leaves_them_to_the_next) {
     connect_with(OLD);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
@@ -211,8 +195,7 @@ static void the_end_of_the_connection_leaves_them_to_the_next(void **state) {
     assert_accepted();
 }
 
-static void one_auth_at_a_time(void **state) {
-    (void)state;
+FRESH_TEST(one_auth_at_a_time) {
     connect_with(OLD);
     offer("bob", "neu-1");
     offer("bob", "neu-2"); /* the first is under way, and may be accepted */
@@ -232,8 +215,7 @@ static void one_auth_at_a_time(void **state) {
     connect_with(NEW); /* what was accepted last */
 }
 
-static void a_refusal_is_over_when_newer_ones_wait(void **state) {
-    (void)state;
+FRESH_TEST(a_refusal_is_over_when_newer_ones_wait) {
     connect_with(OLD);
     offer("bob", "neu-1");
     offer("bob", "neu-2");
@@ -245,8 +227,7 @@ static void a_refusal_is_over_when_newer_ones_wait(void **state) {
 }
 
 /* Redis 5 logs a connection out when AUTH fails, so it is not asked on one that works. */
-static void an_old_server_gets_them_with_the_next_connection(void **state) {
-    (void)state;
+FRESH_TEST(an_old_server_gets_them_with_the_next_connection) {
     hear_auth(OLD);
     welcome("5.0.6");
     offer("bob", "neu-1");
@@ -264,10 +245,9 @@ static void an_old_server_gets_them_with_the_next_connection(void **state) {
 }
 
 /* A request fills the socket. AUTH is withdrawn like other requests, and asked again. */
-static void auth_that_could_not_be_written_is_asked_again(void **state) {
+FRESH_TEST(auth_that_could_not_be_written_is_asked_again) {
     const size_t size = (size_t)32 * 1024 * 1024;
     char *big = malloc(size + 1);
-    (void)state;
     assert_non_null(big);
     memset(big, 'x', size);
     big[size] = '\0';
@@ -303,8 +283,7 @@ static void auth_that_could_not_be_written_is_asked_again(void **state) {
 }
 
 /* It waits for whichever connection answers first, and is said there once. */
-static void auth_that_was_kept_is_said_once_on_the_new_connection(void **state) {
-    (void)state;
+FRESH_TEST(auth_that_was_kept_is_said_once_on_the_new_connection) {
     connect_with(OLD);
     assert_true(peer_send(&peer, "aa", 1));
     peer_expect(&peer, "aa");
@@ -325,8 +304,7 @@ static void auth_that_was_kept_is_said_once_on_the_new_connection(void **state) 
     connect_with(NEW);
 }
 
-static void an_answer_that_is_none_ends_the_connection(void **state) {
-    (void)state;
+FRESH_TEST(an_answer_that_is_none_ends_the_connection) {
     connect_with(OLD);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
@@ -347,8 +325,7 @@ static void subscribe(const char *auth) {
 }
 
 /* A subscriber may not say AUTH. The password matters to AUTH only, the user to all it does. */
-static void a_new_user_begins_the_second_connection_anew(void **state) {
-    (void)state;
+FRESH_TEST(a_new_user_begins_the_second_connection_anew) {
     connect_with(OLD);
     redlock_node_listen(peer.node, "ch");
     subscribe(OLD);
@@ -367,31 +344,4 @@ static void a_new_user_begins_the_second_connection_anew(void **state) {
     peer_expect_end(&second, true);
     subscribe(ALICE);
     assert_int_equal(peer.became_unready, 0);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup_with_password, credentials_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(an_open_connection_gets_auth_in_order),
-        TEST(a_refusal_in_silence_shifts_no_reply),
-        TEST(what_follows_auth_is_looked_at),
-        TEST(without_a_user_auth_has_the_password_only),
-        TEST(refused_ones_leave_the_old_ones_in_use),
-        TEST(an_error_that_quotes_the_secret_is_not_shown),
-        TEST(before_the_first_connection_the_new_ones_are_tried),
-        TEST(a_handshake_ends_with_the_old_ones_first),
-        TEST(a_refused_handshake_goes_on_with_newer_ones),
-        TEST(if_the_node_refuses_both_the_new_ones_stay),
-        TEST(an_unusable_node_is_tried_at_once),
-        TEST(a_handshake_that_is_cut_off_tries_the_new_ones_again),
-        TEST(the_end_of_the_connection_leaves_them_to_the_next),
-        TEST(one_auth_at_a_time),
-        TEST(a_refusal_is_over_when_newer_ones_wait),
-        TEST(an_old_server_gets_them_with_the_next_connection),
-        TEST(auth_that_could_not_be_written_is_asked_again),
-        TEST(auth_that_was_kept_is_said_once_on_the_new_connection),
-        TEST(an_answer_that_is_none_ends_the_connection),
-        TEST(a_new_user_begins_the_second_connection_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

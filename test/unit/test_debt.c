@@ -1,14 +1,10 @@
 /* Owed releases: which node is asked and when, when the debt ends; then thousands of random debts
  * against the invariants. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/debt.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS      REDLOCK_NS_PER_MS
 #define EXPIRES (10000 * MS)
@@ -19,8 +15,7 @@ static struct redlock_debt of(redlock_nodes owing) {
     return debt;
 }
 
-static void every_node_is_asked_once(void **state) {
-    (void)state;
+TEST(every_node_is_asked_once) {
     struct redlock_debt debt = of(7);
     assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 0), 0);
     assert_int_equal(redlock_debt_ask(&debt, 31, 5 * MS), 7);
@@ -29,8 +24,7 @@ static void every_node_is_asked_once(void **state) {
     assert_false(redlock_debt_over(&debt, 5 * MS));
 }
 
-static void one_that_waits_asks_from_its_time_on(void **state) {
-    (void)state;
+TEST(one_that_waits_asks_from_its_time_on) {
     struct redlock_debt debt = of(7);
     redlock_debt_wait(&debt, 50 * MS);
     assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 0), 50 * MS);
@@ -38,8 +32,7 @@ static void one_that_waits_asks_from_its_time_on(void **state) {
     assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 50 * MS), REDLOCK_NEVER_NS);
 }
 
-static void granted_and_denied_pay(void **state) {
-    (void)state;
+TEST(granted_and_denied_pay) {
     struct redlock_debt debt = of(3);
     redlock_debt_ask(&debt, 3, 0);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_GRANTED, MS);
@@ -50,8 +43,7 @@ static void granted_and_denied_pay(void **state) {
     assert_int_equal(redlock_debt_next_ns(&debt, ~0U, MS), REDLOCK_NEVER_NS);
 }
 
-static void failed_and_unknown_are_asked_again_later_and_later(void **state) {
-    (void)state;
+TEST(failed_and_unknown_are_asked_again_later_and_later) {
     static const int64_t most_ms[] = {100, 200, 400, 800, 1600, 2000, 2000};
     struct redlock_debt debt = of(1);
     debt.expires_ns = REDLOCK_NEVER_NS;
@@ -70,8 +62,7 @@ static void failed_and_unknown_are_asked_again_later_and_later(void **state) {
     assert_true(redlock_debt_next_ns(&debt, ~0U, now_ns) >= now_ns + 1000 * MS);
 }
 
-static void nodes_that_fail_together_are_asked_together(void **state) {
-    (void)state;
+TEST(nodes_that_fail_together_are_asked_together) {
     struct redlock_debt debt = of(31);
     redlock_debt_ask(&debt, 31, 0);
     for (unsigned i = 0; i < 5; i++) {
@@ -84,8 +75,7 @@ static void nodes_that_fail_together_are_asked_together(void **state) {
 }
 
 /* R9: at the moment when it can be paid. */
-static void a_node_that_becomes_ready_is_asked_at_once(void **state) {
-    (void)state;
+TEST(a_node_that_becomes_ready_is_asked_at_once) {
     struct redlock_debt debt = of(3);
     redlock_debt_ask(&debt, 3, 0);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, 0);
@@ -96,8 +86,7 @@ static void a_node_that_becomes_ready_is_asked_at_once(void **state) {
     assert_true(redlock_debt_next_ns(&debt, ~0U, 2 * MS) >= 50 * MS);
 }
 
-static void nodes_that_are_not_ready_do_not_make_it_spin(void **state) {
-    (void)state;
+TEST(nodes_that_are_not_ready_do_not_make_it_spin) {
     struct redlock_debt debt = of(3);
     assert_int_equal(redlock_debt_ask(&debt, 0, MS), 0);
     const int64_t next_ns = redlock_debt_next_ns(&debt, ~0U, MS);
@@ -106,8 +95,7 @@ static void nodes_that_are_not_ready_do_not_make_it_spin(void **state) {
     assert_true(redlock_debt_next_ns(&debt, ~0U, next_ns) >= next_ns + 100 * MS);
 }
 
-static void the_ttl_ends_it_but_not_under_a_request(void **state) {
-    (void)state;
+TEST(the_ttl_ends_it_but_not_under_a_request) {
     struct redlock_debt debt = of(3);
     redlock_debt_ask(&debt, 1, EXPIRES - MS);
     assert_true(redlock_debt_next_ns(&debt, ~0U, EXPIRES - MS) > EXPIRES - MS);
@@ -119,8 +107,7 @@ static void the_ttl_ends_it_but_not_under_a_request(void **state) {
     assert_int_equal(debt.owing, 3); /* never confirmed; counted in the statistics */
 }
 
-static void it_wakes_at_its_expiry(void **state) {
-    (void)state;
+TEST(it_wakes_at_its_expiry) {
     struct redlock_debt debt = of(1);
     redlock_debt_ask(&debt, 1, EXPIRES - MS);
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_FAILED, EXPIRES - MS);
@@ -129,8 +116,7 @@ static void it_wakes_at_its_expiry(void **state) {
     assert_true(redlock_debt_over(&debt, EXPIRES));
 }
 
-static void a_vote_of_somebody_else_changes_nothing(void **state) {
-    (void)state;
+TEST(a_vote_of_somebody_else_changes_nothing) {
     struct redlock_debt debt = of(1);
     redlock_debt_ask(&debt, 1, 0);
     redlock_debt_vote(&debt, 4, REDLOCK_VOTE_FAILED, 0);
@@ -141,8 +127,7 @@ static void a_vote_of_somebody_else_changes_nothing(void **state) {
 
 /* A SET that was never answered may run after any ttl. Only an answer of the node to a release ends
  * the debt. */
-static void the_ttl_does_not_end_an_uncertain_one(void **state) {
-    (void)state;
+TEST(the_ttl_does_not_end_an_uncertain_one) {
     struct redlock_debt debt;
     redlock_debt_start(&debt, 3, ~REDLOCK_NODE(1), EXPIRES);
     assert_int_equal(debt.uncertain, 1);
@@ -167,8 +152,7 @@ static void the_ttl_does_not_end_an_uncertain_one(void **state) {
     assert_int_equal(debt.owing, 2); /* never confirmed; counted in the statistics */
 }
 
-static void the_clock_does_not_wake_where_only_uncertain_ones_wait(void **state) {
-    (void)state;
+TEST(the_clock_does_not_wake_where_only_uncertain_ones_wait) {
     struct redlock_debt debt;
     redlock_debt_start(&debt, 3, 3, EXPIRES);
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
@@ -185,8 +169,7 @@ static void the_clock_does_not_wake_where_only_uncertain_ones_wait(void **state)
 /* Nodes refuse, hang, fail and confirm at random. Each debt ends by its expiry, or with the last
  * vote after that, but not before every uncertain node has answered. It never has two requests at
  * one node, and never asks for a timer without something to do. */
-static void random_debts_end(void **state) {
-    (void)state;
+TEST(random_debts_end) {
     for (uint32_t seed = 1; seed <= 20000; seed++) {
         uint32_t random = seed;
         const redlock_nodes owing = 1 + redlock_jitter_next(&random) % 127;
@@ -240,8 +223,7 @@ static void random_debts_end(void **state) {
 }
 
 /* The timer asks no node that is not ready; the ttl still ends the debt. */
-static void a_node_that_is_not_ready_is_left_alone(void **state) {
-    (void)state;
+TEST(a_node_that_is_not_ready_is_left_alone) {
     struct redlock_debt debt;
     redlock_debt_start(&debt, 3, 0, EXPIRES);
     assert_int_equal(redlock_debt_ask(&debt, 3, 0), 3);
@@ -255,24 +237,4 @@ static void a_node_that_is_not_ready_is_left_alone(void **state) {
     assert_int_equal(redlock_debt_ask(&debt, 1, 50 * MS), 1); /* it became ready */
     redlock_debt_vote(&debt, 0, REDLOCK_VOTE_DENIED, 51 * MS);
     assert_true(redlock_debt_over(&debt, 51 * MS));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_node_is_asked_once),
-        cmocka_unit_test(one_that_waits_asks_from_its_time_on),
-        cmocka_unit_test(granted_and_denied_pay),
-        cmocka_unit_test(failed_and_unknown_are_asked_again_later_and_later),
-        cmocka_unit_test(nodes_that_fail_together_are_asked_together),
-        cmocka_unit_test(a_node_that_becomes_ready_is_asked_at_once),
-        cmocka_unit_test(nodes_that_are_not_ready_do_not_make_it_spin),
-        cmocka_unit_test(the_ttl_ends_it_but_not_under_a_request),
-        cmocka_unit_test(it_wakes_at_its_expiry),
-        cmocka_unit_test(a_vote_of_somebody_else_changes_nothing),
-        cmocka_unit_test(a_node_that_is_not_ready_is_left_alone),
-        cmocka_unit_test(the_ttl_does_not_end_an_uncertain_one),
-        cmocka_unit_test(the_clock_does_not_wake_where_only_uncertain_ones_wait),
-        cmocka_unit_test(random_debts_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

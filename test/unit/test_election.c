@@ -1,8 +1,7 @@
 /* An election over a fake env: what it asks of the group, and what it tells. */
 #include "election_kit.h"
 
-static void it_leads_with_a_term_of_its_own(void **state) {
-    (void)state;
+ELECTION_TEST(it_leads_with_a_term_of_its_own) {
     const struct told *event = lead();
     assert_silent();
     assert_int_equal(event->term, 1);
@@ -21,8 +20,7 @@ static void it_leads_with_a_term_of_its_own(void **state) {
     assert_silent();
 }
 
-static void after_a_loss_it_leads_in_another_term(void **state) {
-    (void)state;
+ELECTION_TEST(after_a_loss_it_leads_in_another_term) {
     lead();
     expire();
     const struct told *event = next(REDLOCK_ELECTION_LOST);
@@ -51,8 +49,7 @@ static void count_traced(const redlock_telemetry_event *event, void *data) {
     traced[event->kind]++;
 }
 
-static void each_term_has_the_context_of_its_election(void **state) {
-    (void)state;
+ELECTION_TEST(each_term_has_the_context_of_its_election) {
     redlock_election_options options;
     redlock_election_options_default(&options);
     options.trace = &span;
@@ -77,8 +74,7 @@ static const struct told *lead_warned(void) {
     return next(REDLOCK_ELECTION_LEADING);
 }
 
-static void a_leader_that_nobody_answers_is_told_before_its_end(void **state) {
-    (void)state;
+ELECTION_TEST(a_leader_that_nobody_answers_is_told_before_its_end) {
     (void)lead_warned();
     fake_env_pass_ms(&fake, 9898 - 4000);
     const struct told *event = next(REDLOCK_ELECTION_EXPIRING);
@@ -92,8 +88,7 @@ static void a_leader_that_nobody_answers_is_told_before_its_end(void **state) {
     next(REDLOCK_ELECTION_LOST);
 }
 
-static void a_leader_may_resign_when_it_is_told_so(void **state) {
-    (void)state;
+ELECTION_TEST(a_leader_may_resign_when_it_is_told_so) {
     (void)lead_warned();
     call_at = REDLOCK_ELECTION_EXPIRING;
     call = redlock_election_resign;
@@ -105,8 +100,7 @@ static void a_leader_may_resign_when_it_is_told_so(void **state) {
     assert_silent();
 }
 
-static void a_leader_that_is_renewed_is_told_nothing(void **state) {
-    (void)state;
+ELECTION_TEST(a_leader_that_is_renewed_is_told_nothing) {
     (void)lead_warned();
     for (int i = 0; i < 20; i++) {
         fake_env_pass_ms(&fake, 1000);
@@ -115,8 +109,7 @@ static void a_leader_that_is_renewed_is_told_nothing(void **state) {
     assert_silent();
 }
 
-static void it_resigns_and_stays_out(void **state) {
-    (void)state;
+ELECTION_TEST(it_resigns_and_stays_out) {
     lead();
     assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
     assert_int_equal(redlock_election_validity_ms(election, 1), 0);
@@ -136,8 +129,7 @@ static void it_resigns_and_stays_out(void **state) {
     assert_int_equal(next(REDLOCK_ELECTION_LEADING)->term, 2);
 }
 
-static void a_release_that_fails_is_told(void **state) {
-    (void)state;
+ELECTION_TEST(a_release_that_fails_is_told) {
     lead();
     assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -147,8 +139,7 @@ static void a_release_that_fails_is_told(void **state) {
     assert_true(strlen(event->message) > 10);
 }
 
-static void it_gives_up_a_campaign(void **state) {
-    (void)state;
+ELECTION_TEST(it_gives_up_a_campaign) {
     start(true);
     assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
     assert_silent();
@@ -162,8 +153,7 @@ static void it_gives_up_a_campaign(void **state) {
 }
 
 /* The grants are in, but their callback has not run: then the lock goes back. */
-static void it_gives_up_a_campaign_that_was_just_won(void **state) {
-    (void)state;
+ELECTION_TEST(it_gives_up_a_campaign_that_was_just_won) {
     lead();
     expire();
     call_at = REDLOCK_ELECTION_LEADING;
@@ -176,8 +166,7 @@ static void it_gives_up_a_campaign_that_was_just_won(void **state) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
-static void it_only_observes_until_it_is_told_to_campaign(void **state) {
-    (void)state;
+ELECTION_TEST(it_only_observes_until_it_is_told_to_campaign) {
     start(false);
     assert_int_equal(observers, 1);
     assert_true(redlock_election_is_out(election));
@@ -198,8 +187,7 @@ static void it_only_observes_until_it_is_told_to_campaign(void **state) {
 }
 
 /* The nodes may tell of our grants before their answers are counted. */
-static void news_of_ourselves_comes_after_leading(void **state) {
-    (void)state;
+ELECTION_TEST(news_of_ourselves_comes_after_leading) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     start(true);
     const bool waits = fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) > 0;
@@ -220,8 +208,7 @@ static void news_of_ourselves_comes_after_leading(void **state) {
 }
 
 /* What was kept back is not told, so it is no change when the last leader is back. */
-static void the_same_leader_is_told_once(void **state) {
-    (void)state;
+ELECTION_TEST(the_same_leader_is_told_once) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     start(true);
     strcpy(token, fake_env_waiting(&fake, 0, REDLOCK_OP_WAIT)->token);
@@ -247,8 +234,7 @@ static void leads_and(int (*ends)(redlock_election *), redlock_election_event_ki
     next(then);
 }
 
-static void news_of_ourselves_is_dropped_if_leading_resigns(void **state) {
-    (void)state;
+ELECTION_TEST(news_of_ourselves_is_dropped_if_leading_resigns) {
     start(true);
     const bool waits = fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) > 0;
     announce(fake_env_waiting(&fake, 0, waits ? REDLOCK_OP_WAIT : REDLOCK_OP_ACQUIRE)->token, "me");
@@ -257,8 +243,7 @@ static void news_of_ourselves_is_dropped_if_leading_resigns(void **state) {
 }
 
 /* What nodes said before is old from then on, also if the term is over at once. */
-static void the_observer_knows_that_we_lead(void **state) {
-    (void)state;
+ELECTION_TEST(the_observer_knows_that_we_lead) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     strcpy(token, redlock_lease_token(lead()->lease));
     assert_int_equal(led.count, 1);
@@ -274,8 +259,7 @@ static void the_observer_knows_that_we_lead(void **state) {
     assert_int_equal(led.count, 2);
 }
 
-static void calls_from_callbacks(void **state) {
-    (void)state;
+ELECTION_TEST(calls_from_callbacks) {
     lead();
     call_at = REDLOCK_ELECTION_LOST;
     call = redlock_election_resign;
@@ -302,8 +286,7 @@ static void calls_from_callbacks(void **state) {
 }
 
 /* What is wrong now, and that it is over. */
-static void trouble_is_told_until_it_is_over(void **state) {
-    (void)state;
+ELECTION_TEST(trouble_is_told_until_it_is_over) {
     fake.refusing = 7;
     start(true);
     assert_silent();
@@ -326,8 +309,7 @@ static void trouble_is_told_until_it_is_over(void **state) {
     next(REDLOCK_ELECTION_LEADING);
 }
 
-static void a_ttl_that_leaves_no_validity_is_trouble(void **state) {
-    (void)state;
+ELECTION_TEST(a_ttl_that_leaves_no_validity_is_trouble) {
     redlock_election_options options;
     redlock_election_options_default(&options);
     options.ttl_ms = 2;
@@ -340,8 +322,7 @@ static void a_ttl_that_leaves_no_validity_is_trouble(void **state) {
     assert_silent();
 }
 
-static void without_random_bytes_it_tries_again(void **state) {
-    (void)state;
+ELECTION_TEST(without_random_bytes_it_tries_again) {
     fake.random_code = REDLOCK_ERR_RANDOM;
     start(true);
     assert_silent();
@@ -352,29 +333,4 @@ static void without_random_bytes_it_tries_again(void **state) {
     fake_env_pass_ms(&fake, 1000);
     grant_all();
     next(REDLOCK_ELECTION_LEADING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        election_test(it_leads_with_a_term_of_its_own),
-        election_test(after_a_loss_it_leads_in_another_term),
-        election_test(each_term_has_the_context_of_its_election),
-        election_test(a_leader_that_nobody_answers_is_told_before_its_end),
-        election_test(a_leader_may_resign_when_it_is_told_so),
-        election_test(a_leader_that_is_renewed_is_told_nothing),
-        election_test(it_resigns_and_stays_out),
-        election_test(a_release_that_fails_is_told),
-        election_test(it_gives_up_a_campaign),
-        election_test(it_gives_up_a_campaign_that_was_just_won),
-        election_test(it_only_observes_until_it_is_told_to_campaign),
-        election_test(news_of_ourselves_comes_after_leading),
-        election_test(the_same_leader_is_told_once),
-        election_test(news_of_ourselves_is_dropped_if_leading_resigns),
-        election_test(the_observer_knows_that_we_lead),
-        election_test(calls_from_callbacks),
-        election_test(trouble_is_told_until_it_is_over),
-        election_test(a_ttl_that_leaves_no_validity_is_trouble),
-        election_test(without_random_bytes_it_tries_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

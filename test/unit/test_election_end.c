@@ -15,8 +15,7 @@ static void assert_ends(int code) {
     assert_null(elections.first);
 }
 
-static void it_ends(void **state) {
-    (void)state;
+ELECTION_TEST(it_ends) {
     start(false);
     assert_ends(REDLOCK_OK);
     start(true);
@@ -28,8 +27,7 @@ static void it_ends(void **state) {
     assert_ends(REDLOCK_OK);
 }
 
-static void there_may_be_several(void **state) {
-    (void)state;
+ELECTION_TEST(there_may_be_several) {
     redlock_election *all[3];
     for (int i = 0; i < 3; i++) {
         start(false);
@@ -43,8 +41,7 @@ static void there_may_be_several(void **state) {
     assert_null(elections.first);
 }
 
-static void what_ended_keeps_no_room(void **state) {
-    (void)state;
+ELECTION_TEST(what_ended_keeps_no_room) {
     const uint32_t reserved = fake.group->schedule.reserved;
     start(false);
     assert_int_equal(fake.group->schedule.reserved, reserved + 1);
@@ -75,8 +72,7 @@ static void close_all(void) {
     assert_int_equal(drains, 1);
 }
 
-static void the_close_ends_a_leader(void **state) {
-    (void)state;
+ELECTION_TEST(the_close_ends_a_leader) {
     lead();
     const uint64_t term = told[0].term;
     drains = 0;
@@ -89,8 +85,7 @@ static void the_close_ends_a_leader(void **state) {
     assert_silent();
 }
 
-static void the_close_ends_whoever_waits_is_out_or_leaves(void **state) {
-    (void)state;
+ELECTION_TEST(the_close_ends_whoever_waits_is_out_or_leaves) {
     start(true);
     start(false);
     start(true);
@@ -106,8 +101,7 @@ static void the_close_ends_whoever_waits_is_out_or_leaves(void **state) {
     assert_null(elections.first);
 }
 
-static void a_child_process_may_only_abandon(void **state) {
-    (void)state;
+ELECTION_TEST(a_child_process_may_only_abandon) {
     lead();
     fake.random_code = REDLOCK_ERR_FORKED;
     assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_FORKED);
@@ -119,8 +113,7 @@ static void a_child_process_may_only_abandon(void **state) {
     assert_null(elections.first);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+ELECTION_TEST(bad_arguments_are_refused) {
     redlock_election *none = NULL;
     redlock_election_options options;
     redlock_election_options_default(&options);
@@ -148,8 +141,7 @@ static void bad_arguments_are_refused(void **state) {
 }
 
 /* Each allocation of a start, and of a campaign after a loss, fails in turn. */
-static void it_survives_a_lack_of_memory(void **state) {
-    (void)state;
+ELECTION_TEST(it_survives_a_lack_of_memory) {
     long failed = 0;
     for (;;) {
         memory_fails_at(failed + 1);
@@ -172,18 +164,4 @@ static void it_survives_a_lack_of_memory(void **state) {
     }
     assert_true(failed >= 3);
     assert_silent();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        election_test(it_ends),
-        election_test(there_may_be_several),
-        election_test(what_ended_keeps_no_room),
-        election_test(the_close_ends_a_leader),
-        election_test(the_close_ends_whoever_waits_is_out_or_leaves),
-        election_test(a_child_process_may_only_abandon),
-        election_test(bad_arguments_are_refused),
-        election_test(it_survives_a_lack_of_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* Fencing tokens: the proposed number, what the nodes' answers do to it, and that tokens rise in
  * any order of events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/fence.h"
+#include "test.h"
 
 #define WALL_US INT64_C(1795167037123456) /* November 2026 */
 
@@ -27,15 +23,13 @@ static uint64_t proposed(uint64_t seen, uint16_t client, int64_t wall_us) {
     return fence.token;
 }
 
-static void a_proposal_is_the_wall_clock_and_the_client(void **state) {
-    (void)state;
+TEST(a_proposal_is_the_wall_clock_and_the_client) {
     assert_int_equal(proposed(0, 0, WALL_US), UINT64_C(1795167037123456000));
     assert_int_equal(proposed(0, 999, WALL_US), UINT64_C(1795167037123456999));
     assert_int_equal(proposed(UINT64_C(1795167037123456006), 7, WALL_US), UINT64_C(1795167037123456007));
 }
 
-static void or_the_next_above_what_was_seen(void **state) {
-    (void)state;
+TEST(or_the_next_above_what_was_seen) {
     assert_int_equal(proposed(UINT64_C(1795167037123456007), 7, WALL_US), UINT64_C(1795167037123457007));
     assert_int_equal(proposed(UINT64_C(1795167037123456008), 7, WALL_US), UINT64_C(1795167037123457007));
     assert_int_equal(proposed(UINT64_C(1795167037999999999), 0, WALL_US), UINT64_C(1795167038000000000));
@@ -44,8 +38,7 @@ static void or_the_next_above_what_was_seen(void **state) {
     assert_int_equal(proposed(1, 0, 0), 1000);
 }
 
-static void clocks_without_a_time_use_up_no_numbers(void **state) {
-    (void)state;
+TEST(clocks_without_a_time_use_up_no_numbers) {
     const int64_t last_us = INT64_C(7258118400000000);
     static const int64_t absurd[] = {0, -1, INT64_MIN, INT64_MAX};
     for (size_t i = 0; i < sizeof absurd / sizeof absurd[0]; i++) {
@@ -57,8 +50,7 @@ static void clocks_without_a_time_use_up_no_numbers(void **state) {
     assert_int_equal(proposed(0, 5, last_us + 1), 5);
 }
 
-static void no_number_is_beyond_the_last(void **state) {
-    (void)state;
+TEST(no_number_is_beyond_the_last) {
     assert_int_equal(REDLOCK_FENCE_MAX % REDLOCK_FENCE_CLIENTS, 807);
     const uint64_t last = REDLOCK_FENCE_MAX - 807;
     assert_int_equal(proposed(REDLOCK_FENCE_MAX, 0, WALL_US), 0);
@@ -76,8 +68,7 @@ static void no_number_is_beyond_the_last(void **state) {
     assert_int_equal(fence.accepted, 1);
 }
 
-static void a_raise_is_above_token_seen_and_clock(void **state) {
-    (void)state;
+TEST(a_raise_is_above_token_seen_and_clock) {
     struct redlock_fence fence = {.client = 7};
     assert_true(redlock_fence_propose(&fence, 1000));
     assert_int_equal(fence.token, 1000007);
@@ -99,8 +90,7 @@ static uint64_t made_at(int64_t wall_us) {
     return (uint64_t)wall_us * REDLOCK_FENCE_CLIENTS + 7;
 }
 
-static void a_counter_that_the_clock_does_not_explain_is_far(void **state) {
-    (void)state;
+TEST(a_counter_that_the_clock_does_not_explain_is_far) {
     assert_false(redlock_fence_is_far(0, WALL_US));
     assert_false(redlock_fence_is_far(made_at(WALL_US), WALL_US));
     assert_false(redlock_fence_is_far(made_at(WALL_US + REDLOCK_FENCE_BELIEVED_US), WALL_US));
@@ -115,8 +105,7 @@ static void a_counter_that_the_clock_does_not_explain_is_far(void **state) {
     }
 }
 
-static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
-    (void)state;
+TEST(a_far_counter_is_ignored_unless_it_must_be_followed) {
     struct redlock_fence fence = {.client = 7};
     assert_true(redlock_fence_propose(&fence, WALL_US));
     const uint64_t proposal = fence.token;
@@ -146,8 +135,7 @@ static void a_far_counter_is_ignored_unless_it_must_be_followed(void **state) {
     assert_int_equal(followed.token, proposal + 1000);
 }
 
-static void votes_are_noted_and_counted_among_those_that_granted(void **state) {
-    (void)state;
+TEST(votes_are_noted_and_counted_among_those_that_granted) {
     struct redlock_fence fence = {.client = 1};
     assert_true(redlock_fence_propose(&fence, 1));
     assert_false(redlock_fence_is_won(&fence, 31, 1));
@@ -183,8 +171,7 @@ static void format_and_parse(const char *digits, uint64_t number) {
     assert_int_equal(parsed, number);
 }
 
-static void on_the_wire_they_have_twenty_digits(void **state) {
-    (void)state;
+TEST(on_the_wire_they_have_twenty_digits) {
     format_and_parse("00000000000000000000", 0);
     format_and_parse("00000000000000000001", 1);
     format_and_parse("01795167037123456789", UINT64_C(1795167037123456789));
@@ -201,8 +188,7 @@ static void on_the_wire_they_have_twenty_digits(void **state) {
     }
 }
 
-static void other_strings_are_not_numbers(void **state) {
-    (void)state;
+TEST(other_strings_are_not_numbers) {
     static const char *const wrong[] = {
         "",
         "0",
@@ -319,8 +305,7 @@ static void advance(struct play *play, struct asker *asker) {
     }
 }
 
-static void tokens_rise_in_any_order(void **state) {
-    (void)state;
+TEST(tokens_rise_in_any_order) {
     unsigned tokens = 0;
     unsigned fast = 0;
     for (uint32_t seed = 1; seed <= 20000; seed++) {
@@ -346,8 +331,7 @@ static void tokens_rise_in_any_order(void **state) {
     assert_true(fast > 50000 && tokens - fast > 50000); /* both paths are taken */
 }
 
-static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
-    (void)state;
+TEST(a_clock_that_is_a_little_ahead_is_followed) {
     assert_int_equal(redlock_fence_ahead_us(0, made_at(WALL_US + 1000), WALL_US), 1000);
     /* Made a while ago. */
     assert_int_equal(redlock_fence_ahead_us(1000, made_at(WALL_US + 900), WALL_US), 1000);
@@ -367,8 +351,7 @@ static void a_clock_that_is_a_little_ahead_is_followed(void **state) {
 
 /* Two clients whose clocks differ take turns and follow each other: both reach the clock that is
  * ahead, and do not pass it. */
-static void clients_do_not_raise_each_others_numbers_for_ever(void **state) {
-    (void)state;
+TEST(clients_do_not_raise_each_others_numbers_for_ever) {
     enum { SKEW_US = 1000 };
     const int64_t skew_us[2] = {SKEW_US, 0};
     int64_t ahead_us[2] = {0, 0}, now_us = WALL_US;
@@ -393,23 +376,4 @@ static void clients_do_not_raise_each_others_numbers_for_ever(void **state) {
     assert_int_equal(ahead_us[0], 0);
     assert_in_range(ahead_us[1], 1, SKEW_US);
     assert_true(slow < 5000); /* without, each of the second one's */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_proposal_is_the_wall_clock_and_the_client),
-        cmocka_unit_test(or_the_next_above_what_was_seen),
-        cmocka_unit_test(clocks_without_a_time_use_up_no_numbers),
-        cmocka_unit_test(no_number_is_beyond_the_last),
-        cmocka_unit_test(a_raise_is_above_token_seen_and_clock),
-        cmocka_unit_test(a_counter_that_the_clock_does_not_explain_is_far),
-        cmocka_unit_test(a_far_counter_is_ignored_unless_it_must_be_followed),
-        cmocka_unit_test(votes_are_noted_and_counted_among_those_that_granted),
-        cmocka_unit_test(on_the_wire_they_have_twenty_digits),
-        cmocka_unit_test(other_strings_are_not_numbers),
-        cmocka_unit_test(tokens_rise_in_any_order),
-        cmocka_unit_test(a_clock_that_is_a_little_ahead_is_followed),
-        cmocka_unit_test(clients_do_not_raise_each_others_numbers_for_ever),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

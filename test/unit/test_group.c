@@ -10,8 +10,7 @@ static redlock_acquire_options renewed(struct seen *seen) {
     return options;
 }
 
-static void won_at_the_third_vote(void **state) {
-    (void)state;
+GROUP_TEST(won_at_the_third_vote, five_nodes) {
     struct seen seen;
     acquire(NULL, &seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
@@ -42,8 +41,7 @@ static void won_at_the_third_vote(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
-static void lost_attempt_is_released_everywhere_but_where_it_failed(void **state) {
-    (void)state;
+GROUP_TEST(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes) {
     struct seen seen;
     acquire(NULL, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
@@ -90,8 +88,7 @@ static void owe(struct seen *seen, redlock_vote_kind vote) {
 }
 
 /* Every node has answered the SET, so our keys are gone when the ttl is over. */
-static void an_owed_release_ends_with_the_ttl(void **state) {
-    (void)state;
+GROUP_TEST(an_owed_release_ends_with_the_ttl, five_nodes) {
     struct seen seen = {0};
     owe(&seen, REDLOCK_VOTE_FAILED);
     fake_env_pass_ms(&fake, 9000);
@@ -102,8 +99,7 @@ static void an_owed_release_ends_with_the_ttl(void **state) {
 
 /* A SET that was never answered may run at any time. Only an answer of that node to a release ends
  * the debt. */
-static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **state) {
-    (void)state;
+GROUP_TEST(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes) {
     struct seen seen = {0};
     owe(&seen, REDLOCK_VOTE_UNKNOWN);
     fake_env_pass_ms(&fake, 1000 * 1000);
@@ -123,8 +119,7 @@ static void an_owed_release_behind_an_unanswered_set_outlives_the_ttl(void **sta
     assert_owed(0, 1); /* nodes 0 and 1 never confirmed: the ttl ended their keys */
 }
 
-static void the_callback_of_a_refusal_by_all_runs_in_a_later_turn(void **state) {
-    (void)state;
+GROUP_TEST(the_callback_of_a_refusal_by_all_runs_in_a_later_turn, five_nodes) {
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(5);
     acquire(NULL, &seen);
@@ -136,8 +131,7 @@ static void the_callback_of_a_refusal_by_all_runs_in_a_later_turn(void **state) 
     assert_int_equal(fake.sent_count, 0);
 }
 
-static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
-    (void)state;
+GROUP_TEST(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
@@ -167,8 +161,7 @@ static void retries_have_fresh_tokens_and_end_at_the_wait(void **state) {
     assert_in_range(fake.now_ns / REDLOCK_NS_PER_MS, 2000, 2010);
 }
 
-static void extends_and_loses(void **state) {
-    (void)state;
+GROUP_TEST(extends_and_loses, five_nodes) {
     struct seen seen, extended = {0};
     redlock_acquire_options options = watched_options(&seen);
     redlock_lease *lease = take(&options, &seen);
@@ -204,8 +197,7 @@ static void extends_and_loses(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void a_ttl_too_short_is_named_as_it_was_asked_for(void **state) {
-    (void)state;
+GROUP_TEST(a_ttl_too_short_is_named_as_it_was_asked_for, five_nodes) {
     struct seen seen, extended = {0};
     redlock_lease *lease = take(NULL, &seen);
     const int64_t validity_ms = redlock_lease_validity_ms(lease);
@@ -218,8 +210,7 @@ static void a_ttl_too_short_is_named_as_it_was_asked_for(void **state) {
     give_back(lease);
 }
 
-static void the_log_describes_a_lease_without_its_token(void **state) {
-    (void)state;
+GROUP_TEST(the_log_describes_a_lease_without_its_token, five_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
@@ -243,8 +234,7 @@ static void the_log_describes_a_lease_without_its_token(void **state) {
     give_back(seen.lease);
 }
 
-static void no_script_is_sent_again_by_source(void **state) {
-    (void)state;
+GROUP_TEST(no_script_is_sent_again_by_source, five_nodes) {
     struct seen seen, released = {0};
     redlock_lease *lease = take(NULL, &seen);
     assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
@@ -259,8 +249,7 @@ static void no_script_is_sent_again_by_source(void **state) {
 }
 
 /* A node that never knows a script gets its source once, not again and again. */
-static void no_script_twice_is_a_failed_vote(void **state) {
-    (void)state;
+GROUP_TEST(no_script_twice_is_a_failed_vote, five_nodes) {
     /* The timer does not ask nodes that are not ready. */
     redlock_group_ready_changed(fake.group, 0, true);
     struct seen seen, released = {0}, inspected = {0};
@@ -293,8 +282,7 @@ static const struct fake_sent *sent_to_release(redlock_order order, struct seen 
     return fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
 }
 
-static void only_a_lease_without_order_may_be_released_by_a_command(void **state) {
-    (void)state;
+GROUP_TEST(only_a_lease_without_order_may_be_released_by_a_command, five_nodes) {
     struct seen released = {0};
     assert_true(sent_to_release(REDLOCK_ORDER_NONE, &released)->only_deletes);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -318,8 +306,7 @@ static void only_a_lease_without_order_may_be_released_by_a_command(void **state
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void where_the_command_is_refused_the_script_follows(void **state) {
-    (void)state;
+GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
     struct seen released = {0};
     (void)sent_to_release(REDLOCK_ORDER_NONE, &released);
     for (unsigned i = 0; i < 4; i++) {
@@ -344,8 +331,7 @@ static void where_the_command_is_refused_the_script_follows(void **state) {
     assert_int_equal(statistics().releases_owed, 0);
 }
 
-static void release_that_a_node_missed_is_owed(void **state) {
-    (void)state;
+GROUP_TEST(release_that_a_node_missed_is_owed, five_nodes) {
     struct seen seen, released = {0};
     redlock_lease *lease = take(NULL, &seen);
     fake.refusing = REDLOCK_NODE(4);
@@ -359,8 +345,7 @@ static void release_that_a_node_missed_is_owed(void **state) {
     fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
 }
 
-static void auto_extend_renews_until_released(void **state) {
-    (void)state;
+GROUP_TEST(auto_extend_renews_until_released, five_nodes) {
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
@@ -380,8 +365,7 @@ static void auto_extend_renews_until_released(void **state) {
     assert_int_equal(seen.lost, 0);
 }
 
-static void a_loss_says_what_the_nodes_said(void **state) {
-    (void)state;
+GROUP_TEST(a_loss_says_what_the_nodes_said, five_nodes) {
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
@@ -400,8 +384,7 @@ static void a_loss_says_what_the_nodes_said(void **state) {
 }
 
 /* They were asked, and the deadline came first. */
-static void a_loss_names_the_nodes_that_say_nothing(void **state) {
-    (void)state;
+GROUP_TEST(a_loss_names_the_nodes_that_say_nothing, five_nodes) {
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
@@ -418,8 +401,7 @@ static void a_loss_names_the_nodes_that_say_nothing(void **state) {
     fake_env_turn(&fake);
 }
 
-static void a_capped_lease_says_so(void **state) {
-    (void)state;
+GROUP_TEST(a_capped_lease_says_so, five_nodes) {
     struct seen seen, released = {0};
     redlock_acquire_options options = renewed(&seen);
     options.auto_extend_max_ms = 1500;
@@ -434,8 +416,7 @@ static void a_capped_lease_says_so(void **state) {
     assert_non_null(strstr(released.message, "after the cap of 1500 ms"));
 }
 
-static void adopted_is_valid_once_extended(void **state) {
-    (void)state;
+GROUP_TEST(adopted_is_valid_once_extended, five_nodes) {
     struct seen extended = {0}, released = {0};
     redlock_lease *lease;
     assert_int_equal(redlock_group_adopt(fake.group, "r", "abc", NULL, &lease), REDLOCK_OK);
@@ -450,37 +431,10 @@ static void adopted_is_valid_once_extended(void **state) {
     assert_int_equal(released.code, REDLOCK_ERR_LOST);
 }
 
-static void without_a_guard_no_node_is_in_quarantine(void **state) {
-    (void)state;
+GROUP_TEST(without_a_guard_no_node_is_in_quarantine, five_nodes) {
     for (unsigned i = 0; i < 5; i++) {
         const char *why = NULL;
         assert_int_equal(redlock_group_node_quarantine_ms(fake.group, i, &why), 0);
         assert_string_equal(why, "");
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(without_a_guard_no_node_is_in_quarantine, five_nodes),
-        group_test(won_at_the_third_vote, five_nodes),
-        group_test(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes),
-        group_test(an_owed_release_ends_with_the_ttl, five_nodes),
-        group_test(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes),
-        group_test(the_callback_of_a_refusal_by_all_runs_in_a_later_turn, five_nodes),
-        group_test(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes),
-        group_test(extends_and_loses, five_nodes),
-        group_test(a_ttl_too_short_is_named_as_it_was_asked_for, five_nodes),
-        group_test(the_log_describes_a_lease_without_its_token, five_nodes),
-        group_test(no_script_is_sent_again_by_source, five_nodes),
-        group_test(no_script_twice_is_a_failed_vote, five_nodes),
-        group_test(only_a_lease_without_order_may_be_released_by_a_command, five_nodes),
-        group_test(where_the_command_is_refused_the_script_follows, five_nodes),
-        group_test(release_that_a_node_missed_is_owed, five_nodes),
-        group_test(auto_extend_renews_until_released, five_nodes),
-        group_test(a_loss_says_what_the_nodes_said, five_nodes),
-        group_test(a_loss_names_the_nodes_that_say_nothing, five_nodes),
-        group_test(a_capped_lease_says_so, five_nodes),
-        group_test(adopted_is_valid_once_extended, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,10 +13,9 @@ static const struct fake_sent *first_sent(enum redlock_operation operation) {
 }
 
 /* A first try is not announced, so there is none. */
-static void a_campaign_begins_in_line_and_is_announced(void **state) {
+GROUP_TEST(a_campaign_begins_in_line_and_is_announced, three_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
-    (void)state;
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     assert_null(first_sent(REDLOCK_OP_ACQUIRE));
@@ -38,10 +37,9 @@ static void a_campaign_begins_in_line_and_is_announced(void **state) {
 }
 
 /* The restart guard does not know the nodes yet, so the campaign is put off. */
-static void a_campaign_that_was_put_off_begins_in_line(void **state) {
+GROUP_TEST(a_campaign_that_was_put_off_begins_in_line, three_observed) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
-    (void)state;
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
     assert_int_equal(fake.sent_count, 0);
@@ -50,10 +48,9 @@ static void a_campaign_that_was_put_off_begins_in_line(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 3);
 }
 
-static void a_campaign_without_its_fencing_token_tries_again_in_line(void **state) {
+GROUP_TEST(a_campaign_without_its_fencing_token_tries_again_in_line, three_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
-    (void)state;
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     options.fencing = true;
     assert_int_equal(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
@@ -68,10 +65,9 @@ static void a_campaign_without_its_fencing_token_tries_again_in_line(void **stat
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 3);
 }
 
-static void any_other_acquire_is_not(void **state) {
+GROUP_TEST(any_other_acquire_is_not, three_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
-    (void)state;
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     acquire(&options, &seen);
     for (unsigned i = 0; i < 3; i++) {
@@ -84,11 +80,10 @@ static void any_other_acquire_is_not(void **state) {
 }
 
 /* The nodes hand the lock to a place that was given up: observers are told of the return. */
-static void what_is_given_back_is_announced(void **state) {
+GROUP_TEST(what_is_given_back_is_announced, three_nodes) {
     struct seen seen = {0};
     redlock_request *request;
     redlock_acquire_options options = default_options();
-    (void)state;
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_int_equal(redlock_group_campaign(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
     const struct fake_sent wait = *first_sent(REDLOCK_OP_WAIT);
@@ -102,17 +97,4 @@ static void what_is_given_back_is_announced(void **state) {
     fake_env_push(&fake, &wait);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
-}
-
-#define TEST(function) group_test(function, three_nodes)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_campaign_begins_in_line_and_is_announced),
-        group_test(a_campaign_that_was_put_off_begins_in_line, three_observed),
-        TEST(a_campaign_without_its_fencing_token_tries_again_in_line),
-        TEST(any_other_acquire_is_not),
-        TEST(what_is_given_back_is_announced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,8 +35,7 @@ static void see_after_released(const redlock_result *result, void *data) {
     see(result, data);
 }
 
-static void a_lock_and_its_release_are_told(void **state) {
-    (void)state;
+TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
     struct seen seen = {0}, released = {0};
     const redlock_acquire_options options = traced_options();
     assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see_after_acquired, &seen), REDLOCK_OK);
@@ -67,8 +66,7 @@ static void a_lock_and_its_release_are_told(void **state) {
 }
 
 /* The key prefix is no part of the resource. A fencing token is told. */
-static void a_fencing_token_is_told(void **state) {
-    (void)state;
+TOLD_TEST(a_fencing_token_is_told, three_told) {
     struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     for (unsigned i = 0; i < 2; i++) {
@@ -81,8 +79,7 @@ static void a_fencing_token_is_told(void **state) {
     assert_told(RELEASED);
 }
 
-static void each_lost_try_is_told_and_then_the_failure(void **state) {
-    (void)state;
+TOLD_TEST(each_lost_try_is_told_and_then_the_failure, three_told) {
     struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.wait_timeout_ms = 300;
@@ -114,8 +111,7 @@ static void each_lost_try_is_told_and_then_the_failure(void **state) {
     assert_int_equal(snapshot().held.count, 0);
 }
 
-static void a_try_that_asks_no_node_is_told(void **state) {
-    (void)state;
+TOLD_TEST(a_try_that_asks_no_node_is_told, three_told) {
     struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.ttl_ms = 1; /* nothing would be left of it */
@@ -129,8 +125,7 @@ static void a_try_that_asks_no_node_is_told(void **state) {
 }
 
 /* Once, however often it takes a place. */
-static void a_waiter_is_queued_once(void **state) {
-    (void)state;
+TOLD_TEST(a_waiter_is_queued_once, five_told) {
     struct seen seen;
     queue_up(&seen);
     assert_told(STARTED, DENIED, QUEUED);
@@ -157,8 +152,7 @@ static void a_waiter_is_queued_once(void **state) {
 
 /* --- How an acquire ends --- */
 
-static void a_cancelled_acquire_has_failed(void **state) {
-    (void)state;
+TOLD_TEST(a_cancelled_acquire_has_failed, three_told) {
     struct seen seen = {0};
     redlock_request *request;
     const redlock_acquire_options options = traced_options();
@@ -182,8 +176,7 @@ static void see_and_cancel_other(const redlock_result *result, void *data) {
 
 /* It was won, but its callback had not run. Nobody was told of the lease, so nobody is told of its
  * end. */
-static void a_lease_that_was_cancelled_in_time_never_was(void **state) {
-    (void)state;
+TOLD_TEST(a_lease_that_was_cancelled_in_time_never_was, three_told) {
     struct seen first = {0}, second = {0};
     assert_int_equal(redlock_group_acquire(fake.group, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
     assert_int_equal(redlock_group_acquire(fake.group, "b", NULL, &other, see, &second), REDLOCK_OK);
@@ -208,8 +201,7 @@ static void a_lease_that_was_cancelled_in_time_never_was(void **state) {
     assert_told(RELEASED);
 }
 
-static void without_random_bytes_it_fails(void **state) {
-    (void)state;
+TOLD_TEST(without_random_bytes_it_fails, three_told) {
     struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.wait_timeout_ms = 10000;
@@ -229,8 +221,7 @@ static void without_random_bytes_it_fails(void **state) {
 
 /* --- The life of a lease --- */
 
-static void a_loss_is_told_with_its_reason(void **state) {
-    (void)state;
+TOLD_TEST(a_loss_is_told_with_its_reason, three_told) {
     struct seen seen = {0};
     redlock_acquire_options options = watched_options(&seen);
     options.trace = &span;
@@ -253,8 +244,7 @@ static void a_loss_is_told_with_its_reason(void **state) {
     assert_int_equal(snapshot().held.count, 1);
 }
 
-static void renewals_are_told_and_their_lateness_counted(void **state) {
-    (void)state;
+TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
     struct seen seen = {0}, extended = {0};
     redlock_acquire_options options = traced_options();
     options.auto_extend = true;
@@ -307,8 +297,7 @@ static void renewals_are_told_and_their_lateness_counted(void **state) {
 }
 
 /* A caller's extension that replaces a renewal, and a release during a renewal, end no round. */
-static void a_renewal_that_is_given_up_is_not_told(void **state) {
-    (void)state;
+TOLD_TEST(a_renewal_that_is_given_up_is_not_told, three_told) {
     struct seen seen = {0}, extended = {0};
     redlock_acquire_options options = traced_options();
     options.auto_extend = true;
@@ -322,8 +311,7 @@ static void a_renewal_that_is_given_up_is_not_told(void **state) {
     assert_int_equal(extended.code, REDLOCK_ERR_CANCELLED);
 }
 
-static void an_adopted_lease_is_told(void **state) {
-    (void)state;
+TOLD_TEST(an_adopted_lease_is_told, three_told) {
     struct seen extended = {0};
     redlock_lease *lease;
     const redlock_acquire_options options = traced_options();
@@ -351,8 +339,7 @@ static void an_adopted_lease_is_told(void **state) {
 
 /* --- The end of the manager --- */
 
-static void a_close_tells_the_end_of_everything_once(void **state) {
-    (void)state;
+TOLD_TEST(a_close_tells_the_end_of_everything_once, three_told) {
     struct seen held = {0}, pending = {0}, lost = {0};
     redlock_lease *adopted;
     unsigned drained = 0;
@@ -384,8 +371,7 @@ static void see_drained(void *data) {
 }
 
 /* Nobody answers the releases: one that the caller asked for, and one of the close. */
-static void a_close_without_answers_tells_the_end_too(void **state) {
-    (void)state;
+TOLD_TEST(a_close_without_answers_tells_the_end_too, three_told) {
     struct seen first, second, released = {0};
     unsigned drained = 0;
     redlock_lease *lease = take_traced(&first);
@@ -403,8 +389,7 @@ static void a_close_without_answers_tells_the_end_too(void **state) {
 }
 
 /* And after the end, the memory is freed without a word: see close_group(). */
-static void in_a_forked_child_nothing_is_told(void **state) {
-    (void)state;
+TOLD_TEST(in_a_forked_child_nothing_is_told, three_told) {
     struct seen seen;
     redlock_lease *lease = take_traced(&seen), *adopted;
     fake.random_code = REDLOCK_ERR_FORKED;
@@ -415,25 +400,4 @@ static void in_a_forked_child_nothing_is_told(void **state) {
     redlock_group_delete(fake.group); /* as redlock_manager_abandon() */
     assert_nothing_told();
     fake_env_open(&fake, 3, three_told.config);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        told_test(a_lock_and_its_release_are_told, three_told),
-        told_test(a_fencing_token_is_told, three_told),
-        told_test(each_lost_try_is_told_and_then_the_failure, three_told),
-        told_test(a_try_that_asks_no_node_is_told, three_told),
-        told_test(a_waiter_is_queued_once, five_told),
-        told_test(a_cancelled_acquire_has_failed, three_told),
-        told_test(a_lease_that_was_cancelled_in_time_never_was, three_told),
-        told_test(without_random_bytes_it_fails, three_told),
-        told_test(a_loss_is_told_with_its_reason, three_told),
-        told_test(renewals_are_told_and_their_lateness_counted, three_told),
-        told_test(a_renewal_that_is_given_up_is_not_told, three_told),
-        told_test(an_adopted_lease_is_told, three_told),
-        told_test(a_close_tells_the_end_of_everything_once, three_told),
-        told_test(a_close_without_answers_tells_the_end_too, three_told),
-        told_test(in_a_forked_child_nothing_is_told, three_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,8 +36,7 @@ static redlock_lease *take_warned(struct seen *seen) {
     return take(&options, seen);
 }
 
-static void it_runs_before_the_end(void **state) {
-    (void)state;
+TOLD_TEST(it_runs_before_the_end, three_told) {
     struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     fake_env_pass_ms(&fake, END_MS - 3001);
@@ -59,8 +58,7 @@ static void it_runs_before_the_end(void **state) {
 }
 
 /* Whoever only traces needs no callback. */
-static void events_need_no_callback(void **state) {
-    (void)state;
+TOLD_TEST(events_need_no_callback, three_told) {
     struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 3000);
     options.on_expiring = NULL;
@@ -75,8 +73,7 @@ static void extend(redlock_lease *lease) {
     assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
 }
 
-static void an_extension_in_the_callback_is_told_of_again(void **state) {
-    (void)state;
+TOLD_TEST(an_extension_in_the_callback_is_told_of_again, three_told) {
     struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     warned.act = extend;
@@ -106,14 +103,12 @@ static void ends_in_the_callback(void (*end)(redlock_lease *lease)) {
     assert_int_equal(seen.lost, 0);
 }
 
-static void a_lease_may_end_in_the_callback(void **state) {
-    (void)state;
+TOLD_TEST(a_lease_may_end_in_the_callback, three_told) {
     ends_in_the_callback(release);
     ends_in_the_callback(redlock_lease_forget);
 }
 
-static void nothing_is_told_after_the_end(void **state) {
-    (void)state;
+TOLD_TEST(nothing_is_told_after_the_end, three_told) {
     struct seen seen;
     release(take_warned(&seen));
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -167,16 +162,14 @@ static void another_callback_came_before(bool ends, int64_t slow_ms, unsigned ex
     fake_env_pass_ms(&fake, 1);
 }
 
-static void what_other_callbacks_did_counts(void **state) {
-    (void)state;
+TOLD_TEST(what_other_callbacks_did_counts, three_told) {
     another_callback_came_before(false, 0, 1, 3000);
     another_callback_came_before(false, 2000, 1, 1000);
     another_callback_came_before(false, 3000, 0, 0);
     another_callback_came_before(true, 0, 0, 0);
 }
 
-static void a_loop_that_stood_still_tells_only_the_loss(void **state) {
-    (void)state;
+TOLD_TEST(a_loop_that_stood_still_tells_only_the_loss, three_told) {
     struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     fake.now_ns += END_MS * REDLOCK_NS_PER_MS;
@@ -186,8 +179,7 @@ static void a_loop_that_stood_still_tells_only_the_loss(void **state) {
     give_back(lease);
 }
 
-static void an_adopted_lease_is_told_of_once_it_is_extended(void **state) {
-    (void)state;
+TOLD_TEST(an_adopted_lease_is_told_of_once_it_is_extended, three_told) {
     struct seen seen;
     const redlock_acquire_options options = warned_options(&seen, 3000);
     redlock_lease *lease;
@@ -202,8 +194,7 @@ static void an_adopted_lease_is_told_of_once_it_is_extended(void **state) {
 }
 
 /* Beside the memory of a trace and of a waiter. */
-static void it_has_its_own_memory(void **state) {
-    (void)state;
+TOLD_TEST(it_has_its_own_memory, three_told) {
     int span = 0;
     struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 5000);
@@ -224,8 +215,7 @@ static void assert_refused(const redlock_acquire_options *options, const char *w
     assert_string_equal(fake.group->invalid, why);
 }
 
-static void a_time_that_leaves_a_renewal_none_is_refused(void **state) {
-    (void)state;
+TOLD_TEST(a_time_that_leaves_a_renewal_none_is_refused, three_told) {
     struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 5001);
     assert_refused(&options, "expiring_ms is 5001; it must be 0 to 5000 (half of ttl_ms; 0: never)");
@@ -240,20 +230,4 @@ static void a_time_that_leaves_a_renewal_none_is_refused(void **state) {
     assert_int_equal(redlock_extend(lease, 6000, NULL, NULL), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     give_back(lease);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        told_test(it_runs_before_the_end, three_told),
-        told_test(events_need_no_callback, three_told),
-        told_test(an_extension_in_the_callback_is_told_of_again, three_told),
-        told_test(a_lease_may_end_in_the_callback, three_told),
-        told_test(nothing_is_told_after_the_end, three_told),
-        told_test(what_other_callbacks_did_counts, three_told),
-        told_test(a_loop_that_stood_still_tells_only_the_loss, three_told),
-        told_test(an_adopted_lease_is_told_of_once_it_is_extended, three_told),
-        told_test(it_has_its_own_memory, three_told),
-        told_test(a_time_that_leaves_a_renewal_none_is_refused, three_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * run, what is sent. */
 #include "group_kit.h"
 
-static void a_lease_has_its_fencing_token(void **state) {
-    (void)state;
+GROUP_TEST(a_lease_has_its_fencing_token, five_nodes) {
     struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     assert_int_equal(proposed / 1000, fake.wall_us);
@@ -17,8 +16,7 @@ static void a_lease_has_its_fencing_token(void **state) {
     give_back(seen.lease);
 }
 
-static void a_beaten_token_is_written_back_again_and_again(void **state) {
-    (void)state;
+GROUP_TEST(a_beaten_token_is_written_back_again_and_again, five_nodes) {
     struct seen seen;
     uint64_t number = acquire_fenced(&seen);
     for (unsigned i = 0; i < 3; i++) {
@@ -55,8 +53,7 @@ static void a_beaten_token_is_written_back_again_and_again(void **state) {
 }
 
 /* A counter that no clock explains costs that node its vote, and the result says why. */
-static void the_result_names_a_counter_that_is_a_lie(void **state) {
-    (void)state;
+GROUP_TEST(the_result_names_a_counter_that_is_a_lie, five_nodes) {
     struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     const struct redlock_answer accepts = {.vote = REDLOCK_VOTE_GRANTED, .fenced = true, .accepted = true};
@@ -82,8 +79,7 @@ static void the_result_names_a_counter_that_is_a_lie(void **state) {
     give_back(seen.lease);
 }
 
-static void the_acquire_script_goes_by_source_where_it_is_unknown(void **state) {
-    (void)state;
+GROUP_TEST(the_acquire_script_goes_by_source_where_it_is_unknown, five_nodes) {
     struct seen seen;
     acquire_fenced(&seen);
     for (unsigned i = 0; i < 3; i++) {
@@ -95,8 +91,7 @@ static void the_acquire_script_goes_by_source_where_it_is_unknown(void **state) 
     give_back(seen.lease);
 }
 
-static void a_lease_without_fencing_has_no_token(void **state) {
-    (void)state;
+GROUP_TEST(a_lease_without_fencing_has_no_token, five_nodes) {
     struct seen seen;
     redlock_lease *adopted;
     acquire(NULL, &seen);
@@ -109,8 +104,7 @@ static void a_lease_without_fencing_has_no_token(void **state) {
     give_back(seen.lease);
 }
 
-static void healed_keys_are_counted_and_released(void **state) {
-    (void)state;
+GROUP_TEST(healed_keys_are_counted_and_released, five_nodes) {
     struct seen seen, released = {0};
     acquire(NULL, &seen);
     grant(0, 2);
@@ -132,8 +126,7 @@ static void healed_keys_are_counted_and_released(void **state) {
     assert_int_equal(released.code, REDLOCK_OK);
 }
 
-static void a_lease_can_do_without_healing(void **state) {
-    (void)state;
+GROUP_TEST(a_lease_can_do_without_healing, five_nodes) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.heal = false;
@@ -144,8 +137,7 @@ static void a_lease_can_do_without_healing(void **state) {
     give_back(seen.lease);
 }
 
-static void a_lock_delay_keeps_the_keys_of_a_lost_lease(void **state) {
-    (void)state;
+GROUP_TEST(a_lock_delay_keeps_the_keys_of_a_lost_lease, five_nodes) {
     struct seen seen, released = {0};
     redlock_acquire_options options = default_options();
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX;
@@ -167,18 +159,4 @@ static void a_lock_delay_keeps_the_keys_of_a_lost_lease(void **state) {
     assert_int_equal(released.code, REDLOCK_ERR_LOST);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     assert_int_equal(statistics().releases_owed, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_lease_has_its_fencing_token, five_nodes),
-        group_test(a_beaten_token_is_written_back_again_and_again, five_nodes),
-        group_test(the_result_names_a_counter_that_is_a_lie, five_nodes),
-        group_test(the_acquire_script_goes_by_source_where_it_is_unknown, five_nodes),
-        group_test(a_lease_without_fencing_has_no_token, five_nodes),
-        group_test(healed_keys_are_counted_and_released, five_nodes),
-        group_test(a_lease_can_do_without_healing, five_nodes),
-        group_test(a_lock_delay_keeps_the_keys_of_a_lost_lease, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 /* --- Restart guard --- */
 
-static void an_acquire_waits_for_the_first_try_of_each_node(void **state) {
-    (void)state;
+GROUP_TEST(an_acquire_waits_for_the_first_try_of_each_node, five_observed) {
     struct seen seen;
     acquire(NULL, &seen);
     assert_int_equal(fake.sent_count, 0);
@@ -16,8 +15,7 @@ static void an_acquire_waits_for_the_first_try_of_each_node(void **state) {
 }
 
 /* The others have a node timeout more (R7). */
-static void once_a_quorum_is_there_it_waits_a_node_timeout(void **state) {
-    (void)state;
+GROUP_TEST(once_a_quorum_is_there_it_waits_a_node_timeout, five_observed) {
     struct seen seen, late;
     acquire(NULL, &seen);
     greet(0, "a", 100000, reading(0));
@@ -38,8 +36,7 @@ static void once_a_quorum_is_there_it_waits_a_node_timeout(void **state) {
     assert_int_equal(late.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-static void without_a_quorum_it_waits_for_the_connect_timeout(void **state) {
-    (void)state;
+GROUP_TEST(without_a_quorum_it_waits_for_the_connect_timeout, five_observed) {
     struct seen seen, waits;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 300;
@@ -59,8 +56,7 @@ static void without_a_quorum_it_waits_for_the_connect_timeout(void **state) {
     assert_int_equal(waits.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-static void an_acquire_that_waits_can_be_cancelled(void **state) {
-    (void)state;
+GROUP_TEST(an_acquire_that_waits_can_be_cancelled, five_observed) {
     struct seen seen = {0}, other = {0};
     redlock_request *request;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
@@ -76,8 +72,7 @@ static void an_acquire_that_waits_can_be_cancelled(void **state) {
     assert_int_equal(other.count, 1);
 }
 
-static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
-    (void)state;
+GROUP_TEST(a_restarted_node_abstains_and_says_for_how_long, five_observed) {
     struct seen seen;
     const char *why;
     greet_all();
@@ -100,7 +95,7 @@ static void a_restarted_node_abstains_and_says_for_how_long(void **state) {
 }
 
 /* Whole seconds, or tenths below 10 s. A node that may not vote yet never has "0 s" left. */
-static void what_is_left_is_rounded_up(void **state) {
+GROUP_TEST(what_is_left_is_rounded_up, five_observed) {
     static const struct {
         int64_t left_ms;
         const char *words;
@@ -108,7 +103,6 @@ static void what_is_left_is_rounded_up(void **state) {
                  {101, "for 0.2 s:"},  {100, "for 0.1 s:"},  {1, "for 0.1 s:"}};
     struct seen seen;
     const char *why;
-    (void)state;
     greet_all();
     greet(1, "another", 0, reading(0));
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -126,8 +120,7 @@ static void what_is_left_is_rounded_up(void **state) {
 
 /* Every program meets its nodes for a first time when it starts. That is no warning, and the log
  * says when the nodes may vote. */
-static void a_first_meeting_warns_of_nothing(void **state) {
-    (void)state;
+GROUP_TEST(a_first_meeting_warns_of_nothing, five_strict) {
     greet(0, "a", 100000, reading(0));
     greet(1, "b", 1, reading(0));
     assert_non_null(strstr(fake.log, "node node0:6379: no vote for 21 s: met for the first time"));
@@ -141,8 +134,7 @@ static void a_first_meeting_warns_of_nothing(void **state) {
 }
 
 /* The third clock confirms those of the two before it. */
-static void each_node_that_may_vote_now_is_named(void **state) {
-    (void)state;
+GROUP_TEST(each_node_that_may_vote_now_is_named, five_strict) {
     greet(1, "b", 100000, reading(0));
     greet(3, "d", 100000, reading(0));
     assert_null(strstr(fake.log, "it may vote"));
@@ -152,8 +144,7 @@ static void each_node_that_may_vote_now_is_named(void **state) {
     assert_null(strstr(fake.log, "node node0:6379: it may vote"));
 }
 
-static void too_few_voters_are_no_quorum_at_once(void **state) {
-    (void)state;
+GROUP_TEST(too_few_voters_are_no_quorum_at_once, five_observed) {
     struct seen seen;
     greet_all();
     greet(0, "x", 0, reading(0));
@@ -169,8 +160,7 @@ static void too_few_voters_are_no_quorum_at_once(void **state) {
     assert_non_null(strstr(seen.message, "redlock status"));
 }
 
-static void a_longer_ttl_than_the_guards_is_refused(void **state) {
-    (void)state;
+GROUP_TEST(a_longer_ttl_than_the_guards_is_refused, five_observed) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     greet_all();
@@ -191,8 +181,7 @@ static void a_longer_ttl_than_the_guards_is_refused(void **state) {
 
 /* --- Clock guard --- */
 
-static void clocks_are_read_every_second_until_the_end(void **state) {
-    (void)state;
+GROUP_TEST(clocks_are_read_every_second_until_the_end, five_clocks) {
     greet_all();
     fake_env_pass_ms(&fake, 999);
     assert_int_equal(fake.sent_count, 0);
@@ -205,8 +194,7 @@ static void clocks_are_read_every_second_until_the_end(void **state) {
     assert_int_equal(statistics().clock_jumps, 0);
 }
 
-static void a_jump_voids_votes_of_leases_held(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_voids_votes_of_leases_held, five_clocks) {
     struct seen seen, other;
     redlock_acquire_options options = watched_options(&seen);
     greet_all();
@@ -233,8 +221,7 @@ static void a_jump_voids_votes_of_leases_held(void **state) {
 }
 
 /* So that a person can compare both with other logs. */
-static void a_jump_is_logged_with_both_clocks(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_is_logged_with_both_clocks, five_clocks) {
     greet_all();
     fake_env_pass_ms(&fake, 2845);
     fake.now_ns += 678000;
@@ -244,8 +231,7 @@ static void a_jump_is_logged_with_both_clocks(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
 
-static void a_vote_with_a_jumped_clock_does_not_count(void **state) {
-    (void)state;
+GROUP_TEST(a_vote_with_a_jumped_clock_does_not_count, five_clocks) {
     struct seen seen;
     greet_all();
     acquire(NULL, &seen);
@@ -261,8 +247,7 @@ static void a_vote_with_a_jumped_clock_does_not_count(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void a_node_whose_clock_jumped_is_not_asked_again_by_source(void **state) {
-    (void)state;
+GROUP_TEST(a_node_whose_clock_jumped_is_not_asked_again_by_source, five_clocks) {
     struct seen seen;
     greet_all();
     fake_env_pass_ms(&fake, 1000);
@@ -299,8 +284,7 @@ static void fence_and_jump(unsigned node, bool confirms, struct seen *seen) {
 
 /* The counter stays raised, so the vote for the fencing token still counts, and the result shows
  * it. */
-static void a_jump_voids_no_vote_for_a_fencing_token(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_voids_no_vote_for_a_fencing_token, five_clocks) {
     struct seen seen;
     fence_and_jump(3, true, &seen);
     for (unsigned i = 0; i < 2; i++) {
@@ -313,8 +297,7 @@ static void a_jump_voids_no_vote_for_a_fencing_token(void **state) {
     give_back(seen.lease);
 }
 
-static void a_jump_of_a_node_that_the_lock_needs_ends_the_attempt(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks) {
     for (unsigned confirms = 0; confirms < 2; confirms++) {
         struct seen seen;
         fence_and_jump(2, confirms != 0, &seen);
@@ -327,8 +310,7 @@ static void a_jump_of_a_node_that_the_lock_needs_ends_the_attempt(void **state) 
     }
 }
 
-static void a_step_back_is_only_logged(void **state) {
-    (void)state;
+GROUP_TEST(a_step_back_is_only_logged, five_clocks) {
     greet_all();
     fake_env_pass_ms(&fake, 1000);
     grant_with_clock(0, REDLOCK_OP_TIME, reading(-5000));
@@ -339,8 +321,7 @@ static void a_step_back_is_only_logged(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
 
-static void a_node_ahead_of_the_others_abstains(void **state) {
-    (void)state;
+GROUP_TEST(a_node_ahead_of_the_others_abstains, five_clocks) {
     static const char *const run_ids[] = {"a", "b", "c", "d", "e"};
     const char *why;
     for (unsigned i = 0; i < 5; i++) {
@@ -352,8 +333,7 @@ static void a_node_ahead_of_the_others_abstains(void **state) {
 
 /* A vote that was lost at time r may back a lease until r + ttl_max. Until then a healed key must
  * not back one, either. */
-static void a_node_in_quarantine_is_healed_after_it(void **state) {
-    (void)state;
+GROUP_TEST(a_node_in_quarantine_is_healed_after_it, five_observed) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.auto_extend = true;
@@ -380,30 +360,4 @@ static void a_node_in_quarantine_is_healed_after_it(void **state) {
     assert_true(heals > 0);
     assert_true(redlock_lease_validity_ms(seen.lease) > 0);
     give_back(seen.lease);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(an_acquire_waits_for_the_first_try_of_each_node, five_observed),
-        group_test(once_a_quorum_is_there_it_waits_a_node_timeout, five_observed),
-        group_test(without_a_quorum_it_waits_for_the_connect_timeout, five_observed),
-        group_test(an_acquire_that_waits_can_be_cancelled, five_observed),
-        group_test(a_restarted_node_abstains_and_says_for_how_long, five_observed),
-        group_test(what_is_left_is_rounded_up, five_observed),
-        group_test(a_first_meeting_warns_of_nothing, five_strict),
-        group_test(each_node_that_may_vote_now_is_named, five_strict),
-        group_test(too_few_voters_are_no_quorum_at_once, five_observed),
-        group_test(a_longer_ttl_than_the_guards_is_refused, five_observed),
-        group_test(clocks_are_read_every_second_until_the_end, five_clocks),
-        group_test(a_jump_voids_votes_of_leases_held, five_clocks),
-        group_test(a_jump_is_logged_with_both_clocks, five_clocks),
-        group_test(a_vote_with_a_jumped_clock_does_not_count, five_clocks),
-        group_test(a_node_whose_clock_jumped_is_not_asked_again_by_source, five_clocks),
-        group_test(a_jump_voids_no_vote_for_a_fencing_token, five_clocks),
-        group_test(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks),
-        group_test(a_step_back_is_only_logged, five_clocks),
-        group_test(a_node_ahead_of_the_others_abstains, five_clocks),
-        group_test(a_node_in_quarantine_is_healed_after_it, five_observed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

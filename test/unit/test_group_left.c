@@ -70,8 +70,7 @@ static void assert_goes_on(void) {
     }
 }
 
-static void the_next_in_line_gets_it_after_a_moment(void **state) {
-    (void)state;
+GROUP_TEST(the_next_in_line_gets_it_after_a_moment, five_nodes) {
     struct seen seen;
     leave(&seen);
     answer_releases(REDLOCK_VOTE_GRANTED, true);
@@ -89,8 +88,7 @@ static void the_next_in_line_gets_it_after_a_moment(void **state) {
     assert_int_equal(fake.sent_count, sent);
 }
 
-static void who_left_it_does_not_jump_the_queue(void **state) {
-    (void)state;
+GROUP_TEST(who_left_it_does_not_jump_the_queue, five_nodes) {
     struct seen seen;
     leave(&seen);
     answer_releases(REDLOCK_VOTE_GRANTED, true);
@@ -99,8 +97,7 @@ static void who_left_it_does_not_jump_the_queue(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5);
 }
 
-static void it_is_sent_by_source_like_any_other(void **state) {
-    (void)state;
+GROUP_TEST(it_is_sent_by_source_like_any_other, five_nodes) {
     struct seen seen;
     leave(&seen);
     fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
@@ -110,8 +107,7 @@ static void it_is_sent_by_source_like_any_other(void **state) {
 }
 
 /* The others who wait find the lock by then. No key is left, so nothing is dropped. */
-static void nodes_that_fail_are_not_asked_for_long(void **state) {
-    (void)state;
+GROUP_TEST(nodes_that_fail_are_not_asked_for_long, five_nodes) {
     struct seen seen;
     leave(&seen);
     answer_releases(REDLOCK_VOTE_GRANTED, true);
@@ -127,8 +123,7 @@ static void nodes_that_fail_are_not_asked_for_long(void **state) {
 
 /* The lock may only seem free there: a run that forgot it may still have the queue, and whoever it
  * serves would count that key in an extension. Nor is a node asked that may come back as such. */
-static void a_node_that_restarted_is_not_asked(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_restarted_is_not_asked, five_observed) {
     struct seen seen;
     greet_all();
     leave(&seen);
@@ -151,8 +146,7 @@ static void a_node_that_restarted_is_not_asked(void **state) {
 
 /* Nor does such a node hand on a lock that is released: its key may come from an old copy of the
  * data. That also holds for what is asked again, by its source or later. */
-static void a_node_that_restarted_frees_the_lock(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_restarted_frees_the_lock, five_observed) {
     struct seen seen;
     const struct fake_sent *release;
     greet_all();
@@ -179,8 +173,7 @@ static void a_node_that_restarted_frees_the_lock(void **state) {
     fake_env_pass_ms(&fake, 10000);
 }
 
-static void close_waits_for_it(void **state) {
-    (void)state;
+GROUP_TEST(close_waits_for_it, five_nodes) {
     struct seen seen;
     unsigned drained = 0;
     leave(&seen);
@@ -193,8 +186,7 @@ static void close_waits_for_it(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void close_hands_over_at_once(void **state) {
-    (void)state;
+GROUP_TEST(close_hands_over_at_once, five_nodes) {
     struct seen seen;
     unsigned drained = 0;
     hold_for_long(&seen, true);
@@ -206,8 +198,7 @@ static void close_hands_over_at_once(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void who_was_not_handed_it_hands_it_over_at_once(void **state) {
-    (void)state;
+GROUP_TEST(who_was_not_handed_it_hands_it_over_at_once, five_nodes) {
     struct seen seen;
     hold_for_long(&seen, false);
     release_with(seen.lease, REDLOCK_HAND_OVER);
@@ -215,8 +206,7 @@ static void who_was_not_handed_it_hands_it_over_at_once(void **state) {
     assert_int_equal(statistics().left_free, 0);
 }
 
-static void without_memory_it_is_handed_over_at_once(void **state) {
-    (void)state;
+GROUP_TEST(without_memory_it_is_handed_over_at_once, five_nodes) {
     struct seen seen;
     hold_for_long(&seen, true);
     no_memory = true;
@@ -230,8 +220,7 @@ static void without_memory_it_is_handed_over_at_once(void **state) {
 }
 
 /* No release that is owed is dropped for it. */
-static void where_too_much_is_owed_it_is_handed_over_at_once(void **state) {
-    (void)state;
+GROUP_TEST(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes) {
     struct seen seen;
     hold_for_long(&seen, true);
     for (unsigned i = 0; i < REDLOCK_OWED_MAX; i++) {
@@ -248,21 +237,4 @@ static void where_too_much_is_owed_it_is_handed_over_at_once(void **state) {
     assert_int_equal(statistics().left_free, 0);
     assert_int_equal(fake.group->owed.count, REDLOCK_OWED_MAX);
     assert_owed(0, 0); /* they wait, and none is dropped */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(the_next_in_line_gets_it_after_a_moment, five_nodes),
-        group_test(who_left_it_does_not_jump_the_queue, five_nodes),
-        group_test(it_is_sent_by_source_like_any_other, five_nodes),
-        group_test(nodes_that_fail_are_not_asked_for_long, five_nodes),
-        group_test(a_node_that_restarted_is_not_asked, five_observed),
-        group_test(a_node_that_restarted_frees_the_lock, five_observed),
-        group_test(close_waits_for_it, five_nodes),
-        group_test(close_hands_over_at_once, five_nodes),
-        group_test(who_was_not_handed_it_hands_it_over_at_once, five_nodes),
-        group_test(without_memory_it_is_handed_over_at_once, five_nodes),
-        group_test(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

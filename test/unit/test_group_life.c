@@ -12,8 +12,7 @@ static redlock_lease *take_watched(struct seen *seen) {
  * match it. Once node 1 says that its key is gone, the lease ends with what was asked, and its
  * validity says so at once.
  */
-static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state) {
-    (void)state;
+GROUP_TEST(a_late_vote_that_moves_the_deadline_moves_the_validity, three_nodes) {
     struct seen seen = {0}, extended = {0};
     redlock_acquire_options options = default_options();
     options.ttl_ms = 10000;
@@ -36,8 +35,7 @@ static void a_late_vote_that_moves_the_deadline_moves_the_validity(void **state)
 }
 
 /* The result shows a node that refused and a node that has not answered yet as different votes. */
-static void only_nodes_that_refuse_have_failed(void **state) {
-    (void)state;
+GROUP_TEST(only_nodes_that_refuse_have_failed, three_nodes) {
     for (unsigned refusing = 0; refusing < 3; refusing++) {
         struct seen seen = {0};
         fake.refusing = REDLOCK_NODE(refusing) | REDLOCK_NODE((refusing + 1) % 3);
@@ -54,8 +52,7 @@ static void only_nodes_that_refuse_have_failed(void **state) {
     }
 }
 
-static void cancel_releases_what_may_be_held(void **state) {
-    (void)state;
+GROUP_TEST(cancel_releases_what_may_be_held, three_nodes) {
     struct seen seen = {0};
     redlock_request *request;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
@@ -74,8 +71,7 @@ static void cancel_releases_what_may_be_held(void **state) {
     assert_int_equal(statistics().releases_owed, 0);
 }
 
-static void cancel_between_attempts(void **state) {
-    (void)state;
+GROUP_TEST(cancel_between_attempts, three_nodes) {
     struct seen seen = {0};
     redlock_request *request;
     redlock_acquire_options options = default_options();
@@ -100,8 +96,7 @@ static void see_and_cancel_other(const redlock_result *result, void *data) {
     redlock_request_cancel(cancel_in_callback);
 }
 
-static void cancel_from_the_callback_of_another(void **state) {
-    (void)state;
+GROUP_TEST(cancel_from_the_callback_of_another, three_nodes) {
     struct seen first = {0}, second = {0};
     assert_int_equal(redlock_group_acquire(fake.group, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
     assert_int_equal(redlock_group_acquire(fake.group, "b", NULL, &cancel_in_callback, see, &second), REDLOCK_OK);
@@ -123,8 +118,7 @@ static void see_and_ask_again(const redlock_result *result, void *data) {
     }
 }
 
-static void asking_again_in_the_callback_takes_a_turn(void **state) {
-    (void)state;
+GROUP_TEST(asking_again_in_the_callback_takes_a_turn, three_nodes) {
     struct seen seen = {0};
     fake.refusing = redlock_nodes_all(3);
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_ask_again, &seen), REDLOCK_OK);
@@ -136,8 +130,7 @@ static void asking_again_in_the_callback_takes_a_turn(void **state) {
     assert_int_equal(seen.count, 100);
 }
 
-static void close_ends_everything_once(void **state) {
-    (void)state;
+GROUP_TEST(close_ends_everything_once, three_nodes) {
     struct seen held = {0}, pending = {0}, waiting = {0}, inspect = {0}, connect = {0}, extended = {0};
     unsigned drained = 0;
     redlock_lease *lease = take_watched(&held);
@@ -188,8 +181,7 @@ static void see_release_and_read(const redlock_result *result, void *data) {
 
 /* A call from the callback starts a round with votes of its own. The result that the callback reads
  * does not change. */
-static void a_result_stays_whole_while_its_callback_runs(void **state) {
-    (void)state;
+GROUP_TEST(a_result_stays_whole_while_its_callback_runs, three_nodes) {
     struct seen seen;
     redlock_lease *lease = take_watched(&seen);
     seen.count = 0;
@@ -213,8 +205,7 @@ static void see_and_close_in_a_nested_loop(const redlock_result *result, void *d
 }
 
 /* A callback must not run the loop. If one does, no other callback runs, and nothing breaks. */
-static void a_nested_loop_does_not_end_the_group(void **state) {
-    (void)state;
+GROUP_TEST(a_nested_loop_does_not_end_the_group, three_nodes) {
     struct seen seen = {0};
     drained_count = 0;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_and_close_in_a_nested_loop, &seen),
@@ -226,8 +217,7 @@ static void a_nested_loop_does_not_end_the_group(void **state) {
     assert_int_equal(drained_count, 1);
 }
 
-static void close_does_not_wait_for_dead_nodes(void **state) {
-    (void)state;
+GROUP_TEST(close_does_not_wait_for_dead_nodes, three_nodes) {
     struct seen seen;
     unsigned drained = 0;
     take_watched(&seen);
@@ -236,8 +226,7 @@ static void close_does_not_wait_for_dead_nodes(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void close_completes_a_release_that_nobody_answers(void **state) {
-    (void)state;
+GROUP_TEST(close_completes_a_release_that_nobody_answers, three_nodes) {
     struct seen seen, released = {0};
     unsigned drained = 0;
     redlock_lease *lease = take_watched(&seen);
@@ -251,8 +240,7 @@ static void close_completes_a_release_that_nobody_answers(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void forgotten_leases_send_nothing_more(void **state) {
-    (void)state;
+GROUP_TEST(forgotten_leases_send_nothing_more, three_nodes) {
     struct seen seen, extended = {0};
     redlock_lease *lease = take_watched(&seen);
     assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
@@ -267,8 +255,7 @@ static void forgotten_leases_send_nothing_more(void **state) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
-static void in_a_forked_child_nothing_is_sent(void **state) {
-    (void)state;
+GROUP_TEST(in_a_forked_child_nothing_is_sent, three_nodes) {
     struct seen seen;
     redlock_lease *lease = take_watched(&seen);
     const unsigned sent = fake.sent_count;
@@ -282,8 +269,7 @@ static void in_a_forked_child_nothing_is_sent(void **state) {
     give_back(lease);
 }
 
-static void without_random_bytes_there_is_no_attempt(void **state) {
-    (void)state;
+GROUP_TEST(without_random_bytes_there_is_no_attempt, three_nodes) {
     struct seen seen = {0};
     fake.random_code = REDLOCK_ERR_RANDOM;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_RANDOM);
@@ -302,8 +288,7 @@ static void without_random_bytes_there_is_no_attempt(void **state) {
     assert_int_equal(fake.sent_count, sent);
 }
 
-static void bad_input_is_refused_without_a_callback(void **state) {
-    (void)state;
+GROUP_TEST(bad_input_is_refused_without_a_callback, three_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = default_options();
     char long_name[REDLOCK_RESOURCE_SIZE_MAX + 2];
@@ -341,8 +326,7 @@ static void bad_input_is_refused_without_a_callback(void **state) {
 }
 
 /* Not after the rest of its delay, which is a quarter of the time left. */
-static void a_failed_renewal_is_tried_again_with_the_quorum_that_is_back(void **state) {
-    (void)state;
+GROUP_TEST(a_failed_renewal_is_tried_again_with_the_quorum_that_is_back, three_nodes) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.auto_extend = true;
@@ -365,8 +349,7 @@ static void a_failed_renewal_is_tried_again_with_the_quorum_that_is_back(void **
     give_back(lease);
 }
 
-static void connect_waits_for_every_node_or_the_timeout(void **state) {
-    (void)state;
+GROUP_TEST(connect_waits_for_every_node_or_the_timeout, three_nodes) {
     struct seen seen = {0}, late = {0}, none = {0};
     assert_int_equal(redlock_group_connect(fake.group, 1000, see, &seen), REDLOCK_OK);
     redlock_group_ready_changed(fake.group, 0, true);
@@ -385,8 +368,7 @@ static void connect_waits_for_every_node_or_the_timeout(void **state) {
 }
 
 /* Such nodes answer, but no lock can be taken with them. */
-static void connect_counts_no_node_that_is_too_far_away(void **state) {
-    (void)state;
+GROUP_TEST(connect_counts_no_node_that_is_too_far_away, three_nodes) {
     struct seen some = {0}, none = {0};
     for (unsigned i = 0; i < 3; i++) {
         redlock_group_ready_changed(fake.group, i, true);
@@ -401,8 +383,7 @@ static void connect_counts_no_node_that_is_too_far_away(void **state) {
     assert_int_equal(none.code, REDLOCK_ERR_NO_QUORUM);
 }
 
-static void an_inspection_tells_how_long_each_node_took(void **state) {
-    (void)state;
+GROUP_TEST(an_inspection_tells_how_long_each_node_took, three_nodes) {
     struct seen seen = {0};
     fake_env_pass_ms(&fake, 5000);
     fake.refusing = REDLOCK_NODE(2);
@@ -420,8 +401,7 @@ static void an_inspection_tells_how_long_each_node_took(void **state) {
 
 /* Two copies of a virtual machine draw the same bytes at different times, for the first attempt and
  * for the next ones. */
-static void the_same_random_bytes_at_another_time_make_another_token(void **state) {
-    (void)state;
+GROUP_TEST(the_same_random_bytes_at_another_time_make_another_token, three_nodes) {
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 60000;
@@ -455,30 +435,4 @@ static void the_same_random_bytes_at_another_time_make_another_token(void **stat
     /* Half of the token is the random bytes as drawn. */
     assert_memory_equal(tokens[0], tokens[2], 8);
     assert_memory_equal(tokens[1], tokens[3], 8);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_late_vote_that_moves_the_deadline_moves_the_validity, three_nodes),
-        group_test(only_nodes_that_refuse_have_failed, three_nodes),
-        group_test(cancel_releases_what_may_be_held, three_nodes),
-        group_test(cancel_between_attempts, three_nodes),
-        group_test(cancel_from_the_callback_of_another, three_nodes),
-        group_test(asking_again_in_the_callback_takes_a_turn, three_nodes),
-        group_test(close_ends_everything_once, three_nodes),
-        group_test(a_result_stays_whole_while_its_callback_runs, three_nodes),
-        group_test(a_nested_loop_does_not_end_the_group, three_nodes),
-        group_test(close_does_not_wait_for_dead_nodes, three_nodes),
-        group_test(close_completes_a_release_that_nobody_answers, three_nodes),
-        group_test(forgotten_leases_send_nothing_more, three_nodes),
-        group_test(in_a_forked_child_nothing_is_sent, three_nodes),
-        group_test(without_random_bytes_there_is_no_attempt, three_nodes),
-        group_test(bad_input_is_refused_without_a_callback, three_nodes),
-        group_test(a_failed_renewal_is_tried_again_with_the_quorum_that_is_back, three_nodes),
-        group_test(connect_waits_for_every_node_or_the_timeout, three_nodes),
-        group_test(connect_counts_no_node_that_is_too_far_away, three_nodes),
-        group_test(an_inspection_tells_how_long_each_node_took, three_nodes),
-        group_test(the_same_random_bytes_at_another_time_make_another_token, three_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,8 +57,7 @@ static void page(unsigned node, const char *entries, uint64_t cursor, uint64_t u
                                                .unread = unread});
 }
 
-static void pages_follow_each_other_until_the_cursor_is_0(void **state) {
-    (void)state;
+GROUP_TEST(pages_follow_each_other_until_the_cursor_is_0, five_nodes) {
     struct listed listed = {0};
     redlock_list_options options;
     redlock_list_options_default(&options);
@@ -95,8 +94,7 @@ static void pages_follow_each_other_until_the_cursor_is_0(void **state) {
     assert_int_equal(statistics().requests_pending, 0);
 }
 
-static void without_a_quorum_of_whole_lists_the_result_says_so(void **state) {
-    (void)state;
+GROUP_TEST(without_a_quorum_of_whole_lists_the_result_says_so, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
     assert_string_equal(fake.sent[0].pattern, "locks:*");
@@ -124,8 +122,7 @@ static void assert_asked(unsigned node, uint64_t cursor, uint32_t keys) {
     assert_int_equal(fake_env_waiting(&fake, node, REDLOCK_OP_LIST)->keys, keys);
 }
 
-static void a_page_that_came_too_late_is_asked_for_again(void **state) {
-    (void)state;
+GROUP_TEST(a_page_that_came_too_late_is_asked_for_again, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
     assert_asked(0, 0, 250);
@@ -150,8 +147,7 @@ static void a_page_that_came_too_late_is_asked_for_again(void **state) {
     assert_int_equal(listed.seen.code, REDLOCK_OK);
 }
 
-static void a_page_is_asked_for_three_times_in_all(void **state) {
-    (void)state;
+GROUP_TEST(a_page_is_asked_for_three_times_in_all, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
     time_out(0, REDLOCK_VOTE_FAILED); /* nothing was sent: the node is not there */
@@ -181,8 +177,7 @@ static void a_page_is_asked_for_three_times_in_all(void **state) {
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
 }
 
-static void nodes_that_refuse_fail_at_once(void **state) {
-    (void)state;
+GROUP_TEST(nodes_that_refuse_fail_at_once, five_nodes) {
     struct listed listed = {0};
     fake.refusing = redlock_nodes_all(5);
     list(NULL, &listed);
@@ -204,16 +199,14 @@ static void nodes_that_refuse_fail_at_once(void **state) {
     assert_int_equal(second.seen.votes[0], REDLOCK_VOTE_FAILED);
 }
 
-static void keys_that_are_no_names_are_left_out(void **state) {
-    (void)state;
+GROUP_TEST(keys_that_are_no_names_are_left_out, five_nodes) {
     struct listed listed = {0};
     list(NULL, &listed);
     page(0, "6 32 5 0 locks:" TOKEN "5 32 5 0 other" TOKEN "9 32 -2 0 locks:old" TOKEN "7 32 5 0 locks:r" TOKEN, 0, 0);
     assert_string_equal(listed.text, "0 r 5 0;");
 }
 
-static void a_callback_stops_it(void **state) {
-    (void)state;
+GROUP_TEST(a_callback_stops_it, five_nodes) {
     struct listed listed = {.stop_at = 1};
     list(NULL, &listed);
     page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
@@ -228,8 +221,7 @@ static void a_callback_stops_it(void **state) {
     assert_int_equal(statistics().requests_pending, 0);
 }
 
-static void a_close_ends_it(void **state) {
-    (void)state;
+GROUP_TEST(a_close_ends_it, five_nodes) {
     struct listed listed = {0};
     drained = 0;
     list(NULL, &listed);
@@ -246,8 +238,7 @@ static void a_close_ends_it(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void a_callback_may_close(void **state) {
-    (void)state;
+GROUP_TEST(a_callback_may_close, five_nodes) {
     struct listed listed = {.closes = true};
     drained = 0;
     list(NULL, &listed);
@@ -264,8 +255,7 @@ static void a_callback_may_close(void **state) {
     assert_int_equal(drained, 1);
 }
 
-static void without_memory_it_says_so(void **state) {
-    (void)state;
+GROUP_TEST(without_memory_it_says_so, five_nodes) {
     struct listed listed = {0};
     memory_fails_at(1);
     assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_NO_MEMORY);
@@ -283,8 +273,7 @@ static void without_memory_it_says_so(void **state) {
     assert_int_equal(listed.count, 0);
 }
 
-static void arguments_are_checked(void **state) {
-    (void)state;
+GROUP_TEST(arguments_are_checked, five_nodes) {
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
     struct listed listed = {0};
     redlock_list_options options;
@@ -305,30 +294,10 @@ static void arguments_are_checked(void **state) {
 
 static const struct group_setup starred = {.node_count = 3, .config = {.key_prefix = "a*[b]\\?-^:"}};
 
-static void the_prefix_means_itself(void **state) {
-    (void)state;
+GROUP_TEST(the_prefix_means_itself, starred) {
     struct listed listed = {0};
     list(NULL, &listed);
     assert_string_equal(fake.sent[0].pattern, "a\\*\\[b\\]\\\\\\?\\-\\^:*");
     page(0, "11 32 5 0 a*[b]\\?-^:r" TOKEN, 0, 0);
     assert_string_equal(listed.text, "0 r 5 0;");
-}
-
-int main(void) {
-#define TEST(name) group_test(name, five_nodes)
-    const struct CMUnitTest tests[] = {
-        TEST(pages_follow_each_other_until_the_cursor_is_0),
-        TEST(without_a_quorum_of_whole_lists_the_result_says_so),
-        TEST(a_page_that_came_too_late_is_asked_for_again),
-        TEST(a_page_is_asked_for_three_times_in_all),
-        TEST(nodes_that_refuse_fail_at_once),
-        TEST(keys_that_are_no_names_are_left_out),
-        TEST(a_callback_stops_it),
-        TEST(a_close_ends_it),
-        TEST(a_callback_may_close),
-        TEST(without_memory_it_says_so),
-        TEST(arguments_are_checked),
-        group_test(the_prefix_means_itself, starred),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,8 @@
 
 #define CHANNEL "redlock:leader:r"
 
-static void an_observer_asks_and_subscribes(void **state) {
+GROUP_TEST(an_observer_asks_and_subscribes, three_nodes) {
     struct watch watch;
-    (void)state;
     observe(&watch);
     assert_int_equal(count_asked(), 3);
     assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_INSPECT)->key, "r");
@@ -25,9 +24,8 @@ static void an_observer_asks_and_subscribes(void **state) {
     assert_null(fake.channels->first);
 }
 
-static void the_key_prefix_is_part_of_the_channel(void **state) {
+GROUP_TEST(the_key_prefix_is_part_of_the_channel, five_nodes) {
     struct watch watch;
-    (void)state;
     observe(&watch);
     assert_string_equal(fake.channels->first->name, "redlock:leader:locks:r");
     assert_int_equal(count_asked(), 5);
@@ -39,9 +37,8 @@ static void the_key_prefix_is_part_of_the_channel(void **state) {
     assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_INSPECT)->key, "locks:r");
 }
 
-static void what_nodes_announce_is_told(void **state) {
+GROUP_TEST(what_nodes_announce_is_told, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     announce(0, 1, ALICE);
     assert_int_equal(watch.count, 2);
@@ -63,9 +60,8 @@ static void what_nodes_announce_is_told(void **state) {
 }
 
 /* Anybody may say anything on a channel, and other databases use the same one. */
-static void what_nodes_do_not_confirm_is_not_told(void **state) {
+GROUP_TEST(what_nodes_do_not_confirm_is_not_told, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     for (unsigned i = 0; i < 3; i++) {
         hint_on(i, "r");
@@ -77,9 +73,8 @@ static void what_nodes_do_not_confirm_is_not_told(void **state) {
 }
 
 /* It may be about what has changed since the question. */
-static void a_hint_during_a_question_makes_one_more(void **state) {
+GROUP_TEST(a_hint_during_a_question_makes_one_more, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     for (unsigned i = 0; i < 2; i++) {
         hint_on(i, "r");
@@ -97,10 +92,9 @@ static void a_hint_during_a_question_makes_one_more(void **state) {
 }
 
 /* Hints cost 50 questions a second, and 16 at once, however many come. */
-static void a_flood_of_hints_costs_few_questions(void **state) {
+GROUP_TEST(a_flood_of_hints_costs_few_questions, three_nodes) {
     struct watch watch;
     unsigned questions = 0;
-    (void)state;
     observe_all(&watch);
     for (unsigned ms = 0; ms < 1000; ms++) {
         for (unsigned n = 0; n < 20; n++) {
@@ -119,9 +113,8 @@ static void a_flood_of_hints_costs_few_questions(void **state) {
     assert_int_equal(watch.count, 1);
 }
 
-static void a_server_that_becomes_another_node_says_it_once(void **state) {
+GROUP_TEST(a_server_that_becomes_another_node_says_it_once, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     announce(0, 0, ALICE);
     redlock_group_moved(fake.group, 0);
@@ -133,9 +126,8 @@ static void a_server_that_becomes_another_node_says_it_once(void **state) {
     assert_string_equal(watch.token, ALICE);
 }
 
-static void the_leader_says_who_it_is(void **state) {
+GROUP_TEST(the_leader_says_who_it_is, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     assert_string_equal(watch.holder, "");
     announce(0, 1, ALICE "@web-3:4711");
@@ -147,12 +139,11 @@ static void the_leader_says_who_it_is(void **state) {
 }
 
 /* A key may hold any value. The lock is not free then, and nobody can be named. */
-static void a_key_without_a_name_is_no_news(void **state) {
+GROUP_TEST(a_key_without_a_name_is_no_news, three_nodes) {
     static const struct {
         const char *bytes;
         size_t size;
     } values[] = {{"", 0}, {"\0lice", 5}};
-    (void)state;
     for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
         struct watch watch;
         observe(&watch);
@@ -176,9 +167,8 @@ static void a_key_without_a_name_is_no_news(void **state) {
     }
 }
 
-static void a_node_is_asked_once_it_is_heard(void **state) {
+GROUP_TEST(a_node_is_asked_once_it_is_heard, three_nodes) {
     struct watch watch;
-    (void)state;
     observe(&watch);
     answer_all("");
     assert_int_equal(count_asked(), 0);
@@ -205,9 +195,8 @@ static void a_node_is_asked_once_it_is_heard(void **state) {
     assert_int_equal(count_asked(), 0);
 }
 
-static void a_node_that_lost_the_script_gets_its_source(void **state) {
+GROUP_TEST(a_node_that_lost_the_script_gets_its_source, three_nodes) {
     struct watch watch;
-    (void)state;
     observe(&watch);
     fake_env_answer_no_script(&fake, 1, REDLOCK_OP_INSPECT);
     assert_true(fake_env_waiting(&fake, 1, REDLOCK_OP_INSPECT)->by_source);
@@ -224,9 +213,8 @@ static void a_node_that_lost_the_script_gets_its_source(void **state) {
     assert_string_equal(watch.token, ALICE);
 }
 
-static void nodes_that_refuse_or_fail_are_asked_again(void **state) {
+GROUP_TEST(nodes_that_refuse_or_fail_are_asked_again, three_nodes) {
     struct watch watch;
-    (void)state;
     fake.refusing = 7;
     observe(&watch);
     assert_int_equal(count_asked(), 0);
@@ -260,9 +248,8 @@ static void change_and_back_inside(const redlock_result *result, void *data) {
     announce(0, 2, "");
 }
 
-static void changes_that_follow_fast_are_told_as_one(void **state) {
+GROUP_TEST(changes_that_follow_fast_are_told_as_one, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     assert_int_equal(redlock_group_inspect(fake.group, "s", change_and_back_inside, NULL), REDLOCK_OK);
     answer_all("");
@@ -276,9 +263,8 @@ static void changes_that_follow_fast_are_told_as_one(void **state) {
 }
 
 /* Of a term that is over at once, the callback is not told. */
-static void who_leads_knows_it_before_the_nodes_say_so(void **state) {
+GROUP_TEST(who_leads_knows_it_before_the_nodes_say_so, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     redlock_observer_lead(watch.observer, ALICE, true);
     redlock_group_wake(fake.group);
@@ -291,26 +277,4 @@ static void who_leads_knows_it_before_the_nodes_say_so(void **state) {
     announce(0, 1, "");
     assert_int_equal(watch.count, 3);
     assert_string_equal(watch.token, "");
-}
-
-#define TEST(function) group_test(function, three_nodes)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(an_observer_asks_and_subscribes),
-        group_test(the_key_prefix_is_part_of_the_channel, five_nodes),
-        TEST(what_nodes_announce_is_told),
-        TEST(who_leads_knows_it_before_the_nodes_say_so),
-        TEST(a_server_that_becomes_another_node_says_it_once),
-        TEST(the_leader_says_who_it_is),
-        TEST(a_key_without_a_name_is_no_news),
-        TEST(what_nodes_do_not_confirm_is_not_told),
-        TEST(a_hint_during_a_question_makes_one_more),
-        TEST(a_flood_of_hints_costs_few_questions),
-        TEST(a_node_is_asked_once_it_is_heard),
-        TEST(a_node_that_lost_the_script_gets_its_source),
-        TEST(nodes_that_refuse_or_fail_are_asked_again),
-        TEST(changes_that_follow_fast_are_told_as_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

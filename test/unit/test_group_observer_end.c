@@ -2,9 +2,8 @@
 #include "observer_kit.h"
 #include "scarce_memory.h"
 
-static void observers_of_a_resource_share_its_channel(void **state) {
+GROUP_TEST(observers_of_a_resource_share_its_channel, three_nodes) {
     struct watch first, second, gate;
-    (void)state;
     observe_all(&first);
     observe(&second);
     assert_null(fake.channels->first->next);
@@ -32,9 +31,8 @@ static void observers_of_a_resource_share_its_channel(void **state) {
     assert_int_equal(second.count, 3);
 }
 
-static void who_ended_wakes_nobody(void **state) {
+GROUP_TEST(who_ended_wakes_nobody, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     assert_true(fake.wake_ns > fake.now_ns && fake.wake_ns < REDLOCK_NEVER_NS);
     redlock_observer_end(watch.observer);
@@ -42,9 +40,8 @@ static void who_ended_wakes_nobody(void **state) {
 }
 
 /* Answers that are to come find it. */
-static void who_ended_is_told_nothing(void **state) {
+GROUP_TEST(who_ended_is_told_nothing, three_nodes) {
     struct watch watch;
-    (void)state;
     observe(&watch);
     redlock_observer_end(watch.observer);
     redlock_observer_end(NULL);
@@ -63,9 +60,8 @@ static void who_ended_is_told_nothing(void **state) {
     assert_int_equal(other.count, 1);
 }
 
-static void a_callback_may_end_observers(void **state) {
+GROUP_TEST(a_callback_may_end_observers, three_nodes) {
     struct watch first, second;
-    (void)state;
     observe_all(&first);
     observe(&second);
     answer_all("");
@@ -88,10 +84,9 @@ static void a_callback_may_end_observers(void **state) {
     assert_int_equal(second.count, 1);
 }
 
-static void wrong_arguments_are_refused(void **state) {
+GROUP_TEST(wrong_arguments_are_refused, three_nodes) {
     struct watch watch = {0};
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
-    (void)state;
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     redlock_observer **observer = &watch.observer;
@@ -112,9 +107,8 @@ static void wrong_arguments_are_refused(void **state) {
     assert_int_equal(fake.left, 0);
 }
 
-static void there_is_a_most(void **state) {
+GROUP_TEST(there_is_a_most, three_nodes) {
     redlock_observer *observers[1024], *more = NULL;
-    (void)state;
     fake.refusing = 7;
     for (int i = 0; i < 1024; i++) {
         assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &observers[i]), REDLOCK_OK);
@@ -132,9 +126,8 @@ static int observe_with(int mallocs, struct watch *watch) {
     return code;
 }
 
-static void without_memory_there_is_none(void **state) {
+GROUP_TEST(without_memory_there_is_none, three_nodes) {
     struct watch watch = {0};
-    (void)state;
     assert_int_equal(observe_with(1, &watch), REDLOCK_ERR_NO_MEMORY); /* for the schedule */
     observe(&watch);                                                  /* then it has room */
     redlock_observer_end(watch.observer);
@@ -153,10 +146,9 @@ static void without_memory_there_is_none(void **state) {
     assert_int_equal(watch.count, 1);
 }
 
-static void closing_ends_observers(void **state) {
+GROUP_TEST(closing_ends_observers, three_nodes) {
     struct watch first, second, third;
     unsigned drained = 0;
-    (void)state;
     observe_all(&first);
     observe(&second); /* answers are to come */
     observe(&third);
@@ -173,29 +165,11 @@ static void closing_ends_observers(void **state) {
     assert_int_equal(first.count + second.count, 1);
 }
 
-static void a_callback_may_close(void **state) {
+GROUP_TEST(a_callback_may_close, three_nodes) {
     struct watch watch;
-    (void)state;
     observe_all(&watch);
     watch.closes = true;
     announce(0, 2, ALICE);
     assert_int_equal(watch.count, 2);
     assert_int_equal(fake.left, 1);
-}
-
-#define TEST(function) group_test(function, three_nodes)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(observers_of_a_resource_share_its_channel),
-        TEST(who_ended_wakes_nobody),
-        TEST(who_ended_is_told_nothing),
-        TEST(a_callback_may_end_observers),
-        TEST(wrong_arguments_are_refused),
-        TEST(there_is_a_most),
-        TEST(without_memory_there_is_none),
-        TEST(closing_ends_observers),
-        TEST(a_callback_may_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@ static struct fake_sent hold_by_pushes(struct seen *seen) {
     return *last_wait(3);
 }
 
-static void a_push_that_comes_after_its_release_needs_no_other(void **state) {
-    (void)state;
+GROUP_TEST(a_push_that_comes_after_its_release_needs_no_other, five_nodes) {
     struct seen seen;
     const struct fake_sent late = hold_by_pushes(&seen);
     const struct fake_sent other = *last_wait(4);
@@ -24,8 +23,7 @@ static void a_push_that_comes_after_its_release_needs_no_other(void **state) {
     assert_given_back(&late);
 }
 
-static void a_push_that_comes_before_the_last_answers_needs_no_other(void **state) {
-    (void)state;
+GROUP_TEST(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes) {
     struct seen seen;
     const struct fake_sent late = hold_by_pushes(&seen);
     assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
@@ -41,8 +39,7 @@ static void a_push_that_comes_before_the_last_answers_needs_no_other(void **stat
 }
 
 /* A WAIT on an old connection came after the release, so the node has our key. */
-static void a_push_of_a_node_that_denies_the_release_is_given_back(void **state) {
-    (void)state;
+GROUP_TEST(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes) {
     for (int push_is_first = 0; push_is_first <= 1; push_is_first++) {
         struct seen seen;
         const struct fake_sent late = hold_by_pushes(&seen);
@@ -100,10 +97,9 @@ static void too_late(struct seen *seen) {
     fake_env_pass_ms(&fake, 50); /* the node timeout */
 }
 
-static void any_other_push_after_the_release_is_given_back(void **state) {
+GROUP_TEST(any_other_push_after_the_release_is_given_back, five_nodes) {
     static void (*const cases[])(struct seen *) = {
         denied_by_3, pushed_before, pushed_during_the_release, healed, the_subscription_was_lost, too_late};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct seen seen;
         const struct fake_sent late = hold_by_pushes(&seen);
@@ -115,8 +111,7 @@ static void any_other_push_after_the_release_is_given_back(void **state) {
 }
 
 /* The node pushes nothing to whom it grants the lock by an answer. */
-static void what_an_answer_granted_is_given_back(void **state) {
-    (void)state;
+GROUP_TEST(what_an_answer_granted_is_given_back, five_nodes) {
     for (int is_late = 0; is_late <= 1; is_late++) {
         struct seen seen;
         queue_up(&seen);
@@ -146,8 +141,7 @@ static void what_an_answer_granted_is_given_back(void **state) {
 }
 
 /* What came for the token before it yielded says nothing of the pushes for this one. */
-static void a_fresh_token_has_pushes_of_its_own(void **state) {
-    (void)state;
+GROUP_TEST(a_fresh_token_has_pushes_of_its_own, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     answer_late_tries();
@@ -173,16 +167,4 @@ static void a_fresh_token_has_pushes_of_its_own(void **state) {
     release_quietly(seen.lease, false);
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_push_that_comes_after_its_release_needs_no_other, five_nodes),
-        group_test(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes),
-        group_test(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes),
-        group_test(any_other_push_after_the_release_is_given_back, five_nodes),
-        group_test(what_an_answer_granted_is_given_back, five_nodes),
-        group_test(a_fresh_token_has_pushes_of_its_own, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

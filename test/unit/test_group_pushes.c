@@ -3,8 +3,7 @@
 
 /* --- Pushes --- */
 
-static void a_quorum_of_pushes_makes_a_lease(void **state) {
-    (void)state;
+GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
     struct seen seen, released = {0};
     queue_up(&seen);
     fake_env_pass_ms(&fake, 1000);
@@ -34,8 +33,7 @@ static void a_quorum_of_pushes_makes_a_lease(void **state) {
     assert_owed(0, 0);
 }
 
-static void a_push_that_is_older_than_an_answer_does_not_count(void **state) {
-    (void)state;
+GROUP_TEST(a_push_that_is_older_than_an_answer_does_not_count, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     const struct fake_sent old = *last_wait(0);
@@ -47,8 +45,7 @@ static void a_push_that_is_older_than_an_answer_does_not_count(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
-static void what_nobody_waits_for_is_given_back(void **state) {
-    (void)state;
+GROUP_TEST(what_nobody_waits_for_is_given_back, five_nodes) {
     struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
@@ -66,9 +63,8 @@ static void what_nobody_waits_for_is_given_back(void **state) {
 }
 
 /* It is too old to be known, and somebody else may have adopted such a lease. */
-static void what_is_old_is_not_given_back(void **state) {
+GROUP_TEST(what_is_old_is_not_given_back, five_nodes) {
     static const int64_t waits_ms[] = {14000, 15000, 31000};
-    (void)state;
     for (size_t i = 0; i < sizeof waits_ms / sizeof *waits_ms; i++) {
         struct seen seen;
         redlock_request *request = queue_up(&seen);
@@ -87,8 +83,7 @@ static void what_is_old_is_not_given_back(void **state) {
 }
 
 /* Who may publish has heard what node 3 pushed. */
-static void a_false_push_changes_nothing(void **state) {
-    (void)state;
+GROUP_TEST(a_false_push_changes_nothing, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     const struct fake_sent ours = *last_wait(3);
@@ -127,8 +122,7 @@ static void a_false_push_changes_nothing(void **state) {
 }
 
 /* A copy of what the node itself has said is a push that comes late. */
-static void a_copy_is_a_push_that_comes_late(void **state) {
-    (void)state;
+GROUP_TEST(a_copy_is_a_push_that_comes_late, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     const struct fake_sent old = *last_wait(0);
@@ -146,8 +140,7 @@ static void a_copy_is_a_push_that_comes_late(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
-static void a_push_from_the_future_is_no_vote(void **state) {
-    (void)state;
+GROUP_TEST(a_push_from_the_future_is_no_vote, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     struct fake_sent other = *last_wait(0);
@@ -160,8 +153,7 @@ static void a_push_from_the_future_is_no_vote(void **state) {
 }
 
 /* A release that is delayed could take away a key that counts, once the node may vote again. */
-static void a_node_that_may_not_vote_hands_nothing_over(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_may_not_vote_hands_nothing_over, five_observed) {
     struct seen seen;
     greet_all();
     queue_up(&seen);
@@ -178,8 +170,7 @@ static void a_node_that_may_not_vote_hands_nothing_over(void **state) {
     assert_non_null(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE));
 }
 
-static void a_node_that_may_not_vote_is_not_asked(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_may_not_vote_is_not_asked, five_observed) {
     struct seen seen;
     greet_all();
     queue_up(&seen);
@@ -190,8 +181,7 @@ static void a_node_that_may_not_vote_is_not_asked(void **state) {
     assert_int_equal(last_wait(1)->round, round);
 }
 
-static void a_first_try_that_is_lost_asks_no_node_that_may_not_vote(void **state) {
-    (void)state;
+GROUP_TEST(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed) {
     struct seen seen;
     greet_all();
     (void)wait_for_it(&seen);
@@ -217,8 +207,7 @@ static void queue_up_slowly(struct seen *seen) {
 }
 
 /* A node may always be slower than we ask again. */
-static void an_answer_to_an_older_wait_may_grant(void **state) {
-    (void)state;
+GROUP_TEST(an_answer_to_an_older_wait_may_grant, five_observed) {
     for (int restarted = 0; restarted <= 1; restarted++) {
         struct seen seen;
         greet_all();
@@ -252,8 +241,7 @@ static struct fake_sent forget_before_a_push(void) {
 }
 
 /* Somebody else may have adopted it. */
-static void the_keys_of_a_forgotten_lease_stay(void **state) {
-    (void)state;
+GROUP_TEST(the_keys_of_a_forgotten_lease_stay, five_nodes) {
     const struct fake_sent late = forget_before_a_push();
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
@@ -261,8 +249,7 @@ static void the_keys_of_a_forgotten_lease_stay(void **state) {
 
 /* Whoever heard a push may say it again as often as he likes. The lease was forgotten in the same
  * moment in which its WAIT was sent. */
-static void the_keys_of_a_forgotten_lease_stay_for_ever(void **state) {
-    (void)state;
+GROUP_TEST(the_keys_of_a_forgotten_lease_stay_for_ever, five_nodes) {
     const struct fake_sent late = forget_before_a_push();
     for (unsigned second = 0; second < 120; second++) {
         fake_env_push(&fake, &late);
@@ -273,8 +260,7 @@ static void the_keys_of_a_forgotten_lease_stay_for_ever(void **state) {
 }
 
 /* A close waits for other answers meanwhile, but not for such a push. */
-static void the_keys_of_a_forgotten_lease_stay_during_a_close(void **state) {
-    (void)state;
+GROUP_TEST(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes) {
     struct seen seen, other;
     unsigned drained = 0;
     queue_up(&seen);
@@ -292,8 +278,7 @@ static void the_keys_of_a_forgotten_lease_stay_during_a_close(void **state) {
     assert_int_equal(other.code, REDLOCK_ERR_CLOSED);
 }
 
-static void keys_that_outlive_a_lost_lease_stay(void **state) {
-    (void)state;
+GROUP_TEST(keys_that_outlive_a_lost_lease_stay, five_nodes) {
     struct seen seen;
     redlock_acquire_options options = watched_options(&seen);
     options.wait_timeout_ms = 60000;
@@ -318,8 +303,7 @@ static void keys_that_outlive_a_lost_lease_stay(void **state) {
 
 /* --- Subscriptions, and nodes that cannot keep a queue --- */
 
-static void who_can_be_told_from_now_on_asks_again(void **state) {
-    (void)state;
+GROUP_TEST(who_can_be_told_from_now_on_asks_again, five_nodes) {
     struct seen first, second;
     queue_up(&first);
     redlock_request *other = wait_for_it(&second);
@@ -349,8 +333,7 @@ static void tell_time(unsigned node, int64_t ahead_ms) {
 
 /* The key of another holder may have ended early where a clock has jumped. Anybody can say a push
  * again with another time, so a grant counts when the node has told its time since. */
-static void a_push_counts_when_the_clock_was_read(void **state) {
-    (void)state;
+GROUP_TEST(a_push_counts_when_the_clock_was_read, five_clocks) {
     struct seen seen;
     const char *why;
     greet_all();
@@ -374,8 +357,7 @@ static void a_push_counts_when_the_clock_was_read(void **state) {
     give_back(seen.lease);
 }
 
-static void a_push_of_a_node_that_tells_no_time_does_not_count(void **state) {
-    (void)state;
+GROUP_TEST(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks) {
     struct seen seen;
     greet_all();
     (void)queue_up(&seen);
@@ -391,8 +373,7 @@ static void a_push_of_a_node_that_tells_no_time_does_not_count(void **state) {
 }
 
 /* The wait may end meanwhile. */
-static void a_time_that_comes_too_late_counts_nothing(void **state) {
-    (void)state;
+GROUP_TEST(a_time_that_comes_too_late_counts_nothing, five_clocks) {
     struct seen seen;
     greet_all();
     redlock_request *request = queue_up(&seen);
@@ -409,29 +390,4 @@ static void a_time_that_comes_too_late_counts_nothing(void **state) {
     assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
     assert_int_equal(seen.count, 1);
     assert_int_equal(statistics().leases_held, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_quorum_of_pushes_makes_a_lease, five_nodes),
-        group_test(a_push_that_is_older_than_an_answer_does_not_count, five_nodes),
-        group_test(what_nobody_waits_for_is_given_back, five_nodes),
-        group_test(what_is_old_is_not_given_back, five_nodes),
-        group_test(a_false_push_changes_nothing, five_nodes),
-        group_test(a_copy_is_a_push_that_comes_late, five_nodes),
-        group_test(a_push_from_the_future_is_no_vote, five_nodes),
-        group_test(a_node_that_may_not_vote_hands_nothing_over, five_observed),
-        group_test(a_node_that_may_not_vote_is_not_asked, five_observed),
-        group_test(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed),
-        group_test(an_answer_to_an_older_wait_may_grant, five_observed),
-        group_test(the_keys_of_a_forgotten_lease_stay, five_nodes),
-        group_test(the_keys_of_a_forgotten_lease_stay_for_ever, five_nodes),
-        group_test(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes),
-        group_test(keys_that_outlive_a_lost_lease_stay, five_nodes),
-        group_test(who_can_be_told_from_now_on_asks_again, five_nodes),
-        group_test(a_push_counts_when_the_clock_was_read, five_clocks),
-        group_test(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks),
-        group_test(a_time_that_comes_too_late_counts_nothing, five_clocks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 
 /* --- Taking a place --- */
 
-static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
-    (void)state;
+GROUP_TEST(a_lost_try_takes_a_place_in_the_same_turn, five_nodes) {
     struct seen seen;
     redlock_request *request = wait_for_it(&seen);
     const struct fake_sent *try = &fake.sent[0];
@@ -40,8 +39,7 @@ static void a_lost_try_takes_a_place_in_the_same_turn(void **state) {
     redlock_request_cancel(request);
 }
 
-static void a_short_ttl_does_not_shorten_the_queue(void **state) {
-    (void)state;
+GROUP_TEST(a_short_ttl_does_not_shorten_the_queue, five_nodes) {
     struct seen seen, brief = {0};
     redlock_acquire_options options = patient_options();
     redlock_request *request = queue_up(&seen), *other;
@@ -54,8 +52,7 @@ static void a_short_ttl_does_not_shorten_the_queue(void **state) {
     redlock_request_cancel(request);
 }
 
-static void the_ticket_stays_and_the_token_changes(void **state) {
-    (void)state;
+GROUP_TEST(the_ticket_stays_and_the_token_changes, five_nodes) {
     struct seen seen;
     redlock_request *request = queue_up(&seen);
     const struct fake_sent first = *last_wait(0);
@@ -72,8 +69,7 @@ static void the_ticket_stays_and_the_token_changes(void **state) {
     redlock_request_cancel(request);
 }
 
-static void who_does_not_queue_has_a_short_token(void **state) {
-    (void)state;
+GROUP_TEST(who_does_not_queue_has_a_short_token, five_nodes) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     for (unsigned i = 0; i < 2; i++) {
@@ -89,8 +85,7 @@ static void who_does_not_queue_has_a_short_token(void **state) {
     assert_null(fake.channel);
 }
 
-static void nobody_jumps_a_queue_that_this_process_waits_in(void **state) {
-    (void)state;
+GROUP_TEST(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes) {
     struct seen first, second, third;
     redlock_request *one = queue_up(&first);
     redlock_request *two = wait_for_it(&second);
@@ -109,8 +104,7 @@ static void nobody_jumps_a_queue_that_this_process_waits_in(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
 }
 
-static void who_handed_over_does_not_jump_the_queue(void **state) {
-    (void)state;
+GROUP_TEST(who_handed_over_does_not_jump_the_queue, five_nodes) {
     struct seen seen;
     const redlock_acquire_options options = patient_options();
     release_quietly(take(&options, &seen), true);
@@ -127,8 +121,7 @@ static void who_handed_over_does_not_jump_the_queue(void **state) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
 }
 
-static void a_wait_that_a_node_does_not_know_is_sent_by_source(void **state) {
-    (void)state;
+GROUP_TEST(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes) {
     struct seen seen;
     wait_for_it(&seen);
     for (unsigned i = 0; i < 3; i++) {
@@ -148,8 +141,7 @@ static void a_wait_that_a_node_does_not_know_is_sent_by_source(void **state) {
     assert_int_equal(seen.code, REDLOCK_OK);
 }
 
-static void who_gives_up_in_a_pause_is_told_what_the_nodes_said(void **state) {
-    (void)state;
+GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
     struct seen seen = {0};
     redlock_acquire_options options = patient_options();
     options.wait_timeout_ms = 3000;
@@ -175,8 +167,7 @@ static void who_gives_up_in_a_pause_is_told_what_the_nodes_said(void **state) {
 }
 
 /* Whoever is before us may have died with the holder. */
-static void the_second_in_line_looks_when_the_holder_may_be_dead(void **state) {
-    (void)state;
+GROUP_TEST(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes) {
     struct seen seen;
     redlock_request *request = queue_up(&seen); /* the lock ends in a second */
     fake_env_pass_ms(&fake, 1010);
@@ -195,8 +186,7 @@ static void the_second_in_line_looks_when_the_holder_may_be_dead(void **state) {
     redlock_request_cancel(request);
 }
 
-static void statistics_count_what_waiters_did(void **state) {
-    (void)state;
+GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     answer_late_tries();
@@ -251,8 +241,7 @@ static unsigned count_in_log(const char *line) {
     return count;
 }
 
-static void the_log_tells_of_changes_only(void **state) {
-    (void)state;
+GROUP_TEST(the_log_tells_of_changes_only, five_nodes) {
     static const char asks[] = "wait 'r': first in line, asks whether it is free";
     struct seen seen;
     queue_up(&seen);
@@ -313,7 +302,7 @@ static struct told inspect(const int64_t waiters[5], const int64_t waited_ms[5])
     return told;
 }
 
-static void an_inspection_tells_the_median(void **state) {
+GROUP_TEST(an_inspection_tells_the_median, five_nodes) {
     static const struct {
         int64_t waiters[5], waited_ms[5];
         struct told told;
@@ -328,7 +317,6 @@ static void an_inspection_tells_the_median(void **state) {
         {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1}},    /* an ACL forbids TIME */
         {{2, 2, 2, 2, 2}, {-1, -1, -1, 700, -1}, {2, 700}},  /* on all nodes but one */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct told told = inspect(rows[i].waiters, rows[i].waited_ms);
         assert_int_equal(told.waiters, rows[i].told.waiters);
@@ -336,31 +324,11 @@ static void an_inspection_tells_the_median(void **state) {
     }
 }
 
-static void other_results_know_of_no_waiters(void **state) {
+GROUP_TEST(other_results_know_of_no_waiters, five_nodes) {
     struct told told = {-2, -2};
-    (void)state;
     assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_waiters, &told), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(told.waiters, -1);
     assert_int_equal(told.waited_ms, -1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_lost_try_takes_a_place_in_the_same_turn, five_nodes),
-        group_test(a_short_ttl_does_not_shorten_the_queue, five_nodes),
-        group_test(the_ticket_stays_and_the_token_changes, five_nodes),
-        group_test(who_does_not_queue_has_a_short_token, five_nodes),
-        group_test(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes),
-        group_test(who_handed_over_does_not_jump_the_queue, five_nodes),
-        group_test(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes),
-        group_test(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes),
-        group_test(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes),
-        group_test(statistics_count_what_waiters_did, five_nodes),
-        group_test(the_log_tells_of_changes_only, five_nodes),
-        group_test(an_inspection_tells_the_median, five_nodes),
-        group_test(other_results_know_of_no_waiters, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

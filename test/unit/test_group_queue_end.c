@@ -48,8 +48,7 @@ static void lose_a_try(unsigned waits) {
     fake_env_turn(&fake);
 }
 
-static void without_subscriptions_it_polls(void **state) {
-    (void)state;
+GROUP_TEST(without_subscriptions_it_polls, five_nodes) {
     struct seen seen, trying;
     queue_up(&seen);
     answer_late_tries();
@@ -81,8 +80,7 @@ static void without_subscriptions_it_polls(void **state) {
     assert_int_equal(seen.count + trying.count, 0);
 }
 
-static void without_permission_it_polls(void **state) {
-    (void)state;
+GROUP_TEST(without_permission_it_polls, five_nodes) {
     struct seen seen;
     wait_for_it(&seen);
     for (unsigned i = 0; i < 3; i++) {
@@ -118,8 +116,7 @@ static void refuse_again(const char *error) {
     fake_env_turn(&fake);
 }
 
-static void the_same_reason_is_one_warning(void **state) {
-    (void)state;
+GROUP_TEST(the_same_reason_is_one_warning, five_nodes) {
     refuse_again("NOPERM no zadd");
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
     refuse_again("NOPERM no zadd"); /* after a reconnect */
@@ -161,9 +158,8 @@ static void until_refresh(void) {
 }
 
 /* Nodes that fail on different days were never bad together. */
-static void a_node_that_keeps_a_place_again_is_well(void **state) {
+GROUP_TEST(a_node_that_keeps_a_place_again_is_well, five_nodes) {
     static const enum redlock_cause causes[] = {REDLOCK_CAUSE_CLUSTER, REDLOCK_CAUSE_NOPERM};
-    (void)state;
     for (unsigned k = 0; k < 2; k++) {
         struct seen seen;
         redlock_request *request = queue_up(&seen);
@@ -186,8 +182,7 @@ static void a_node_that_keeps_a_place_again_is_well(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
 }
 
-static void who_polls_returns_to_the_queue(void **state) {
-    (void)state;
+GROUP_TEST(who_polls_returns_to_the_queue, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     answer_late_tries();
@@ -204,8 +199,7 @@ static void who_polls_returns_to_the_queue(void **state) {
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
-static void who_began_to_poll_takes_a_place_when_nodes_are_well(void **state) {
-    (void)state;
+GROUP_TEST(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes) {
     struct seen seen;
     for (unsigned i = 0; i < 3; i++) {
         listens(i, REDLOCK_LISTENING_REFUSED);
@@ -228,8 +222,7 @@ static void who_began_to_poll_takes_a_place_when_nodes_are_well(void **state) {
 }
 
 /* The key of the queue holds something else. Other resources have queues all the same. */
-static void a_resource_whose_queue_cannot_be_kept_is_polled(void **state) {
-    (void)state;
+GROUP_TEST(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes) {
     struct seen seen, next;
     for (unsigned times = 0; times < 2; times++) {
         wait_for_it(&seen);
@@ -256,8 +249,7 @@ static void a_resource_whose_queue_cannot_be_kept_is_polled(void **state) {
 
 /* --- How it ends --- */
 
-static void a_cancel_leaves_the_queues(void **state) {
-    (void)state;
+GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
     struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
@@ -283,8 +275,7 @@ static void a_cancel_leaves_the_queues(void **state) {
     assert_int_equal(seen.count, 1);
 }
 
-static void the_wait_ends(void **state) {
-    (void)state;
+GROUP_TEST(the_wait_ends, five_nodes) {
     struct seen seen;
     queue_up(&seen);
     answer_late_tries();
@@ -306,8 +297,7 @@ static void the_wait_ends(void **state) {
     assert_owed(0, 0);
 }
 
-static void a_close_leaves_the_queues(void **state) {
-    (void)state;
+GROUP_TEST(a_close_leaves_the_queues, five_nodes) {
     struct seen seen;
     unsigned drained = 0;
     queue_up(&seen);
@@ -327,8 +317,7 @@ static void a_close_leaves_the_queues(void **state) {
 }
 
 /* The place may be served until it is stale, and then its key lives for its ttl. */
-static void a_place_that_a_node_does_not_give_up_ends_by_itself(void **state) {
-    (void)state;
+GROUP_TEST(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes) {
     struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
@@ -342,8 +331,7 @@ static void a_place_that_a_node_does_not_give_up_ends_by_itself(void **state) {
 }
 
 /* Its place is still that of its last WAIT. */
-static void an_extension_does_not_shorten_the_debt_of_a_place(void **state) {
-    (void)state;
+GROUP_TEST(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes) {
     struct seen seen, extended = {0};
     queue_up(&seen);
     answer_late_tries();
@@ -363,9 +351,8 @@ static void an_extension_does_not_shorten_the_debt_of_a_place(void **state) {
     assert_owed(0, 1);
 }
 
-static void without_random_bytes_there_is_no_place(void **state) {
+GROUP_TEST(without_random_bytes_there_is_no_place, five_nodes) {
     static const int codes[] = {REDLOCK_ERR_RANDOM, REDLOCK_ERR_FORKED};
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct seen seen;
         wait_for_it(&seen);
@@ -387,8 +374,7 @@ static void without_random_bytes_there_is_no_place(void **state) {
     assert_non_null(fake.channel);
 }
 
-static void without_memory_there_is_no_acquire(void **state) {
-    (void)state;
+GROUP_TEST(without_memory_there_is_no_acquire, five_nodes) {
     struct seen seen = {0};
     const redlock_acquire_options options = patient_options();
     acquire(NULL, &seen); /* its room in the schedule stays */
@@ -422,8 +408,7 @@ static void see_and_queue_up_many(const redlock_result *result, void *data) {
 }
 
 /* The callback of a lease that a push made changes the list in which the push found it. */
-static void a_callback_may_begin_and_end_waits(void **state) {
-    (void)state;
+GROUP_TEST(a_callback_may_begin_and_end_waits, five_nodes) {
     struct seen seen = {0}, other;
     const redlock_acquire_options options = patient_options();
     queue_up(&other);
@@ -440,25 +425,4 @@ static void a_callback_may_begin_and_end_waits(void **state) {
     listens(0, REDLOCK_LISTENING);
     fake_env_pass_ms(&fake, 2);
     assert_int_equal(fake.sent_count, sent + 5 * (MANY + 1));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(without_subscriptions_it_polls, five_nodes),
-        group_test(without_permission_it_polls, five_nodes),
-        group_test(the_same_reason_is_one_warning, five_nodes),
-        group_test(a_node_that_keeps_a_place_again_is_well, five_nodes),
-        group_test(who_polls_returns_to_the_queue, five_nodes),
-        group_test(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes),
-        group_test(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes),
-        group_test(a_cancel_leaves_the_queues, five_nodes),
-        group_test(the_wait_ends, five_nodes),
-        group_test(a_close_leaves_the_queues, five_nodes),
-        group_test(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes),
-        group_test(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes),
-        group_test(without_random_bytes_there_is_no_place, five_nodes),
-        group_test(without_memory_there_is_no_acquire, five_nodes),
-        group_test(a_callback_may_begin_and_end_waits, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

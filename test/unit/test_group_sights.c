@@ -27,8 +27,7 @@ static void finish(struct seen *seen) {
 }
 
 /* Too few clocks are known to say which is right, so no node may vote yet. */
-static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
-    (void)state;
+GROUP_TEST(nodes_whose_clocks_are_not_confirmed_abstain, three_clocks) {
     struct seen seen;
     const char *why;
     greet_silent();
@@ -52,8 +51,7 @@ static void nodes_whose_clocks_are_not_confirmed_abstain(void **state) {
 }
 
 /* An extension of an adopted lease asks all nodes. A vote on it may show which node is ahead. */
-static void a_node_found_ahead_loses_its_vote(void **state) {
-    (void)state;
+GROUP_TEST(a_node_found_ahead_loses_its_vote, three_clocks) {
     struct seen seen = {0};
     redlock_lease *lease;
     greet_silent();
@@ -71,8 +69,7 @@ static void a_node_found_ahead_loses_its_vote(void **state) {
     give_back(lease);
 }
 
-static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_seen_at_a_greeting_voids_votes, three_clocks) {
     struct seen seen;
     greet_all();
     acquire_watched(&seen);
@@ -87,8 +84,7 @@ static void a_jump_seen_at_a_greeting_voids_votes(void **state) {
 }
 
 /* A lease keeps its vote at a node that restarts; only acquires must not count the node. */
-static void a_restart_voids_no_vote(void **state) {
-    (void)state;
+GROUP_TEST(a_restart_voids_no_vote, three_observed) {
     struct seen seen;
     greet_all();
     acquire_watched(&seen);
@@ -102,8 +98,7 @@ static void a_restart_voids_no_vote(void **state) {
 }
 
 /* The acquire has no vote yet, and begins as planned. */
-static void a_jump_does_not_delay_an_acquire_that_waits(void **state) {
-    (void)state;
+GROUP_TEST(a_jump_does_not_delay_an_acquire_that_waits, three_clocks) {
     struct seen seen;
     greet(0, "a", 1000, reading(0));
     acquire_watched(&seen);
@@ -116,8 +111,7 @@ static void a_jump_does_not_delay_an_acquire_that_waits(void **state) {
 }
 
 /* A reading is under way that no node answers. */
-static void a_close_ends_the_readings(void **state) {
-    (void)state;
+GROUP_TEST(a_close_ends_the_readings, three_clocks) {
     unsigned drained = 0;
     greet_all();
     fake_env_pass_ms(&fake, 1950); /* the next reading is due while the close waits */
@@ -131,8 +125,7 @@ static void a_close_ends_the_readings(void **state) {
 }
 
 /* An answer shows that a run was up at that time; silence does not. */
-static void an_answer_shows_that_the_run_is_up(void **state) {
-    (void)state;
+GROUP_TEST(an_answer_shows_that_the_run_is_up, three_observed) {
     struct seen seen;
     const char *why;
     greet_all();
@@ -155,8 +148,7 @@ static void an_answer_shows_that_the_run_is_up(void **state) {
 }
 
 /* An extension that finds its key counts: a quarantine is about keys that a node forgot. */
-static void a_node_in_quarantine_takes_extensions(void **state) {
-    (void)state;
+GROUP_TEST(a_node_in_quarantine_takes_extensions, three_observed) {
     struct seen seen, extended = {0};
     const char *why;
     greet_all();
@@ -175,8 +167,7 @@ static void a_node_in_quarantine_takes_extensions(void **state) {
 }
 
 /* No clock jumped, so an extension counts every node, also the one that did not grant the lease. */
-static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_was_silent_is_counted_by_an_extension, three_clocks) {
     for (unsigned silent = 0; silent < 3; silent++) {
         struct seen seen, extended = {0};
         const unsigned next = (silent + 1) % 3, last = (silent + 2) % 3;
@@ -197,8 +188,7 @@ static void a_node_that_was_silent_is_counted_by_an_extension(void **state) {
 }
 
 /* An extension may not count a key whose vote was refused: docs/protocols.md, "Clock guard". */
-static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) {
-    (void)state;
+GROUP_TEST(a_key_set_after_a_jump_is_not_counted_by_an_extension, three_clocks) {
     struct seen seen, extended = {0};
     greet_all();
     acquire_watched(&seen);
@@ -213,20 +203,4 @@ static void a_key_set_after_a_jump_is_not_counted_by_an_extension(void **state) 
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
     finish(&seen);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_key_set_after_a_jump_is_not_counted_by_an_extension, three_clocks),
-        group_test(nodes_whose_clocks_are_not_confirmed_abstain, three_clocks),
-        group_test(a_node_found_ahead_loses_its_vote, three_clocks),
-        group_test(a_node_that_was_silent_is_counted_by_an_extension, three_clocks),
-        group_test(a_jump_seen_at_a_greeting_voids_votes, three_clocks),
-        group_test(a_restart_voids_no_vote, three_observed),
-        group_test(a_jump_does_not_delay_an_acquire_that_waits, three_clocks),
-        group_test(a_close_ends_the_readings, three_clocks),
-        group_test(a_node_in_quarantine_takes_extensions, three_observed),
-        group_test(an_answer_shows_that_the_run_is_up, three_observed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "group/telemetry.h"
 #include "told_kit.h"
 
-static void nodes_are_told_when_they_change(void **state) {
-    (void)state;
+TOLD_TEST(nodes_are_told_when_they_change, three_told) {
     redlock_group_ready_changed(fake.group, 0, true);
     assert_told(NODE_UP);
     assert_string_equal(last()->node, "node0:6379");
@@ -30,7 +29,7 @@ static void nodes_are_told_when_they_change(void **state) {
 }
 
 /* A vote for each cause there is. */
-static void votes_are_counted_by_node_and_cause(void **state) {
+TOLD_TEST(votes_are_counted_by_node_and_cause, three_told) {
     static const struct {
         redlock_vote_kind vote;
         enum redlock_cause cause;
@@ -60,7 +59,6 @@ static void votes_are_counted_by_node_and_cause(void **state) {
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_CLUSTER, REDLOCK_VOTED_CLUSTER},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_SERVER, REDLOCK_VOTED_SERVER},
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_NO_LUA, REDLOCK_VOTED_SERVER}};
-    (void)state;
     for (size_t i = 0; i < sizeof votes / sizeof *votes; i++) {
         const struct redlock_text text = {.string = "why", .cause = votes[i].cause};
         struct seen seen;
@@ -86,8 +84,7 @@ static void votes_are_counted_by_node_and_cause(void **state) {
     assert_int_equal(redlock_telemetry_cause(REDLOCK_VOTE_FAILED, &strange), REDLOCK_VOTED_OTHER);
 }
 
-static void refusals_and_late_votes_are_counted(void **state) {
-    (void)state;
+TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {
     struct seen seen = {0};
     fake.refusing = REDLOCK_NODE(2);
     acquire(NULL, &seen);
@@ -103,8 +100,7 @@ static void refusals_and_late_votes_are_counted(void **state) {
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][1], 1);
 }
 
-static void an_older_program_gets_what_fits(void **state) {
-    (void)state;
+TOLD_TEST(an_older_program_gets_what_fits, three_told) {
     struct seen seen;
     redlock_telemetry now;
     memset(&now, 0x55, sizeof now);
@@ -122,8 +118,7 @@ static void an_older_program_gets_what_fits(void **state) {
     assert_int_equal(redlock_group_telemetry(fake.group, NULL), REDLOCK_ERR_INVALID);
 }
 
-static void every_number_has_a_name(void **state) {
-    (void)state;
+TOLD_TEST(every_number_has_a_name, three_told) {
     for (int i = STARTED; i <= NODE_DOWN; i++) {
         for (int j = STARTED; j < i; j++) {
             assert_string_not_equal(redlock_telemetry_kind_name((redlock_telemetry_kind)i),
@@ -140,15 +135,4 @@ static void every_number_has_a_name(void **state) {
     assert_string_equal(redlock_voted_name((redlock_voted)(REDLOCK_VOTED_TLS + 1)), "");
     assert_string_equal(redlock_voted_name((redlock_voted)REDLOCK_VOTED_MAX), "");
     assert_string_equal(redlock_voted_name((redlock_voted)-1), "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        told_test(nodes_are_told_when_they_change, three_told),
-        told_test(votes_are_counted_by_node_and_cause, three_told),
-        told_test(refusals_and_late_votes_are_counted, three_told),
-        told_test(an_older_program_gets_what_fits, three_told),
-        told_test(every_number_has_a_name, three_told),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

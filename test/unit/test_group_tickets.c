@@ -34,8 +34,7 @@ static void queue_all(void) {
 }
 
 /* The client's own clock is an hour behind: it would pass over everybody. */
-static void no_place_is_asked_for_before_a_quorum_has_told_the_time(void **state) {
-    (void)state;
+GROUP_TEST(no_place_is_asked_for_before_a_quorum_has_told_the_time, five_nodes) {
     struct seen seen;
     const int64_t begun_ns = fake.now_ns;
     fake.group->line.met = 0;
@@ -57,8 +56,7 @@ static void no_place_is_asked_for_before_a_quorum_has_told_the_time(void **state
 }
 
 /* What keeps the others from it is not what keeps a node from it that is ready. */
-static void a_ready_node_that_is_not_asked_is_told_as_that(void **state) {
-    (void)state;
+GROUP_TEST(a_ready_node_that_is_not_asked_is_told_as_that, five_nodes) {
     struct seen seen;
     fake.group->line.met = 0;
     redlock_request *request = campaign(&seen);
@@ -75,8 +73,7 @@ static void a_ready_node_that_is_not_asked_is_told_as_that(void **state) {
 }
 
 /* The nodes are there, but tell no time: a proxy refuses TIME. The answers to the first WAIT do. */
-static void a_ticket_that_was_guessed_is_set_right(void **state) {
-    (void)state;
+GROUP_TEST(a_ticket_that_was_guessed_is_set_right, five_nodes) {
     struct seen seen;
     const int64_t begun_ns = fake.now_ns;
     fake.wall_us += HOUR_MS * 1000;
@@ -104,8 +101,7 @@ static void a_ticket_that_was_guessed_is_set_right(void **state) {
 }
 
 /* Most of the nodes that we knew at first were wrong. */
-static void a_ticket_by_clocks_that_lied_is_set_right_by_the_others(void **state) {
-    (void)state;
+GROUP_TEST(a_ticket_by_clocks_that_lied_is_set_right_by_the_others, five_nodes) {
     struct seen seen;
     const int64_t begun_ns = fake.now_ns;
     fake.group->line.met = 0;
@@ -127,8 +123,7 @@ static void a_ticket_by_clocks_that_lied_is_set_right_by_the_others(void **state
 }
 
 /* The same clocks are read again, a little better or worse. */
-static void a_ticket_that_is_right_stays(void **state) {
-    (void)state;
+GROUP_TEST(a_ticket_that_is_right_stays, five_nodes) {
     struct seen seen;
     greet_all();
     redlock_request *request = campaign(&seen);
@@ -149,8 +144,7 @@ static void a_ticket_that_is_right_stays(void **state) {
 }
 
 /* Two acquires of one program: the first one waits for its try, and takes its place later. */
-static void an_acquire_that_began_earlier_has_the_lower_ticket(void **state) {
-    (void)state;
+GROUP_TEST(an_acquire_that_began_earlier_has_the_lower_ticket, five_nodes) {
     struct seen first, second;
     greet_all();
     redlock_request *one = wait_for_it(&first), *two = campaign(&second);
@@ -162,16 +156,4 @@ static void an_acquire_that_began_earlier_has_the_lower_ticket(void **state) {
     assert_int_equal(ticket(0), later - 1); /* of the same moment */
     redlock_request_cancel(one);
     redlock_request_cancel(two);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(no_place_is_asked_for_before_a_quorum_has_told_the_time, five_nodes),
-        group_test(a_ready_node_that_is_not_asked_is_told_as_that, five_nodes),
-        group_test(a_ticket_that_was_guessed_is_set_right, five_nodes),
-        group_test(a_ticket_by_clocks_that_lied_is_set_right_by_the_others, five_nodes),
-        group_test(a_ticket_that_is_right_stays, five_nodes),
-        group_test(an_acquire_that_began_earlier_has_the_lower_ticket, five_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

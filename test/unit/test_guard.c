@@ -1,15 +1,10 @@
 /* Quarantines: each row of the table in core/guard.h, and the limits of what nodes may say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "greetings.h"
+#include "test.h"
 
-static void it_is_on_with_either_guard(void **state) {
-    (void)state;
+TEST(it_is_on_with_either_guard) {
     start(OFF, false, 3);
     assert_false(redlock_guard_is_on(&guard.plan));
     start(OFF, true, 3);
@@ -21,8 +16,7 @@ static void it_is_on_with_either_guard(void **state) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 0);
 }
 
-static void a_first_greeting_under_strict_starts_a_quarantine(void **state) {
-    (void)state;
+TEST(a_first_greeting_under_strict_starts_a_quarantine) {
     for (int restart = OFF; restart <= STRICT; restart++) {
         for (int first_boot = 0; first_boot <= 1; first_boot++) {
             start((redlock_restart_guard)restart, false, 3);
@@ -41,8 +35,7 @@ static void a_first_greeting_under_strict_starts_a_quarantine(void **state) {
     }
 }
 
-static void another_run_starts_a_quarantine_unless_off(void **state) {
-    (void)state;
+TEST(another_run_starts_a_quarantine_unless_off) {
     static const char *const runs[][2] = {{"a", "b"}, {"a", ""}, {"", "a"}, {"", ""}, {"a", "ab"}, {"ab", "a"}};
     for (int restart = OFF; restart <= STRICT; restart++) {
         for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
@@ -60,8 +53,7 @@ static void another_run_starts_a_quarantine_unless_off(void **state) {
     }
 }
 
-static void an_id_that_does_not_fit_is_none(void **state) {
-    (void)state;
+TEST(an_id_that_does_not_fit_is_none) {
     char run_id[2 * REDLOCK_RUN_ID_SIZE] = {0};
     start(OBSERVED, false, 3);
     memset(run_id, 'x', REDLOCK_RUN_ID_SIZE - 1);
@@ -83,8 +75,7 @@ static void an_id_that_does_not_fit_is_none(void **state) {
     }
 }
 
-static void the_same_run_is_as_it_was(void **state) {
-    (void)state;
+TEST(the_same_run_is_as_it_was) {
     start(STRICT, false, 3);
     greet(0, "a", T0, (struct said){0});
     assert_int_equal(greet(0, "a", T0 + S, (struct said){0}), 0);
@@ -98,8 +89,7 @@ static void the_same_run_is_as_it_was(void **state) {
 }
 
 /* A node that is met a day later and has been up for a second may have granted many locks. */
-static void a_first_boot_ends_after_ttl_max(void **state) {
-    (void)state;
+TEST(a_first_boot_ends_after_ttl_max) {
     start(STRICT, false, 3);
     guard.plan.first_boot = true;
     assert_int_equal(greet(0, "a", T0 + TTL_MAX_MS * MS - 1, (struct said){0}), 0);
@@ -108,8 +98,7 @@ static void a_first_boot_ends_after_ttl_max(void **state) {
     expect_quarantine(1, T0 + TTL_MAX_MS * MS, T0 + TTL_MAX_MS * MS + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
 }
 
-static void a_step_forward_starts_a_quarantine_with_the_clock_guard(void **state) {
-    (void)state;
+TEST(a_step_forward_starts_a_quarantine_with_the_clock_guard) {
     for (int clock = 0; clock <= 1; clock++) {
         start(OFF, clock != 0, 1); /* one clock is compared with no other */
         greet(0, "a", T0, (struct said){0});
@@ -137,8 +126,7 @@ static void a_step_forward_starts_a_quarantine_with_the_clock_guard(void **state
     }
 }
 
-static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
-    (void)state;
+TEST(a_step_is_seen_at_a_greeting_and_over_a_restart) {
     start(OBSERVED, true, 1);
     greet(0, "a", T0, (struct said){0});
     assert_int_equal(greet(0, "a", T0 + S, (struct said){.ahead_ns = 120 * S}), 1);
@@ -155,8 +143,7 @@ static void a_step_is_seen_at_a_greeting_and_over_a_restart(void **state) {
     assert_false(jumped);
 }
 
-static void the_reason_is_the_quarantine_that_ends_last(void **state) {
-    (void)state;
+TEST(the_reason_is_the_quarantine_that_ends_last) {
     start(STRICT, true, 1);
     greet(0, "a", T0, (struct said){0});
     sample(0, T0 + S, 120 * S);
@@ -226,8 +213,7 @@ static void for_all_orders(unsigned count, unsigned wrong, enum wrongs wrongs, u
     }
 }
 
-static void no_wrong_clock_passes_in_any_order(void **state) {
-    (void)state;
+TEST(no_wrong_clock_passes_in_any_order) {
     for (unsigned count = 2; count <= 7; count++) {
         unsigned tried = 0, orders = 1;
         for (unsigned i = 2; i <= count; i++) {
@@ -242,8 +228,7 @@ static void no_wrong_clock_passes_in_any_order(void **state) {
     }
 }
 
-static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
-    (void)state;
+TEST(ahead_is_more_than_a_second_with_the_errors_of_both) {
     for (int64_t more_ns = 0; more_ns <= 1000; more_ns += 1000) {
         start(OFF, true, 2);
         greet(0, "a", T0, (struct said){0});
@@ -279,8 +264,7 @@ static void ahead_is_more_than_a_second_with_the_errors_of_both(void **state) {
 }
 
 /* Two of three clocks are behind. The third seems to be ahead until the others are known. */
-static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
-    (void)state;
+TEST(a_clock_is_compared_again_with_each_that_is_read) {
     start(OFF, true, 5);
     greet(0, "a", T0, (struct said){0});
     greet(1, "b", T0, (struct said){.ahead_ns = -60 * S});
@@ -294,8 +278,7 @@ static void a_clock_is_compared_again_with_each_that_is_read(void **state) {
 }
 
 /* Two clocks are behind, and one of them is set right: now the first clock agrees with a quorum. */
-static void a_reading_of_a_confirmed_clock_may_confirm_another(void **state) {
-    (void)state;
+TEST(a_reading_of_a_confirmed_clock_may_confirm_another) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){0});
     for (unsigned i = 1; i <= 2; i++) {
@@ -310,8 +293,7 @@ static void a_reading_of_a_confirmed_clock_may_confirm_another(void **state) {
 
 /* It was ahead when we met it, so keys of earlier votes may have expired too early. That it is
  * right now proves nothing. */
-static void a_clock_that_steps_is_never_confirmed(void **state) {
-    (void)state;
+TEST(a_clock_that_steps_is_never_confirmed) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
     assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
@@ -322,8 +304,7 @@ static void a_clock_that_steps_is_never_confirmed(void **state) {
 }
 
 /* Only keys that it granted before the first reading can have expired too early. */
-static void a_clock_that_is_ahead_may_vote_after_a_quarantine(void **state) {
-    (void)state;
+TEST(a_clock_that_is_ahead_may_vote_after_a_quarantine) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
     greet(1, "b", T0 + S, (struct said){0});
@@ -335,8 +316,7 @@ static void a_clock_that_is_ahead_may_vote_after_a_quarantine(void **state) {
 }
 
 /* Node 0 was ahead and is right again; node 1 is ahead now. Never more than one at a time. */
-static void clocks_that_were_not_read_at_one_time_are_not_compared(void **state) {
-    (void)state;
+TEST(clocks_that_were_not_read_at_one_time_are_not_compared) {
     for (int late = 0; late <= 1; late++) {
         const int64_t now_ns = T0 + 3 * S + late;
         start(OFF, true, 3);
@@ -348,8 +328,7 @@ static void clocks_that_were_not_read_at_one_time_are_not_compared(void **state)
     }
 }
 
-static void the_first_reading_may_come_with_a_vote(void **state) {
-    (void)state;
+TEST(the_first_reading_may_come_with_a_vote) {
     start(OFF, true, 3);
     for (unsigned i = 0; i < 3; i++) {
         greet(i, "a", T0, (struct said){.no_clock = true});
@@ -373,8 +352,7 @@ static void the_first_reading_may_come_with_a_vote(void **state) {
 
 /* Its quarantine ended without a reading, and it may have jumped a moment ago. The reading comes
  * with a vote or with a greeting. */
-static void a_late_first_reading_starts_another_quarantine(void **state) {
-    (void)state;
+TEST(a_late_first_reading_starts_another_quarantine) {
     const int64_t late_ns = T0 + 2 * LENGTH_NS;
     start(OFF, true, 3);
     for (unsigned i = 0; i < 3; i++) {
@@ -395,8 +373,7 @@ static void a_late_first_reading_starts_another_quarantine(void **state) {
 }
 
 /* A reading of one clock may show that another clock is ahead. */
-static void a_vote_may_show_that_another_node_is_ahead(void **state) {
-    (void)state;
+TEST(a_vote_may_show_that_another_node_is_ahead) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 7 * S});
     greet(1, "b", T0, (struct said){.no_clock = true});
@@ -406,8 +383,7 @@ static void a_vote_may_show_that_another_node_is_ahead(void **state) {
     expect_free(1, T0);
 }
 
-static void many_nodes_and_far_times(void **state) {
-    (void)state;
+TEST(many_nodes_and_far_times) {
     redlock_guard_init(&guard, &(struct redlock_guard_plan){.restart = STRICT,
                                                             .clock = true,
                                                             .ttl_max_ms = REDLOCK_TTL_MS_MAX,
@@ -423,30 +399,4 @@ static void many_nodes_and_far_times(void **state) {
     }
     assert_int_equal(redlock_guard_may_not_vote(&guard, far_ns), redlock_nodes_all(REDLOCK_NODES_MAX));
     assert_int_equal(redlock_guard_until_ns(&guard, 30, far_ns), REDLOCK_NEVER_NS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_on_with_either_guard),
-        cmocka_unit_test(a_first_greeting_under_strict_starts_a_quarantine),
-        cmocka_unit_test(another_run_starts_a_quarantine_unless_off),
-        cmocka_unit_test(an_id_that_does_not_fit_is_none),
-        cmocka_unit_test(the_same_run_is_as_it_was),
-        cmocka_unit_test(a_first_boot_ends_after_ttl_max),
-        cmocka_unit_test(a_step_forward_starts_a_quarantine_with_the_clock_guard),
-        cmocka_unit_test(a_step_is_seen_at_a_greeting_and_over_a_restart),
-        cmocka_unit_test(the_reason_is_the_quarantine_that_ends_last),
-        cmocka_unit_test(no_wrong_clock_passes_in_any_order),
-        cmocka_unit_test(ahead_is_more_than_a_second_with_the_errors_of_both),
-        cmocka_unit_test(a_clock_is_compared_again_with_each_that_is_read),
-        cmocka_unit_test(a_reading_of_a_confirmed_clock_may_confirm_another),
-        cmocka_unit_test(a_clock_that_steps_is_never_confirmed),
-        cmocka_unit_test(a_clock_that_is_ahead_may_vote_after_a_quarantine),
-        cmocka_unit_test(clocks_that_were_not_read_at_one_time_are_not_compared),
-        cmocka_unit_test(a_late_first_reading_starts_another_quarantine),
-        cmocka_unit_test(the_first_reading_may_come_with_a_vote),
-        cmocka_unit_test(a_vote_may_show_that_another_node_is_ahead),
-        cmocka_unit_test(many_nodes_and_far_times),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

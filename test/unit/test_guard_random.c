@@ -2,15 +2,11 @@
  * while one client connects to them, loses them and reads their clocks. A node that may vote has
  * forgotten nothing within the last ttl_max, and no node is kept out for longer than the table of
  * core/guard.h says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/guard.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS REDLOCK_NS_PER_MS
 #define S  (1000 * MS)
@@ -190,8 +186,7 @@ static void begin(struct world *world, uint32_t seed) {
     }
 }
 
-static void no_node_votes_within_ttl_max_of_forgetting(void **state) {
-    (void)state;
+TEST(no_node_votes_within_ttl_max_of_forgetting) {
     for (uint32_t seed = 1; seed <= 40000; seed++) {
         struct world world;
         begin(&world, seed);
@@ -204,8 +199,7 @@ static void no_node_votes_within_ttl_max_of_forgetting(void **state) {
 
 /* Nodes that have been up for long, with the right time, may vote as soon as we have met a
  * quorum. */
-static void right_nodes_may_vote(void **state) {
-    (void)state;
+TEST(right_nodes_may_vote) {
     for (uint32_t seed = 1; seed <= 2000; seed++) {
         struct world world;
         begin(&world, seed);
@@ -218,12 +212,4 @@ static void right_nodes_may_vote(void **state) {
         }
         assert_int_equal(redlock_guard_may_not_vote(&world.guard, world.now_ns), 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_node_votes_within_ttl_max_of_forgetting),
-        cmocka_unit_test(right_nodes_may_vote),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* What lifts a quarantine: an uptime that is surely long enough; and what makes an uptime doubtful
  * (core/guard.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "greetings.h"
+#include "test.h"
 
-static void a_long_uptime_lifts_if_clocks_agree(void **state) {
-    (void)state;
+TEST(a_long_uptime_lifts_if_clocks_agree) {
     /* More than 30302 ms is needed. An uptime of 32 s, cut to seconds, covers a disagreement of 697
      * ms but not of 698 ms. */
     static const struct {
@@ -55,8 +50,7 @@ static void greet_two(const char *run_id, int64_t now_ns) {
 
 /* Node 1 was an hour ahead and is gone. The clock of node 2 was stepped by an hour after its start.
  * Never two at one time. */
-static void a_clock_that_was_read_long_ago_confirms_no_other(void **state) {
-    (void)state;
+TEST(a_clock_that_was_read_long_ago_confirms_no_other) {
     for (int late = 0; late <= 1; late++) {
         const int64_t now_ns = T0 + 3 * S + late;
         start(STRICT, false, 3);
@@ -66,8 +60,7 @@ static void a_clock_that_was_read_long_ago_confirms_no_other(void **state) {
     }
 }
 
-static void it_is_looked_at_again_with_each_greeting(void **state) {
-    (void)state;
+TEST(it_is_looked_at_again_with_each_greeting) {
     start(STRICT, false, 5);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     assert_int_equal(greet(1, "b", T0, (struct said){.no_clock = true, .up_s = 1000}), 2);
@@ -84,15 +77,13 @@ static void it_is_looked_at_again_with_each_greeting(void **state) {
 }
 
 /* The uptime of the node does not depend on how long we have been up. */
-static void a_client_that_has_just_booted_believes_it_too(void **state) {
-    (void)state;
+TEST(a_client_that_has_just_booted_believes_it_too) {
     start(STRICT, false, 3);
     greet(1, "b", 5 * S, (struct said){0});
     assert_int_equal(greet(0, "a", 5 * S, (struct said){.up_s = 1000}), 0);
 }
 
-static void one_clock_is_no_majority(void **state) {
-    (void)state;
+TEST(one_clock_is_no_majority) {
     start(STRICT, true, 1);
     assert_int_equal(greet(0, "a", T0, (struct said){.up_s = 1000}), 1);
     expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
@@ -104,8 +95,7 @@ static void one_clock_is_no_majority(void **state) {
 
 /* It started while its clock was behind, and the clock was set right since. Its uptime says 1000 s,
  * but we saw the run before it 20 s ago. */
-static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) {
-    (void)state;
+TEST(no_run_is_older_than_the_last_sight_of_the_one_before) {
     const struct redlock_clock_sample silent = {.sent_ns = T0 + 110 * S, .read_ns = T0 + 110 * S};
     for (int by_greeting = 0; by_greeting <= 1; by_greeting++) {
         for (int seen_s = 60; seen_s <= 100; seen_s += 40) {
@@ -132,8 +122,7 @@ static void no_run_is_older_than_the_last_sight_of_the_one_before(void **state) 
 }
 
 /* The same without the clock guard, where any answer is a sight of the run. */
-static void an_answer_shows_that_the_run_is_up(void **state) {
-    (void)state;
+TEST(an_answer_shows_that_the_run_is_up) {
     for (int seen = 0; seen <= 1; seen++) {
         start(OBSERVED, false, 3);
         for (unsigned i = 0; i < 3; i++) {
@@ -151,8 +140,7 @@ static void an_answer_shows_that_the_run_is_up(void **state) {
 
 /* It started an hour behind, we met it, and its clock was set right since. The uptime of the next
  * greeting and of each later one is an hour too long. */
-static void a_step_between_greetings_does_not_count_as_uptime(void **state) {
-    (void)state;
+TEST(a_step_between_greetings_does_not_count_as_uptime) {
     for (int clock = 0; clock <= 1; clock++) {
         start(STRICT, clock != 0, 3);
         greet(1, "b", T0, (struct said){.up_s = 1000});
@@ -179,8 +167,7 @@ static void a_step_between_greetings_does_not_count_as_uptime(void **state) {
 }
 
 /* Of two clocks, one is the median and agrees with itself. */
-static void two_clocks_that_disagree_confirm_no_other(void **state) {
-    (void)state;
+TEST(two_clocks_that_disagree_confirm_no_other) {
     for (int ahead = -1; ahead <= 1; ahead++) {
         start(STRICT, false, 3);
         greet(0, "a", T0, (struct said){.up_s = 4000, .ahead_ns = ahead * 3600 * S});
@@ -193,8 +180,7 @@ static void two_clocks_that_disagree_confirm_no_other(void **state) {
 
 /* Clocks that agree are compared with the middle one, in whatever order they were read. Compared
  * with any other, one of these nodes would be too far off to vote. */
-static void the_median_is_the_same_in_all_orders(void **state) {
-    (void)state;
+TEST(the_median_is_the_same_in_all_orders) {
     static const int64_t ahead_ms[] = {0, 200, 400, 800, 1090};
     for (unsigned order = 0; order < 120; order++) {
         unsigned left[] = {0, 1, 2, 3, 4};
@@ -210,8 +196,7 @@ static void the_median_is_the_same_in_all_orders(void **state) {
 }
 
 /* Of two clocks in the middle, the one behind: the last one here is too far ahead of it. */
-static void of_two_in_the_middle_the_lower_counts(void **state) {
-    (void)state;
+TEST(of_two_in_the_middle_the_lower_counts) {
     static const int64_t ahead_ms[] = {0, 200, 900, 1850};
     start(STRICT, false, 4);
     for (unsigned node = 0; node < 4; node++) {
@@ -222,8 +207,7 @@ static void of_two_in_the_middle_the_lower_counts(void **state) {
 
 /* Its clock is known from the run before. The clock that this uptime comes from may be another
  * one. */
-static void an_uptime_without_a_clock_says_nothing(void **state) {
-    (void)state;
+TEST(an_uptime_without_a_clock_says_nothing) {
     for (int no_clock = 0; no_clock <= 1; no_clock++) {
         start(OBSERVED, false, 3);
         for (unsigned i = 0; i < 3; i++) {
@@ -236,8 +220,7 @@ static void an_uptime_without_a_clock_says_nothing(void **state) {
 
 /* The uptime comes from a clock that has been set back since. The clock is right now; the uptime
  * was not. */
-static void an_uptime_is_valid_until_its_clock_steps(void **state) {
-    (void)state;
+TEST(an_uptime_is_valid_until_its_clock_steps) {
     start(STRICT, true, 3);
     greet(1, "b", T0, (struct said){0});
     greet(2, "c", T0, (struct said){0});
@@ -246,23 +229,4 @@ static void an_uptime_is_valid_until_its_clock_steps(void **state) {
     assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
     greet(2, "c", T0 + 2 * S, (struct said){0});
     expect_quarantine(0, T0 + 2 * S, T0 + LENGTH_NS, REDLOCK_GUARD_UNKNOWN);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_uptime_lifts_if_clocks_agree),
-        cmocka_unit_test(a_clock_that_was_read_long_ago_confirms_no_other),
-        cmocka_unit_test(it_is_looked_at_again_with_each_greeting),
-        cmocka_unit_test(a_client_that_has_just_booted_believes_it_too),
-        cmocka_unit_test(one_clock_is_no_majority),
-        cmocka_unit_test(no_run_is_older_than_the_last_sight_of_the_one_before),
-        cmocka_unit_test(an_answer_shows_that_the_run_is_up),
-        cmocka_unit_test(a_step_between_greetings_does_not_count_as_uptime),
-        cmocka_unit_test(two_clocks_that_disagree_confirm_no_other),
-        cmocka_unit_test(the_median_is_the_same_in_all_orders),
-        cmocka_unit_test(of_two_in_the_middle_the_lower_counts),
-        cmocka_unit_test(an_uptime_without_a_clock_says_nothing),
-        cmocka_unit_test(an_uptime_is_valid_until_its_clock_steps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

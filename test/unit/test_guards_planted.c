@@ -1,15 +1,11 @@
 /* The planted bugs of fencing tokens and quarantines: each does what its name says, and does
  * nothing while it is off. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 
 #include "core/fence.h"
 #include "core/guard.h"
 #include "core/planted.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define WALL_US INT64_C(1795167037123456)
 #define S       (1000 * REDLOCK_NS_PER_MS)
@@ -18,8 +14,7 @@
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 
-static int heal(void **state) {
-    (void)state;
+static int heal(UNUSED void **state) {
     redlock_planted_bug = REDLOCK_BUG_NONE;
     return 0;
 }
@@ -30,8 +25,9 @@ static uint64_t proposed(uint16_t client, int64_t wall_us) {
     return fence.token;
 }
 
-static void proposals_collide(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, NULL, heal)
+
+FRESH_TEST(proposals_collide) {
     static const enum redlock_planted_bug bugs[] = {REDLOCK_BUG_FENCE_COLLIDES, REDLOCK_BUG_FENCE_ACCEPTS_EQUAL};
     assert_true(proposed(1, WALL_US) != proposed(2, WALL_US));
     assert_true(proposed(1, WALL_US) != proposed(1, WALL_US + 1));
@@ -68,8 +64,7 @@ static bool is_free(int64_t up_s, int64_t ahead_ns, int64_t again_s, int64_t now
     return redlock_guard_may_not_vote(&guard, now_s * S) == 0;
 }
 
-static void quarantine_is_short(void **state) {
-    (void)state;
+FRESH_TEST(quarantine_is_short) {
     assert_false(is_free(1, 0, 0, 130));
     assert_true(is_free(1, 0, 0, 131));
     redlock_planted_bug = REDLOCK_BUG_QUARANTINE_SHORT;
@@ -77,8 +72,7 @@ static void quarantine_is_short(void **state) {
     assert_true(is_free(1, 0, 0, 108));
 }
 
-static void quarantine_ends_by_uptime(void **state) {
-    (void)state;
+FRESH_TEST(quarantine_ends_by_uptime) {
     assert_false(is_free(121, 120 * S, 0, 130));
     assert_false(is_free(INT64_MAX, 0, 0, 130));
     redlock_planted_bug = REDLOCK_BUG_QUARANTINE_BY_UPTIME;
@@ -90,13 +84,4 @@ static void quarantine_ends_by_uptime(void **state) {
     assert_false(is_free(10, 0, 110, 119)); /* what it said last counts */
     assert_true(is_free(10, 0, 110, 120));
     assert_true(is_free(20, 0, 110, 110));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(proposals_collide, heal),
-        cmocka_unit_test_teardown(quarantine_is_short, heal),
-        cmocka_unit_test_teardown(quarantine_ends_by_uptime, heal),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,15 @@
 /* The handshake step by step: what is sent, and what each answer causes (R9, R18). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdio.h>
 
 #include "handshake_kit.h"
 
-static void all_goes_well(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, handshake_setup, handshake_teardown)
+
+FRESH_TEST(all_goes_well) {
     start();
     assert_said(PING HELLO);
     assert_int_equal(reply_info("run_id:r1\r\nrole:master\r\n"), WAITING);
@@ -27,9 +23,8 @@ static void all_goes_well(void **state) {
     assert_string_equal(handshake.warning, "");
 }
 
-static void user_password_and_database_come_first(void **state) {
+FRESH_TEST(user_password_and_database_come_first) {
     char user[] = "bob", password[] = "geheim";
-    (void)state;
     address.credentials.user = user;
     address.credentials.password = password;
     address.db = 12;
@@ -44,8 +39,7 @@ static void user_password_and_database_come_first(void **state) {
 }
 
 /* R9: a client id is valid only on the server that gave it. */
-static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
-    (void)state;
+FRESH_TEST(the_old_connection_is_killed_on_the_same_server_only) {
     handshake.old_run_id = "r1";
     handshake.old_client_id = 41;
     start();
@@ -65,9 +59,8 @@ static void the_old_connection_is_killed_on_the_same_server_only(void **state) {
     finish();
 }
 
-static void nodes_that_may_not_vote(void **state) {
+FRESH_TEST(nodes_that_may_not_vote) {
     char password[] = "geheim";
-    (void)state;
     start();
     assert_int_equal(reply_info("role:slave\r\nmaster_host:h\r\nmaster_port:1\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
     assert_non_null(strstr(handshake.reason, "replica of h:1"));
@@ -109,8 +102,7 @@ static void nodes_that_may_not_vote(void **state) {
                    "SELECT 99 failed");
 }
 
-static void a_server_without_lua_is_no_node(void **state) {
-    (void)state;
+FRESH_TEST(a_server_without_lua_is_no_node) {
     start();
     assert_int_equal(reply_info("role:master\r\nvalkey_version:9.1.0"), WAITING);
     assert_int_equal(reply(A_TIME), WAITING);
@@ -121,8 +113,7 @@ static void a_server_without_lua_is_no_node(void **state) {
 }
 
 /* What an ACL refuses is a warning where it is safe to go on. */
-static void refused_optional_commands_are_warnings(void **state) {
-    (void)state;
+FRESH_TEST(refused_optional_commands_are_warnings) {
     start();
     assert_int_equal(reply("-NOPERM no info\r\n"), WAITING);
     assert_int_equal(reply("-NOPERM no time\r\n"), WAITING);
@@ -169,8 +160,7 @@ static void assert_timeless(const char *bytes, const char *warning) {
 }
 
 /* The node can vote, but its clock is not watched, and a warning says so. */
-static void a_guarded_node_without_a_time_is_warned_of(void **state) {
-    (void)state;
+FRESH_TEST(a_guarded_node_without_a_time_is_warned_of) {
     assert_timeless("-NOPERM no TIME\r\n", "TIME refused (NOPERM no TIME)");
     assert_timeless("*2\r\n$2\r\n-1\r\n$1\r\n0\r\n", "TIME tells no time");
     assert_timeless("*2\r\n$11\r\n99999999999\r\n$1\r\n0\r\n", "TIME tells no time");
@@ -190,19 +180,4 @@ static void a_guarded_node_without_a_time_is_warned_of(void **state) {
     handshake.server_us = 1;
     start_guarded("run_id:r1\r\n");
     assert_true(handshake.server_us == 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_goes_well, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(user_password_and_database_come_first, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server_only, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(nodes_that_may_not_vote, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_without_lua_is_no_node, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(refused_optional_commands_are_warnings, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_guarded_node_without_a_time_is_warned_of, handshake_setup,
-                                        handshake_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

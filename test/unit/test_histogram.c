@@ -1,19 +1,14 @@
 /* Histograms: which bucket a time is in, the bounds, and quantiles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/histogram.h"
+#include "test.h"
 
 #define LAST  (REDLOCK_HISTOGRAM_BUCKETS - 1)
 #define US_NS INT64_C(1000)
 
-static void the_bounds_rise_and_each_power_of_two_is_one(void **state) {
+TEST(the_bounds_rise_and_each_power_of_two_is_one) {
     static const int64_t first_us[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40};
-    (void)state;
     for (size_t i = 0; i < sizeof first_us / sizeof *first_us; i++) {
         assert_int_equal(redlock_histogram_bound_us(i), first_us[i]);
     }
@@ -29,8 +24,7 @@ static void the_bounds_rise_and_each_power_of_two_is_one(void **state) {
 }
 
 /* Each value is below the bound of its bucket, and not below that of the bucket before. */
-static void a_value_lies_between_the_bounds_of_its_bucket(void **state) {
-    (void)state;
+TEST(a_value_lies_between_the_bounds_of_its_bucket) {
     for (size_t bucket = 0; bucket < LAST; bucket++) {
         const uint64_t bound_us = (uint64_t)redlock_histogram_bound_us(bucket);
         assert_int_equal(redlock_histogram_bucket(bound_us - 1), bucket);
@@ -42,17 +36,15 @@ static void a_value_lies_between_the_bounds_of_its_bucket(void **state) {
 }
 
 /* From 4 on: the promised resolution. */
-static void a_bucket_is_at_most_a_quarter_wide(void **state) {
-    (void)state;
+TEST(a_bucket_is_at_most_a_quarter_wide) {
     for (size_t bucket = 4; bucket < LAST; bucket++) {
         const int64_t low_us = redlock_histogram_bound_us(bucket - 1);
         assert_true(4 * (redlock_histogram_bound_us(bucket) - low_us) <= low_us);
     }
 }
 
-static void values_are_counted_in_whole_us(void **state) {
+TEST(values_are_counted_in_whole_us) {
     redlock_histogram histogram = {0};
-    (void)state;
     redlock_histogram_add(&histogram, 999);
     redlock_histogram_add(&histogram, US_NS);
     redlock_histogram_add(&histogram, 70 * US_NS + 999);
@@ -69,9 +61,8 @@ static void values_are_counted_in_whole_us(void **state) {
     assert_int_equal(histogram.sum_us, 71 + INT64_MAX / 1000);
 }
 
-static void quantiles_of_few_values(void **state) {
+TEST(quantiles_of_few_values) {
     redlock_histogram histogram = {0};
-    (void)state;
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 0.5), -1);
     redlock_histogram_add(&histogram, 100 * US_NS); /* in 96 to 112 */
     assert_int_equal(redlock_histogram_quantile_us(&histogram, 0), 96);
@@ -85,9 +76,8 @@ static void quantiles_of_few_values(void **state) {
 }
 
 /* Every value from 0 to 10 ms, so each quantile is known. */
-static void quantiles_are_within_a_quarter(void **state) {
+TEST(quantiles_are_within_a_quarter) {
     redlock_histogram histogram = {0};
-    (void)state;
     for (int64_t us = 0; us < 10000; us++) {
         redlock_histogram_add(&histogram, us * US_NS);
     }
@@ -95,16 +85,4 @@ static void quantiles_are_within_a_quarter(void **state) {
         const int64_t told_us = redlock_histogram_quantile_us(&histogram, percent / 100.0), true_us = percent * 100;
         assert_true(told_us >= true_us - true_us / 4 && told_us <= true_us + true_us / 4);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bounds_rise_and_each_power_of_two_is_one),
-        cmocka_unit_test(a_value_lies_between_the_bounds_of_its_bucket),
-        cmocka_unit_test(a_bucket_is_at_most_a_quarter_wide),
-        cmocka_unit_test(values_are_counted_in_whole_us),
-        cmocka_unit_test(quantiles_of_few_values),
-        cmocka_unit_test(quantiles_are_within_a_quarter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

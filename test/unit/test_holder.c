@@ -19,7 +19,7 @@ static const char *text_of(size_t size, char text[REDLOCK_HOLDER_SIZE_MAX + 2]) 
     return text;
 }
 
-static void only_our_own_tokens_have_a_text(void **state) {
+TEST(only_our_own_tokens_have_a_text) {
     static const struct {
         const char *token, *text;
     } rows[] = {
@@ -50,7 +50,6 @@ static void only_our_own_tokens_have_a_text(void **state) {
         {"", ""},
         {NULL, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_string_equal(redlock_token_holder(rows[i].token), rows[i].text);
     }
@@ -58,9 +57,8 @@ static void only_our_own_tokens_have_a_text(void **state) {
     assert_ptr_equal(redlock_token_holder(token), token + sizeof token - sizeof "web");
 }
 
-static void a_longer_text_is_none(void **state) {
+TEST(a_longer_text_is_none) {
     char text[REDLOCK_HOLDER_SIZE_MAX + 2], token[REDLOCK_TOKEN_SIZE_MAX + 1];
-    (void)state;
     for (size_t size = 1; size <= REDLOCK_HOLDER_SIZE_MAX + 1; size++) {
         const char *wanted = text_of(size, text);
         (void)snprintf(token, sizeof token, "%s@%s", TICKET DIGITS, wanted);
@@ -79,8 +77,7 @@ static void assert_token(const char *token, size_t digits, const char *text) {
 }
 
 /* Any size, in the acquire, the extension and the release; also in a release that is owed. */
-static void every_request_has_the_whole_token(void **state) {
-    (void)state;
+TEST(every_request_has_the_whole_token) {
     char text[REDLOCK_HOLDER_SIZE_MAX + 2];
     for (size_t size = 0; size <= REDLOCK_HOLDER_SIZE_MAX; size++) {
         const char *holder = text_of(size, text);
@@ -108,8 +105,7 @@ static void every_request_has_the_whole_token(void **state) {
     }
 }
 
-static void attempts_differ_in_their_digits(void **state) {
-    (void)state;
+GROUP_TEST(attempts_differ_in_their_digits, named) {
     struct seen seen;
     redlock_lease *first = take(NULL, &seen), *second = take(NULL, &seen);
     assert_memory_not_equal(redlock_lease_token(first), redlock_lease_token(second), REDLOCK_TOKEN_DIGITS);
@@ -120,9 +116,8 @@ static void attempts_differ_in_their_digits(void **state) {
 }
 
 /* The token of another holder, or of an older version, stays as it is. */
-static void an_adopted_token_gets_no_text(void **state) {
+GROUP_TEST(an_adopted_token_gets_no_text, named) {
     static const char *const tokens[] = {"t", DIGITS, DIGITS "@db-1:7", TICKET DIGITS "@x"};
-    (void)state;
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         redlock_lease *lease;
         assert_int_equal(redlock_group_adopt(fake.group, "r", tokens[i], NULL, &lease), REDLOCK_OK);
@@ -153,7 +148,7 @@ static void queue_behind(const char *holder, int64_t wait_ms, struct seen *seen)
 
 /* The text must not hide the ticket. Else a holder that hands over would look like another
  * library, and be polled. */
-static void a_ticket_is_read_before_a_text(void **state) {
+TEST(a_ticket_is_read_before_a_text) {
     static const struct {
         const char *holder;
         bool polled;
@@ -165,7 +160,6 @@ static void a_ticket_is_read_before_a_text(void **state) {
                 {EARLIER "a", true},
                 {EARLIER "+a", true},
                 {"another library's", true}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct seen seen;
         fake_env_open(&fake, 3, named.config);
@@ -179,12 +173,11 @@ static void a_ticket_is_read_before_a_text(void **state) {
 }
 
 /* Only the digits are compared: the texts of two tokens say nothing about who came first. */
-static void a_text_changes_no_order(void **state) {
+TEST(a_text_changes_no_order) {
     static const struct {
         const char *holder;
         uint64_t passed_over;
     } rows[] = {{EARLIER "@~", 0}, {EARLIER, 0}, {"00ffffffffffffff" DIGITS "@!", 1}, {"00ffffffffffffff" DIGITS, 1}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct seen seen;
         fake_env_open(&fake, 3, named.config);
@@ -197,8 +190,7 @@ static void a_text_changes_no_order(void **state) {
 }
 
 /* A push names the whole token. */
-static void a_push_for_another_text_is_not_ours(void **state) {
-    (void)state;
+GROUP_TEST(a_push_for_another_text_is_not_ours, named) {
     struct seen seen;
     queue_behind(EARLIER "@a", 60000, &seen);
     struct fake_sent wait = {0};
@@ -213,8 +205,7 @@ static void a_push_for_another_text_is_not_ours(void **state) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
-static void the_reason_names_the_holder(void **state) {
-    (void)state;
+TEST(the_reason_names_the_holder) {
     struct redlock_text *named_text = redlock_holder_queued(EARLIER "@a", sizeof EARLIER "@a" - 1);
     struct redlock_text *other = redlock_holder_queued(EARLIER, sizeof EARLIER - 1);
     struct redlock_text *hostile = redlock_holder_queued(EARLIER "@\x1b[2J", sizeof EARLIER "@\x1b[2J" - 1);
@@ -236,15 +227,4 @@ static void the_reason_names_the_holder(void **state) {
     redlock_text_drop(held);
     assert_ptr_equal(redlock_holder_held(EARLIER, sizeof EARLIER - 1), &redlock_holder_other);
     assert_string_equal(redlock_holder_of_text(redlock_holder_held("", 0)), "");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_our_own_tokens_have_a_text),   cmocka_unit_test(a_longer_text_is_none),
-        cmocka_unit_test(every_request_has_the_whole_token), group_test(attempts_differ_in_their_digits, named),
-        group_test(an_adopted_token_gets_no_text, named),    cmocka_unit_test(a_ticket_is_read_before_a_text),
-        cmocka_unit_test(a_text_changes_no_order),           group_test(a_push_for_another_text_is_not_ours, named),
-        cmocka_unit_test(the_reason_names_the_holder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

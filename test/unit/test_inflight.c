@@ -1,16 +1,11 @@
 /* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the middle,
  * requests with one more reply. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "node/inflight.h"
 #include "scarce_memory.h"
+#include "test.h"
 
 static struct redlock_inflight_entry entry_of(uint32_t round) {
     return (struct redlock_inflight_entry){.round = round, .position = (uint64_t)round * 10};
@@ -23,11 +18,10 @@ static void push(struct redlock_inflight *inflight, uint32_t from, uint32_t to) 
     }
 }
 
-static void first_in_first_out_while_it_grows(void **state) {
+TEST(first_in_first_out_while_it_grows) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
     uint32_t in = 0, out = 0;
-    (void)state;
     for (int turn = 0; turn < 300; turn++) {
         push(&inflight, in, in + 7);
         in += 7;
@@ -41,11 +35,10 @@ static void first_in_first_out_while_it_grows(void **state) {
     assert_int_equal(inflight.count, 0);
 }
 
-static void a_burst_gives_its_room_back(void **state) {
+TEST(a_burst_gives_its_room_back) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
     uint32_t in = 0, out = 0;
-    (void)state;
     push(&inflight, in, in + 5000);
     in += 5000;
     const size_t large = inflight.room;
@@ -61,10 +54,9 @@ static void a_burst_gives_its_room_back(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void a_timed_out_request_gets_no_answer(void **state) {
+TEST(a_timed_out_request_gets_no_answer) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
-    (void)state;
     push(&inflight, 0, 3);
     inflight.expired = 2;
     assert_false(redlock_inflight_pop(&inflight, &entry));
@@ -74,11 +66,10 @@ static void a_timed_out_request_gets_no_answer(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void withdrawal_closes_the_gap(void **state) {
+TEST(withdrawal_closes_the_gap) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry;
     static const uint32_t rest[] = {60, 61, 65, 66, 67, 68, 69};
-    (void)state;
     push(&inflight, 0, 60);
     for (int i = 0; i < 60; i++) {
         (void)redlock_inflight_pop(&inflight, &entry);
@@ -114,9 +105,8 @@ static void expect(struct redlock_inflight *inflight, uint32_t first, size_t cou
     }
 }
 
-static void a_request_that_is_put_back_is_the_oldest_again(void **state) {
+TEST(a_request_that_is_put_back_is_the_oldest_again) {
     struct redlock_inflight inflight = {0};
-    (void)state;
     push(&inflight, 0, 3);
     put_back_oldest(&inflight);
     expect(&inflight, 0, 3, 0);
@@ -127,9 +117,8 @@ static void a_request_that_is_put_back_is_the_oldest_again(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void put_back_keeps_what_has_timed_out(void **state) {
+TEST(put_back_keeps_what_has_timed_out) {
     struct redlock_inflight inflight = {0};
-    (void)state;
     push(&inflight, 0, 5);
     inflight.expired = 3;
     put_back_oldest(&inflight);
@@ -147,10 +136,9 @@ static void put_back_keeps_what_has_timed_out(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void put_back_makes_room(void **state) {
+TEST(put_back_makes_room) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry, more;
-    (void)state;
     for (uint32_t i = 0; i <= 64; i += 64) { /* the head at 0, then in the middle of the ring */
         push(&inflight, 0, i / 2);
         for (uint32_t j = 0; j < i / 2; j++) {
@@ -174,10 +162,9 @@ static void put_back_makes_room(void **state) {
     }
 }
 
-static void without_memory_the_queue_stays_as_it_is(void **state) {
+TEST(without_memory_the_queue_stays_as_it_is) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry = entry_of(0);
-    (void)state;
     memory_fails_at(1);
     assert_false(redlock_inflight_push(&inflight, &entry));
     memory.armed = false;
@@ -205,9 +192,8 @@ static void without_memory_the_queue_stays_as_it_is(void **state) {
     redlock_inflight_clear(&inflight);
 }
 
-static void withdrawal_may_take_the_last_or_all(void **state) {
+TEST(withdrawal_may_take_the_last_or_all) {
     struct redlock_inflight inflight = {0};
-    (void)state;
     push(&inflight, 0, 5);
     redlock_inflight_withdraw(&inflight, 3, 2, 20);
     assert_int_equal(inflight.count, 3);
@@ -218,19 +204,4 @@ static void withdrawal_may_take_the_last_or_all(void **state) {
     push(&inflight, 5, 6);
     expect(&inflight, 5, 1, 0);
     redlock_inflight_clear(&inflight);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_in_first_out_while_it_grows),
-        cmocka_unit_test(a_burst_gives_its_room_back),
-        cmocka_unit_test(a_timed_out_request_gets_no_answer),
-        cmocka_unit_test(withdrawal_closes_the_gap),
-        cmocka_unit_test(withdrawal_may_take_the_last_or_all),
-        cmocka_unit_test(a_request_that_is_put_back_is_the_oldest_again),
-        cmocka_unit_test(put_back_keeps_what_has_timed_out),
-        cmocka_unit_test(put_back_makes_room),
-        cmocka_unit_test(without_memory_the_queue_stays_as_it_is),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* INFO as several kinds of servers send it, and as a hostile one might. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "wire/info.h"
 
 static struct redlock_info parsed(const char *text) {
@@ -16,8 +11,7 @@ static struct redlock_info parsed(const char *text) {
     return info;
 }
 
-static void info_of_redis(void **state) {
-    (void)state;
+TEST(info_of_redis) {
     struct redlock_info info =
         parsed("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc123\r\n"
                "uptime_in_seconds:77\r\n\r\n# Memory\r\nmaxmemory:0\r\nmaxmemory_policy:allkeys-lru"
@@ -31,25 +25,22 @@ static void info_of_redis(void **state) {
     assert_false(redlock_info_evicts(&info));
 }
 
-static void info_of_valkey_and_others(void **state) {
-    (void)state;
+TEST(info_of_valkey_and_others) {
     assert_string_equal(parsed("redis_version:7.2.4\nserver_name:valkey\nvalkey_version:8.0.1\n").version,
                         "valkey 8.0.1");
     assert_string_equal(parsed("redis_version:6.3.4\r\nserver_name:keydb").version, "keydb 6.3.4");
     assert_string_equal(parsed("server_mode:cluster").mode, "cluster");
 }
 
-static void a_replica_and_its_primary(void **state) {
-    (void)state;
+TEST(a_replica_and_its_primary) {
     struct redlock_info info = parsed("role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6380\r\nloading:1\r\n");
     assert_string_equal(info.role, "slave");
     assert_string_equal(info.primary, "10.0.0.1:6380");
     assert_true(info.loading);
 }
 
-static void evicting_policies(void **state) {
+TEST(evicting_policies) {
     struct redlock_info info;
-    (void)state;
     info = parsed("maxmemory:100\r\nmaxmemory_policy:allkeys-lru\r\n");
     assert_true(redlock_info_evicts(&info));
     info = parsed("maxmemory:100\r\nmaxmemory_policy:volatile-ttl\r\n");
@@ -60,8 +51,7 @@ static void evicting_policies(void **state) {
     assert_false(redlock_info_evicts(&info));
 }
 
-static void empty_and_nonsense(void **state) {
-    (void)state;
+TEST(empty_and_nonsense) {
     struct redlock_info info = parsed("");
     assert_string_equal(info.version, "");
     assert_int_equal(info.uptime_s, -1);
@@ -79,8 +69,7 @@ static void empty_and_nonsense(void **state) {
 }
 
 /* The caller multiplies and adds these numbers. */
-static void numbers_beyond_their_bounds(void **state) {
-    (void)state;
+TEST(numbers_beyond_their_bounds) {
     assert_int_equal(parsed("uptime_in_seconds:9000000000\n").uptime_s, 9000000000);
     assert_int_equal(parsed("uptime_in_seconds:0000000000000000000000000077\n").uptime_s, 77);
     assert_int_equal(parsed("uptime_in_seconds:9000000001\n").uptime_s, -1);
@@ -91,7 +80,7 @@ static void numbers_beyond_their_bounds(void **state) {
     assert_true(redlock_info_evicts(&info));
 }
 
-static void the_version_says_which_command_deletes(void **state) {
+TEST(the_version_says_which_command_deletes) {
     static const struct {
         const char *info;
         enum redlock_deleting deleting;
@@ -110,7 +99,6 @@ static void the_version_says_which_command_deletes(void **state) {
         {"valkey_version:99999999999999999999.0", REDLOCK_DELETING_SCRIPT},
         {"role:master", REDLOCK_DELETING_SCRIPT},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct redlock_info info = parsed(rows[i].info);
         if (redlock_info_deleting(&info) != rows[i].deleting) {
@@ -119,7 +107,7 @@ static void the_version_says_which_command_deletes(void **state) {
     }
 }
 
-static void the_version_says_whether_a_denied_set_may_name_the_holder(void **state) {
+TEST(the_version_says_whether_a_denied_set_may_name_the_holder) {
     static const struct {
         const char *info;
         bool names;
@@ -134,25 +122,10 @@ static void the_version_says_whether_a_denied_set_may_name_the_holder(void **sta
         {"redis_version:7.4.0\r\nserver_name:keydb", false},
         {"role:master", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct redlock_info info = parsed(rows[i].info);
         if (redlock_info_names(&info) != rows[i].names) {
             fail_msg("%s", rows[i].info);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(info_of_redis),
-        cmocka_unit_test(info_of_valkey_and_others),
-        cmocka_unit_test(a_replica_and_its_primary),
-        cmocka_unit_test(evicting_policies),
-        cmocka_unit_test(empty_and_nonsense),
-        cmocka_unit_test(numbers_beyond_their_bounds),
-        cmocka_unit_test(the_version_says_which_command_deletes),
-        cmocka_unit_test(the_version_says_whether_a_denied_set_may_name_the_holder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

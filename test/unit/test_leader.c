@@ -1,8 +1,9 @@
 /* Who leads, as an observer knows it: the tables in core/leader.h, but for the times. */
 #include "leader_kit.h"
 
-static void all_are_asked_at_the_start(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, NULL)
+
+FRESH_TEST(all_are_asked_at_the_start) {
     assert_no_news();
     assert_true(redlock_leadership_next_ns(&it) == now_ns);
     assert_asked(ALL);
@@ -12,8 +13,7 @@ static void all_are_asked_at_the_start(void **state) {
 }
 
 /* Whoever asks one server under two names hears one word. */
-static void another_server_has_said_nothing(void **state) {
-    (void)state;
+FRESH_TEST(another_server_has_said_nothing) {
     assert_asked(ALL);
     for (unsigned i = 0; i < 4; i++) {
         answer(i, i < 2 ? ALICE : BOB, 5000);
@@ -29,8 +29,7 @@ static void another_server_has_said_nothing(void **state) {
     assert_news(ALICE);
 }
 
-static void a_quorum_names_the_leader(void **state) {
-    (void)state;
+FRESH_TEST(a_quorum_names_the_leader) {
     assert_asked(ALL);
     answer(0, ALICE, 5000);
     answer(1, ALICE, 5000);
@@ -42,8 +41,7 @@ static void a_quorum_names_the_leader(void **state) {
     assert_no_news();
 }
 
-static void a_quorum_says_that_nobody_leads(void **state) {
-    (void)state;
+FRESH_TEST(a_quorum_says_that_nobody_leads) {
     assert_asked(ALL);
     /* Its token is NULL. */
     redlock_leadership_answer(&it, 0, &(struct redlock_leader_word){.token_size = 9, .ttl_ms = -1}, now_ns);
@@ -54,8 +52,7 @@ static void a_quorum_says_that_nobody_leads(void **state) {
     assert_news("");
 }
 
-static void every_change_is_told_once(void **state) {
-    (void)state;
+FRESH_TEST(every_change_is_told_once) {
     hear(ALL, true);
     know(ALICE, 5000);
     static const char *const changes[] = {BOB, "", ALICE, BOB};
@@ -72,8 +69,7 @@ static void every_change_is_told_once(void **state) {
 }
 
 /* The observer was not told yet when it changed back. */
-static void what_changed_back_is_no_news(void **state) {
-    (void)state;
+FRESH_TEST(what_changed_back_is_no_news) {
     know(ALICE, 5000);
     for (unsigned i = 0; i < 3; i++) {
         announce(i, BOB, 5000);
@@ -86,8 +82,7 @@ static void what_changed_back_is_no_news(void **state) {
     assert_no_news();
 }
 
-static void without_a_quorum_the_last_news_stands(void **state) {
-    (void)state;
+FRESH_TEST(without_a_quorum_the_last_news_stands) {
     know(ALICE, 5000);
     announce(0, BOB, 5000);
     announce(1, BOB, 5000);
@@ -99,8 +94,7 @@ static void without_a_quorum_the_last_news_stands(void **state) {
 }
 
 /* Node 2 said "free" before Alice led, and node 1 says "Alice" after she has resigned. */
-static void words_from_before_a_leader_make_no_other(void **state) {
-    (void)state;
+FRESH_TEST(words_from_before_a_leader_make_no_other) {
     begin(3);
     assert_asked(7);
     answer(2, "", -1);
@@ -119,8 +113,7 @@ static void words_from_before_a_leader_make_no_other(void **state) {
 }
 
 /* They say so still: the question costs one round trip. */
-static void old_words_are_asked_for_again(void **state) {
-    (void)state;
+FRESH_TEST(old_words_are_asked_for_again) {
     assert_asked(ALL);
     answer(3, BOB, 5000);
     answer(4, BOB, 5000);
@@ -138,8 +131,7 @@ static void old_words_are_asked_for_again(void **state) {
 }
 
 /* So is an answer to a question from before; then the node is asked once more. */
-static void an_answer_from_before_a_leader_is_old(void **state) {
-    (void)state;
+FRESH_TEST(an_answer_from_before_a_leader_is_old) {
     know("", -1);
     now_ns += 2500 * MS;
     assert_asked(ALL);
@@ -160,8 +152,7 @@ static void an_answer_from_before_a_leader_is_old(void **state) {
 }
 
 /* Their answers will not be old: nobody is asked twice. */
-static void a_question_after_a_leader_is_enough(void **state) {
-    (void)state;
+FRESH_TEST(a_question_after_a_leader_is_enough) {
     know(ALICE, 5000);
     for (unsigned i = 0; i < 5; i++) {
         hint(i);
@@ -186,8 +177,7 @@ static void a_question_after_a_leader_is_enough(void **state) {
 }
 
 /* So is what nodes said before we led ourselves. */
-static void words_from_before_we_lead_are_old(void **state) {
-    (void)state;
+FRESH_TEST(words_from_before_we_lead_are_old) {
     begin(3);
     assert_asked(7);
     answer(2, "", -1);
@@ -204,8 +194,7 @@ static void words_from_before_we_lead_are_old(void **state) {
 }
 
 /* What changed after the question, nobody knows yet. */
-static void a_hint_during_a_question_makes_one_more(void **state) {
-    (void)state;
+FRESH_TEST(a_hint_during_a_question_makes_one_more) {
     assert_asked(ALL);
     for (unsigned i = 0; i < 5; i++) {
         hint(i);
@@ -224,9 +213,8 @@ static void a_hint_during_a_question_makes_one_more(void **state) {
     assert_asked(0);
 }
 
-static void a_long_token_is_cut_off(void **state) {
+FRESH_TEST(a_long_token_is_cut_off) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 30];
-    (void)state;
     memset(token, 'x', sizeof token - 1);
     token[sizeof token - 1] = '\0';
     assert_asked(ALL);
@@ -239,9 +227,8 @@ static void a_long_token_is_cut_off(void **state) {
 }
 
 /* Bytes that are no text count, too. */
-static void a_token_may_hold_any_byte(void **state) {
+FRESH_TEST(a_token_may_hold_any_byte) {
     static const char tokens[2][5] = {"a\0b", "a\0c"};
-    (void)state;
     assert_asked(ALL);
     for (unsigned i = 0; i < 4; i++) {
         const struct redlock_leader_word word = {.token = tokens[i % 2], .token_size = 3, .ttl_ms = 5000};
@@ -254,8 +241,7 @@ static void a_token_may_hold_any_byte(void **state) {
     assert_memory_equal(redlock_leadership_tell(&it)->bytes, tokens[1], 4);
 }
 
-static void one_node_is_a_quorum_of_one(void **state) {
-    (void)state;
+FRESH_TEST(one_node_is_a_quorum_of_one) {
     begin(1);
     assert_asked(1);
     answer(0, ALICE, 5000);
@@ -267,28 +253,4 @@ static void one_node_is_a_quorum_of_one(void **state) {
         answer(30 - i, BOB, 5000);
     }
     assert_news(BOB);
-}
-
-#define TEST(function) cmocka_unit_test_setup(function, setup)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(all_are_asked_at_the_start),
-        TEST(another_server_has_said_nothing),
-        TEST(a_quorum_names_the_leader),
-        TEST(a_quorum_says_that_nobody_leads),
-        TEST(every_change_is_told_once),
-        TEST(what_changed_back_is_no_news),
-        TEST(without_a_quorum_the_last_news_stands),
-        TEST(words_from_before_a_leader_make_no_other),
-        TEST(old_words_are_asked_for_again),
-        TEST(an_answer_from_before_a_leader_is_old),
-        TEST(a_question_after_a_leader_is_enough),
-        TEST(words_from_before_we_lead_are_old),
-        TEST(a_hint_during_a_question_makes_one_more),
-        TEST(a_long_token_is_cut_off),
-        TEST(a_token_may_hold_any_byte),
-        TEST(one_node_is_a_quorum_of_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /* When an observer asks whom: the times in the tables of core/leader.h. */
 #include "leader_kit.h"
 
+#define FRESH_TEST(name) TEST_WITH(name, setup, NULL)
+
 /* Hints say nothing. */
-static void a_hint_changes_nothing_but_when_to_ask(void **state) {
-    (void)state;
+FRESH_TEST(a_hint_changes_nothing_but_when_to_ask) {
     know(ALICE, 5000);
     for (unsigned i = 0; i < 5; i++) {
         hint(i);
@@ -19,8 +20,7 @@ static void a_hint_changes_nothing_but_when_to_ask(void **state) {
     assert_asked(16);
 }
 
-static void hints_make_16_questions_at_once_and_then_one_in_20_ms(void **state) {
-    (void)state;
+FRESH_TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms) {
     know(ALICE, 60000);
     for (unsigned i = 0; i < 16; i++) {
         announce(2, ALICE, 60000);
@@ -41,8 +41,7 @@ static void hints_make_16_questions_at_once_and_then_one_in_20_ms(void **state) 
     assert_asked(0);
 }
 
-static void who_cannot_answer_counts_no_more(void **state) {
-    (void)state;
+FRESH_TEST(who_cannot_answer_counts_no_more) {
     know("", -1);
     now_ns += 2500 * MS;
     assert_asked(ALL);
@@ -63,8 +62,7 @@ static void who_cannot_answer_counts_no_more(void **state) {
 }
 
 /* Nor does what it said before that. */
-static void who_cannot_answer_any_more_has_said_nothing(void **state) {
-    (void)state;
+FRESH_TEST(who_cannot_answer_any_more_has_said_nothing) {
     assert_asked(ALL);
     answer(0, ALICE, 100);
     answer(1, ALICE, 60000);
@@ -82,8 +80,7 @@ static void who_cannot_answer_any_more_has_said_nothing(void **state) {
     assert_news(ALICE);
 }
 
-static void who_is_heard_is_asked_seldom(void **state) {
-    (void)state;
+FRESH_TEST(who_is_heard_is_asked_seldom) {
     know(BOB, 600000);
     hear(ALL, true);
     pass_to_next(0, 0);
@@ -95,8 +92,7 @@ static void who_is_heard_is_asked_seldom(void **state) {
 }
 
 /* Whoever takes it without an election announces nothing. */
-static void a_free_lock_is_looked_at_often(void **state) {
-    (void)state;
+FRESH_TEST(a_free_lock_is_looked_at_often) {
     hear(ALL, true);
     know("", -1);
     pass_to_next(2250, 2500);
@@ -110,21 +106,19 @@ static void a_free_lock_is_looked_at_often(void **state) {
     pass_to_next(2250, 2500);
 }
 
-static void who_is_not_heard_is_asked_often(void **state) {
-    (void)state;
+FRESH_TEST(who_is_not_heard_is_asked_often) {
     know(ALICE, 600000);
     pass_to_next(2250, 2500);
 }
 
 /* Nobody announces when the lock of a stranger ends. */
-static void a_stranger_is_looked_at_often(void **state) {
+FRESH_TEST(a_stranger_is_looked_at_often) {
     static const char *const strangers[] = {
         "0123456789abcdef0123456789abcdef",                                 /* did not queue */
         "00000000000000000123456789abcdef0123456789abcdef",                 /* a first try */
         "00000000000000aa0123456789abcdef0123456789abcdeF",                 /* no digits */
         "somebody else, whose token is as long as that of an election, so", /* 64 bytes */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
         begin(5);
         hear(ALL, true);
@@ -141,8 +135,7 @@ static void a_stranger_is_looked_at_often(void **state) {
     pass_to_next(9000, 10000);
 }
 
-static void the_end_of_a_key_is_looked_at(void **state) {
-    (void)state;
+FRESH_TEST(the_end_of_a_key_is_looked_at) {
     hear(ALL, true);
     assert_asked(ALL);
     for (unsigned i = 0; i < 5; i++) {
@@ -162,8 +155,7 @@ static void the_end_of_a_key_is_looked_at(void **state) {
 }
 
 /* It may have changed between the question and the subscription. */
-static void who_is_heard_from_now_on_is_asked_once_more(void **state) {
-    (void)state;
+FRESH_TEST(who_is_heard_from_now_on_is_asked_once_more) {
     assert_asked(ALL);
     hear(4, true);
     hear(4, false);
@@ -176,8 +168,7 @@ static void who_is_heard_from_now_on_is_asked_once_more(void **state) {
     assert_true(redlock_leadership_next_ns(&it) > now_ns);
 }
 
-static void who_is_heard_no_more_is_asked_soon(void **state) {
-    (void)state;
+FRESH_TEST(who_is_heard_no_more_is_asked_soon) {
     hear(ALL, true);
     know(ALICE, 600000);
     hear(ALL, false);
@@ -204,39 +195,16 @@ static void ask_many(const char *token, int64_t ttl_ms, int64_t *least_ms, int64
     }
 }
 
-static void within_ten_ms_after_the_end_of_a_key(void **state) {
+FRESH_TEST(within_ten_ms_after_the_end_of_a_key) {
     int64_t least_ms, most_ms;
-    (void)state;
     ask_many(ALICE, 100, &least_ms, &most_ms);
     assert_int_equal(least_ms, 102);
     assert_int_equal(most_ms, 111);
 }
 
-static void within_a_tenth_of_the_time_between_two_looks(void **state) {
+FRESH_TEST(within_a_tenth_of_the_time_between_two_looks) {
     int64_t least_ms, most_ms;
-    (void)state;
     ask_many("", -2, &least_ms, &most_ms);
     assert_in_range(least_ms, 2251, 2255);
     assert_in_range(most_ms, 2496, 2500);
-}
-
-#define TEST(function) cmocka_unit_test_setup(function, setup)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_hint_changes_nothing_but_when_to_ask),
-        TEST(hints_make_16_questions_at_once_and_then_one_in_20_ms),
-        TEST(who_cannot_answer_counts_no_more),
-        TEST(who_cannot_answer_any_more_has_said_nothing),
-        TEST(who_is_heard_is_asked_seldom),
-        TEST(who_is_not_heard_is_asked_often),
-        TEST(a_free_lock_is_looked_at_often),
-        TEST(a_stranger_is_looked_at_often),
-        TEST(the_end_of_a_key_is_looked_at),
-        TEST(who_is_heard_from_now_on_is_asked_once_more),
-        TEST(who_is_heard_no_more_is_asked_soon),
-        TEST(within_ten_ms_after_the_end_of_a_key),
-        TEST(within_a_tenth_of_the_time_between_two_looks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

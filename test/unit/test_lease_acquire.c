@@ -1,8 +1,7 @@
 /* Acquire: how an attempt is won, lost, retried or given up, and what is cleaned up after it. */
 #include "life.h"
 
-static void a_quorum_wins_at_once(void **state) {
-    (void)state;
+TEST(a_quorum_wins_at_once) {
     struct life life;
     life_init(&life, 5);
     assert_int_equal(life_next_ms(&life), -1);
@@ -19,8 +18,7 @@ static void a_quorum_wins_at_once(void **state) {
     assert_int_equal(life.core.attempts, 1);
 }
 
-static void late_votes_are_accounted_for(void **state) {
-    (void)state;
+TEST(late_votes_are_accounted_for) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -34,8 +32,7 @@ static void late_votes_are_accounted_for(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 23, 2));
 }
 
-static void denied_by_most_is_contended(void **state) {
-    (void)state;
+TEST(denied_by_most_is_contended) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "DGDF");
@@ -47,8 +44,7 @@ static void denied_by_most_is_contended(void **state) {
     life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED));
 }
 
-static void a_tie_is_contended_at_once(void **state) {
-    (void)state;
+TEST(a_tie_is_contended_at_once) {
     struct life life;
     life_start(&life, 4);
     life_votes(&life, "GGDD");
@@ -59,8 +55,7 @@ static void a_tie_is_contended_at_once(void **state) {
 }
 
 /* R13: already lost, but whether most nodes answer is not known yet. */
-static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
-    (void)state;
+TEST(the_code_waits_for_the_nodes_that_decide_it) {
     static const struct {
         const char *rest;
         int code;
@@ -84,8 +79,7 @@ static void the_code_waits_for_the_nodes_that_decide_it(void **state) {
     life_expect(&life, ENDED, .cleanup = 29, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void too_few_answers_are_no_quorum(void **state) {
-    (void)state;
+TEST(too_few_answers_are_no_quorum) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "UGFU");
@@ -95,8 +89,7 @@ static void too_few_answers_are_no_quorum(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void nodes_that_refuse_have_failed(void **state) {
-    (void)state;
+TEST(nodes_that_refuse_have_failed) {
     struct life life;
     life_start(&life, 5);
     life_refuse(&life, 3);
@@ -110,8 +103,7 @@ static void nodes_that_refuse_have_failed(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
-    (void)state;
+TEST(a_quorum_that_comes_too_late_is_too_slow) {
     struct life life;
     life_start(&life, 3);
     life_vote(&life, 0, G);
@@ -124,8 +116,7 @@ static void a_quorum_that_comes_too_late_is_too_slow(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-static void a_ttl_within_the_drift_is_not_tried(void **state) {
-    (void)state;
+TEST(a_ttl_within_the_drift_is_not_tried) {
     for (int32_t ttl_ms = 1; ttl_ms <= 4; ttl_ms++) {
         struct life life;
         life_init(&life, 3);
@@ -142,8 +133,7 @@ static void a_ttl_within_the_drift_is_not_tried(void **state) {
     }
 }
 
-static void the_rounds_deadline_ends_it(void **state) {
-    (void)state;
+TEST(the_rounds_deadline_ends_it) {
     static const struct {
         const char *votes;
         int code;
@@ -162,8 +152,7 @@ static void the_rounds_deadline_ends_it(void **state) {
     }
 }
 
-static void with_time_left_it_is_tried_again(void **state) {
-    (void)state;
+TEST(with_time_left_it_is_tried_again) {
     struct life life;
     life_init(&life, 3);
     life.plan.wait_timeout_ms = 1000;
@@ -196,8 +185,7 @@ static void with_time_left_it_is_tried_again(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 6, 6));
 }
 
-static void too_slow_is_tried_again_too(void **state) {
-    (void)state;
+TEST(too_slow_is_tried_again_too) {
     struct life life;
     life_init(&life, 1);
     life.plan.ttl_ms = 100;
@@ -211,8 +199,7 @@ static void too_slow_is_tried_again_too(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
 }
 
-static void no_attempt_begins_when_the_wait_is_over(void **state) {
-    (void)state;
+TEST(no_attempt_begins_when_the_wait_is_over) {
     struct life life;
     life_init(&life, 1);
     life.plan.wait_timeout_ms = 100;
@@ -231,8 +218,7 @@ static void no_attempt_begins_when_the_wait_is_over(void **state) {
     assert_int_equal(life_next_ms(&life), -1);
 }
 
-static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
-    (void)state;
+TEST(the_wait_ends_in_the_middle_of_an_attempt) {
     struct life life;
     life_init(&life, 3); /* the first attempt: by its answers */
     life.plan.wait_timeout_ms = 30;
@@ -262,8 +248,7 @@ static void the_wait_ends_in_the_middle_of_an_attempt(void **state) {
     life_expect(&life, ENDED, .cleanup = 5, ACQUIRED(ERR_CONTENDED));
 }
 
-static void an_attempt_lost_when_the_wait_is_over_is_the_last(void **state) {
-    (void)state;
+TEST(an_attempt_lost_when_the_wait_is_over_is_the_last) {
     struct life life;
     life_init(&life, 3);
     life.plan.wait_timeout_ms = 30;
@@ -281,8 +266,7 @@ static void an_attempt_lost_when_the_wait_is_over_is_the_last(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-static void waiting_for_ever_ends_by_cancel_only(void **state) {
-    (void)state;
+TEST(waiting_for_ever_ends_by_cancel_only) {
     struct life life;
     life_init(&life, 1);
     life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
@@ -302,8 +286,7 @@ static void waiting_for_ever_ends_by_cancel_only(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED)); /* the cleanup of this attempt is done */
 }
 
-static void cancel_cleans_up(void **state) {
-    (void)state;
+TEST(cancel_cleans_up) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GFD");
@@ -318,8 +301,7 @@ static void cancel_cleans_up(void **state) {
     life_expect(&life, HELD, NOTHING);
 }
 
-static void an_event_unknown_to_a_state_changes_nothing(void **state) {
-    (void)state;
+TEST(an_event_unknown_to_a_state_changes_nothing) {
     struct life life;
     life_init(&life, 3);
     life_timer(&life);
@@ -343,28 +325,4 @@ static void an_event_unknown_to_a_state_changes_nothing(void **state) {
     life_refuse(&life, ~(redlock_nodes)7); /* no such nodes */
     life_expect(&life, ACQUIRING, NOTHING);
     assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quorum_wins_at_once),
-        cmocka_unit_test(late_votes_are_accounted_for),
-        cmocka_unit_test(denied_by_most_is_contended),
-        cmocka_unit_test(a_tie_is_contended_at_once),
-        cmocka_unit_test(the_code_waits_for_the_nodes_that_decide_it),
-        cmocka_unit_test(too_few_answers_are_no_quorum),
-        cmocka_unit_test(nodes_that_refuse_have_failed),
-        cmocka_unit_test(a_quorum_that_comes_too_late_is_too_slow),
-        cmocka_unit_test(a_ttl_within_the_drift_is_not_tried),
-        cmocka_unit_test(the_rounds_deadline_ends_it),
-        cmocka_unit_test(with_time_left_it_is_tried_again),
-        cmocka_unit_test(too_slow_is_tried_again_too),
-        cmocka_unit_test(no_attempt_begins_when_the_wait_is_over),
-        cmocka_unit_test(the_wait_ends_in_the_middle_of_an_attempt),
-        cmocka_unit_test(an_attempt_lost_when_the_wait_is_over_is_the_last),
-        cmocka_unit_test(waiting_for_ever_ends_by_cancel_only),
-        cmocka_unit_test(cancel_cleans_up),
-        cmocka_unit_test(an_event_unknown_to_a_state_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

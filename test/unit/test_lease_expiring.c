@@ -39,16 +39,14 @@ static void expect_lost_at(struct life *life, int64_t at_ms) {
     assert_int_equal(life_next_ms(life), -1);
 }
 
-static void it_is_told_once_before_the_deadline(void **state) {
-    (void)state;
+TEST(it_is_told_once_before_the_deadline) {
     struct life life;
     held(&life, false);
     expect_told_at(&life, TOLD_MS);
     expect_lost_at(&life, END_MS);
 }
 
-static void without_the_option_nothing_is_told(void **state) {
-    (void)state;
+TEST(without_the_option_nothing_is_told) {
     struct life life;
     life_held(&life, false);
     for (life.at_ms = 0; life.at_ms < END_MS; life.at_ms += 50) {
@@ -58,8 +56,7 @@ static void without_the_option_nothing_is_told(void **state) {
     }
 }
 
-static void each_deadline_is_told_of(void **state) {
-    (void)state;
+TEST(each_deadline_is_told_of) {
     struct life life;
     held(&life, false);
     expect_told_at(&life, TOLD_MS);
@@ -73,8 +70,7 @@ static void each_deadline_is_told_of(void **state) {
     expect_lost_at(&life, life.at_ms + EXPIRING_MS);
 }
 
-static void an_extension_in_time_leaves_nothing_to_tell(void **state) {
-    (void)state;
+TEST(an_extension_in_time_leaves_nothing_to_tell) {
     struct life life;
     held(&life, true);
     for (uint32_t round = 2; round < 9; round++) {
@@ -87,8 +83,7 @@ static void an_extension_in_time_leaves_nothing_to_tell(void **state) {
 }
 
 /* A quorum of it comes too late, or not at all: nothing is known of a new deadline until then. */
-static void it_is_told_while_an_extension_is_under_way(void **state) {
-    (void)state;
+TEST(it_is_told_while_an_extension_is_under_way) {
     struct life life;
     held(&life, false);
     life.at_ms = TOLD_MS - 10;
@@ -106,8 +101,7 @@ static void it_is_told_while_an_extension_is_under_way(void **state) {
     expect_told_at(&life, TOLD_MS - 10 + TOLD_MS);
 }
 
-static void a_round_that_fails_tells_nothing_new(void **state) {
-    (void)state;
+TEST(a_round_that_fails_tells_nothing_new) {
     struct life life;
     held(&life, false);
     expect_told_at(&life, TOLD_MS);
@@ -120,8 +114,7 @@ static void a_round_that_fails_tells_nothing_new(void **state) {
 }
 
 /* R12: a round that is won, and yet leaves the deadline where it was. */
-static void a_deadline_that_stands_is_not_told_of_again(void **state) {
-    (void)state;
+TEST(a_deadline_that_stands_is_not_told_of_again) {
     struct life life;
     held(&life, false);
     life_extend(&life, 60000);
@@ -139,8 +132,7 @@ static void a_deadline_that_stands_is_not_told_of_again(void **state) {
 }
 
 /* A deadline that comes nearer is a new one, too. */
-static void a_deadline_that_moves_back_is_told_of(void **state) {
-    (void)state;
+TEST(a_deadline_that_moves_back_is_told_of) {
     struct life life;
     held(&life, false);
     life_extend(&life, 60000);
@@ -156,8 +148,7 @@ static void a_deadline_that_moves_back_is_told_of(void **state) {
 }
 
 /* The timer renews and tells in one step. */
-static void a_renewal_begins_in_the_same_step(void **state) {
-    (void)state;
+TEST(a_renewal_begins_in_the_same_step) {
     struct life life;
     held(&life, true);
     life.at_ms = TOLD_MS;
@@ -165,8 +156,7 @@ static void a_renewal_begins_in_the_same_step(void **state) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2), .expiring = true);
 }
 
-static void the_deadline_comes_first(void **state) {
-    (void)state;
+TEST(the_deadline_comes_first) {
     struct life life;
     held(&life, false);
     life.at_ms = END_MS;
@@ -180,8 +170,7 @@ static void the_deadline_comes_first(void **state) {
 }
 
 /* The quorum came late: less of the lease is left than the time at which it is told of. */
-static void a_lease_that_begins_short_is_told_of_at_once(void **state) {
-    (void)state;
+TEST(a_lease_that_begins_short_is_told_of_at_once) {
     struct life life;
     begins(&life, false);
     life.at_ms = TOLD_MS + 1000;
@@ -193,8 +182,7 @@ static void a_lease_that_begins_short_is_told_of_at_once(void **state) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-static void nothing_is_told_before_it_is_held_or_after_its_end(void **state) {
-    (void)state;
+TEST(nothing_is_told_before_it_is_held_or_after_its_end) {
     struct life life;
     begins(&life, false);
     life.at_ms = TOLD_MS;
@@ -217,8 +205,7 @@ static void nothing_is_told_before_it_is_held_or_after_its_end(void **state) {
 }
 
 /* Its first extension has a deadline of its own, which is none of a lease that is held. */
-static void an_adopted_lease_has_its_first_deadline_to_be_told_of(void **state) {
-    (void)state;
+TEST(an_adopted_lease_has_its_first_deadline_to_be_told_of) {
     struct life life;
     life_init(&life, 5);
     life.plan.expiring_ms = EXPIRING_MS;
@@ -234,23 +221,4 @@ static void an_adopted_lease_has_its_first_deadline_to_be_told_of(void **state) 
     life_timer(&life);
     life_expect(&life, HELD, .expiring = true);
     expect_lost_at(&life, END_MS);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_told_once_before_the_deadline),
-        cmocka_unit_test(without_the_option_nothing_is_told),
-        cmocka_unit_test(each_deadline_is_told_of),
-        cmocka_unit_test(an_extension_in_time_leaves_nothing_to_tell),
-        cmocka_unit_test(it_is_told_while_an_extension_is_under_way),
-        cmocka_unit_test(a_round_that_fails_tells_nothing_new),
-        cmocka_unit_test(a_deadline_that_stands_is_not_told_of_again),
-        cmocka_unit_test(a_deadline_that_moves_back_is_told_of),
-        cmocka_unit_test(a_renewal_begins_in_the_same_step),
-        cmocka_unit_test(the_deadline_comes_first),
-        cmocka_unit_test(a_lease_that_begins_short_is_told_of_at_once),
-        cmocka_unit_test(nothing_is_told_before_it_is_held_or_after_its_end),
-        cmocka_unit_test(an_adopted_lease_has_its_first_deadline_to_be_told_of),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * lease; and loss (R3). */
 #include "life.h"
 
-static void a_quorum_extends_from_the_rounds_own_start(void **state) {
-    (void)state;
+TEST(a_quorum_extends_from_the_rounds_own_start) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 4000;
@@ -23,8 +22,7 @@ static void a_quorum_extends_from_the_rounds_own_start(void **state) {
     life_expect(&life, HELD, NOTHING);
 }
 
-static void late_votes_of_an_extend_keep_the_touched_nodes(void **state) {
-    (void)state;
+TEST(late_votes_of_an_extend_keep_the_touched_nodes) {
     struct life life;
     life_held(&life, false);
     life_extend(&life, TTL_MS);
@@ -38,8 +36,7 @@ static void late_votes_of_an_extend_keep_the_touched_nodes(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-static void a_lost_extend_keeps_the_lease(void **state) {
-    (void)state;
+TEST(a_lost_extend_keeps_the_lease) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 1000;
@@ -70,8 +67,7 @@ static void renew(struct life *life) {
 }
 
 /* Also of a renewal, for which nobody waits. */
-static void the_end_of_each_round_is_told(void **state) {
-    (void)state;
+TEST(the_end_of_each_round_is_told) {
     struct life life;
     life_held(&life, true);
     renew(&life);
@@ -93,8 +89,7 @@ static void the_end_of_each_round_is_told(void **state) {
     assert_false(life.did.round_over);
 }
 
-static void all_nodes_refusing_an_extend_is_no_quorum(void **state) {
-    (void)state;
+TEST(all_nodes_refusing_an_extend_is_no_quorum) {
     struct life life;
     life_held(&life, false);
     life_extend(&life, TTL_MS);
@@ -103,8 +98,7 @@ static void all_nodes_refusing_an_extend_is_no_quorum(void **state) {
 }
 
 /* R12: nodes never shorten a key, so the later deadline stands whatever the round brings. */
-static void a_shorter_ttl_leaves_the_deadline(void **state) {
-    (void)state;
+TEST(a_shorter_ttl_leaves_the_deadline) {
     static const char *const votes[] = {"GGG", "FFF", "GUU"};
     for (size_t i = 0; i < sizeof votes / sizeof votes[0]; i++) {
         struct life life;
@@ -128,8 +122,7 @@ static void a_shorter_ttl_leaves_the_deadline(void **state) {
 
 /* The later deadline does not stand if too many of its keys are gone: the other keys that matched
  * surely live only as long as this round asked. */
-static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
-    (void)state;
+TEST(a_shorter_ttl_on_other_nodes_is_what_is_left) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -150,8 +143,7 @@ static void a_shorter_ttl_on_other_nodes_is_what_is_left(void **state) {
 }
 
 /* The same if we learn that late. Nothing is known of nodes that are silent. */
-static void keys_found_missing_late_move_the_deadline(void **state) {
-    (void)state;
+TEST(keys_found_missing_late_move_the_deadline) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -187,8 +179,7 @@ static void keys_found_missing_late_move_the_deadline(void **state) {
 }
 
 /* The vote came too late to show anything. */
-static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
-    (void)state;
+TEST(a_shorter_ttl_that_is_over_changes_nothing) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -205,8 +196,7 @@ static void a_shorter_ttl_that_is_over_changes_nothing(void **state) {
 
 /* The deadline stands, and the nodes that back it stay, except those whose key is known to be
  * gone. */
-static void a_shorter_ttl_leaves_the_backing_nodes(void **state) {
-    (void)state;
+TEST(a_shorter_ttl_leaves_the_backing_nodes) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 1000;
@@ -217,8 +207,7 @@ static void a_shorter_ttl_leaves_the_backing_nodes(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 30);
 }
 
-static void a_ttl_within_the_drift_is_not_sent(void **state) {
-    (void)state;
+TEST(a_ttl_within_the_drift_is_not_sent) {
     struct life life;
     life_held(&life, true);
     life_extend(&life, 3);
@@ -236,8 +225,7 @@ static void a_ttl_within_the_drift_is_not_sent(void **state) {
 }
 
 /* Three of five say that the key is not ours, so we cannot have a quorum. */
-static void denied_by_most_is_lost_at_once(void **state) {
-    (void)state;
+TEST(denied_by_most_is_lost_at_once) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 1000;
@@ -258,8 +246,7 @@ static void denied_by_most_is_lost_at_once(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
 }
 
-static void denied_by_most_counts_late_votes(void **state) {
-    (void)state;
+TEST(denied_by_most_counts_late_votes) {
     struct life life;
     life_held(&life, false);
     life_extend(&life, TTL_MS);
@@ -273,8 +260,7 @@ static void denied_by_most_counts_late_votes(void **state) {
 
 /* The late votes of the acquire say that others hold the key at those nodes. That is nothing
  * new. */
-static void late_denials_of_the_acquire_are_no_loss(void **state) {
-    (void)state;
+TEST(late_denials_of_the_acquire_are_no_loss) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -283,8 +269,7 @@ static void late_denials_of_the_acquire_are_no_loss(void **state) {
     life_expect(&life, HELD, NOTHING);
 }
 
-static void with_an_even_number_half_the_denials_are_enough(void **state) {
-    (void)state;
+TEST(with_an_even_number_half_the_denials_are_enough) {
     struct life life;
     life_start(&life, 4);
     life_votes(&life, "GGG");
@@ -298,8 +283,7 @@ static void with_an_even_number_half_the_denials_are_enough(void **state) {
     life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
 }
 
-static void the_deadline_is_the_end(void **state) {
-    (void)state;
+TEST(the_deadline_is_the_end) {
     struct life life;
     life_held(&life, false);
     life.at_ms = END_MS - 1;
@@ -315,8 +299,7 @@ static void the_deadline_is_the_end(void **state) {
 }
 
 /* R12: never extend after the deadline, even if the timer has not fired yet. */
-static void an_extend_at_the_deadline_finds_it_lost(void **state) {
-    (void)state;
+TEST(an_extend_at_the_deadline_finds_it_lost) {
     struct life life;
     life_held(&life, false);
     life.at_ms = END_MS;
@@ -331,8 +314,7 @@ static void an_extend_at_the_deadline_finds_it_lost(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
 }
 
-static void the_deadline_passes_during_an_extend(void **state) {
-    (void)state;
+TEST(the_deadline_passes_during_an_extend) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 9000;
@@ -355,8 +337,7 @@ static void the_deadline_passes_during_an_extend(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
 }
 
-static void a_late_vote_can_show_the_loss(void **state) {
-    (void)state;
+TEST(a_late_vote_can_show_the_loss) {
     struct life life;
     life_start(&life, 3);
     life_votes(&life, "GG");
@@ -365,8 +346,7 @@ static void a_late_vote_can_show_the_loss(void **state) {
     life_expect(&life, LOST, .cleanup = 3, .lost = true);
 }
 
-static void an_adopted_lease_is_held_once_it_is_extended(void **state) {
-    (void)state;
+TEST(an_adopted_lease_is_held_once_it_is_extended) {
     struct life life;
     life_init(&life, 5);
     life_adopt(&life);
@@ -389,8 +369,7 @@ static void an_adopted_lease_is_held_once_it_is_extended(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
-static void an_adopted_lease_survives_a_failed_extend(void **state) {
-    (void)state;
+TEST(an_adopted_lease_survives_a_failed_extend) {
     struct life life;
     life_init(&life, 3);
     life.plan.auto_extend = true;
@@ -422,8 +401,7 @@ static void an_adopted_lease_survives_a_failed_extend(void **state) {
 }
 
 /* on_lost is for a lease that was held. Here the caller asked, and the result says it. */
-static void an_adopted_lease_that_most_deny_is_lost(void **state) {
-    (void)state;
+TEST(an_adopted_lease_that_most_deny_is_lost) {
     struct life life;
     life_init(&life, 3);
     life_adopt(&life);
@@ -434,8 +412,7 @@ static void an_adopted_lease_that_most_deny_is_lost(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
 }
 
-static void an_extend_supersedes_a_renewal_but_no_other(void **state) {
-    (void)state;
+TEST(an_extend_supersedes_a_renewal_but_no_other) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 4000;
@@ -455,33 +432,4 @@ static void an_extend_supersedes_a_renewal_but_no_other(void **state) {
     assert_int_equal(life_held_until_ms(&life), 4010 + 19798);
     /* Later renewals: at a third of the new ttl. */
     assert_in_range(life_next_ms(&life), 4010 + 6000, 4010 + 6666);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quorum_extends_from_the_rounds_own_start),
-        cmocka_unit_test(late_votes_of_an_extend_keep_the_touched_nodes),
-        cmocka_unit_test(a_lost_extend_keeps_the_lease),
-        cmocka_unit_test(the_end_of_each_round_is_told),
-        cmocka_unit_test(all_nodes_refusing_an_extend_is_no_quorum),
-        cmocka_unit_test(a_shorter_ttl_leaves_the_deadline),
-        cmocka_unit_test(a_shorter_ttl_on_other_nodes_is_what_is_left),
-        cmocka_unit_test(keys_found_missing_late_move_the_deadline),
-        cmocka_unit_test(a_shorter_ttl_that_is_over_changes_nothing),
-        cmocka_unit_test(a_shorter_ttl_leaves_the_backing_nodes),
-        cmocka_unit_test(a_ttl_within_the_drift_is_not_sent),
-        cmocka_unit_test(denied_by_most_is_lost_at_once),
-        cmocka_unit_test(denied_by_most_counts_late_votes),
-        cmocka_unit_test(late_denials_of_the_acquire_are_no_loss),
-        cmocka_unit_test(with_an_even_number_half_the_denials_are_enough),
-        cmocka_unit_test(the_deadline_is_the_end),
-        cmocka_unit_test(an_extend_at_the_deadline_finds_it_lost),
-        cmocka_unit_test(the_deadline_passes_during_an_extend),
-        cmocka_unit_test(a_late_vote_can_show_the_loss),
-        cmocka_unit_test(an_adopted_lease_is_held_once_it_is_extended),
-        cmocka_unit_test(an_adopted_lease_survives_a_failed_extend),
-        cmocka_unit_test(an_adopted_lease_that_most_deny_is_lost),
-        cmocka_unit_test(an_extend_supersedes_a_renewal_but_no_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

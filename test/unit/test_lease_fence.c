@@ -32,8 +32,7 @@ static void accepted(struct life *life) {
     life_fenced(life, 1, G, 0);
 }
 
-static void a_quorum_that_accepts_takes_one_round_trip(void **state) {
-    (void)state;
+TEST(a_quorum_that_accepts_takes_one_round_trip) {
     struct life life;
     fenced(&life, 5);
     life_fenced(&life, 0, G, 0);
@@ -49,8 +48,7 @@ static void a_quorum_that_accepts_takes_one_round_trip(void **state) {
     assert_int_equal(life_held_until_ms(&life), END_MS);
 }
 
-static void a_higher_counter_is_written_back(void **state) {
-    (void)state;
+TEST(a_higher_counter_is_written_back) {
     struct life life;
     fenced(&life, 5);
     life_fenced(&life, 0, G, 0);
@@ -82,8 +80,7 @@ static void a_higher_counter_is_written_back(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-static void a_beaten_client_writes_a_larger_number(void **state) {
-    (void)state;
+TEST(a_beaten_client_writes_a_larger_number) {
     struct life life;
     fenced(&life, 3);
     beaten(&life);
@@ -100,8 +97,7 @@ static void a_beaten_client_writes_a_larger_number(void **state) {
 }
 
 /* An equal number may be the token of another client. */
-static void an_equal_counter_beats_too(void **state) {
-    (void)state;
+TEST(an_equal_counter_beats_too) {
     struct life life;
     fenced(&life, 5);
     beaten(&life);
@@ -115,8 +111,7 @@ static void an_equal_counter_beats_too(void **state) {
     assert_true(life.core.fence.token > first);
 }
 
-static void a_beaten_client_gives_up_in_time(void **state) {
-    (void)state;
+TEST(a_beaten_client_gives_up_in_time) {
     for (int by_wait = 0; by_wait <= 1; by_wait++) {
         struct life life;
         fenced_within(&life, 3, by_wait ? 1000 : 0);
@@ -131,8 +126,7 @@ static void a_beaten_client_gives_up_in_time(void **state) {
 
 /* When a clock jumps, only the nodes that granted the lock count, not those that confirmed the
  * token. */
-static void the_nodes_that_granted_the_lock_back_it(void **state) {
-    (void)state;
+TEST(the_nodes_that_granted_the_lock_back_it) {
     struct life life;
     fenced(&life, 5);
     life_fenced(&life, 0, G, NUMBER + 10);
@@ -147,8 +141,7 @@ static void the_nodes_that_granted_the_lock_back_it(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
-static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **state) {
-    (void)state;
+TEST(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt) {
     struct life life;
     fenced(&life, 3);
     beaten(&life);
@@ -157,8 +150,7 @@ static void a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt(void **st
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
 }
 
-static void silent_nodes_leave_no_token(void **state) {
-    (void)state;
+TEST(silent_nodes_leave_no_token) {
     struct life life;
     fenced(&life, 3);
     beaten(&life);
@@ -166,8 +158,7 @@ static void silent_nodes_leave_no_token(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void no_token_after_the_deadline(void **state) {
-    (void)state;
+TEST(no_token_after_the_deadline) {
     struct life life;
     fenced(&life, 3);
     beaten(&life);
@@ -183,8 +174,7 @@ static void no_token_after_the_deadline(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_cancel_gives_the_attempt_up(void **state) {
-    (void)state;
+TEST(a_cancel_gives_the_attempt_up) {
     struct life life;
     fenced(&life, 3);
     beaten(&life);
@@ -192,8 +182,7 @@ static void a_cancel_gives_the_attempt_up(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CANCELLED));
 }
 
-static void the_next_attempt_proposes_above_what_was_seen(void **state) {
-    (void)state;
+TEST(the_next_attempt_proposes_above_what_was_seen) {
     struct life life;
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, NUMBER + 5000000);
@@ -208,8 +197,7 @@ static void the_next_attempt_proposes_above_what_was_seen(void **state) {
 }
 
 /* Whether the token of one attempt was written back does not matter to the next attempt. */
-static void each_attempt_takes_its_own_path(void **state) {
-    (void)state;
+TEST(each_attempt_takes_its_own_path) {
     struct life life;
     fenced_within(&life, 3, 60000);
     beaten(&life);
@@ -226,8 +214,7 @@ static void each_attempt_takes_its_own_path(void **state) {
 /* A lie or an accident: above any clock. */
 #define LIE REDLOCK_FENCE_MAX
 
-static void a_lie_is_ignored(void **state) {
-    (void)state;
+TEST(a_lie_is_ignored) {
     static const uint64_t lies[] = {LIE, LIE - 1, NUMBER + UINT64_C(1900000000000), UINT64_C(7226582400000000000)};
     for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
         struct life life;
@@ -245,8 +232,7 @@ static void a_lie_is_ignored(void **state) {
     }
 }
 
-static void a_lie_with_a_denial_does_not_raise_the_next_attempt(void **state) {
-    (void)state;
+TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt) {
     struct life life;
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, LIE);
@@ -260,8 +246,7 @@ static void a_lie_with_a_denial_does_not_raise_the_next_attempt(void **state) {
 
 /* The clock of the client is years behind, or a wrong clock once raised the counters. Without these
  * nodes there is no quorum. */
-static void the_counters_of_most_nodes_are_followed(void **state) {
-    (void)state;
+TEST(the_counters_of_most_nodes_are_followed) {
     const uint64_t far = NUMBER + UINT64_C(1900000000000000);
     struct life life;
     fenced(&life, 5);
@@ -293,8 +278,7 @@ static void the_counters_of_most_nodes_are_followed(void **state) {
 }
 
 /* If the other nodes fail at the number that follows the lie, the lie only ends the attempt. */
-static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
-    (void)state;
+TEST(a_lie_that_nobody_follows_ends_the_attempt) {
     struct life life;
     fenced(&life, 3);
     life_fenced(&life, 0, G, LIE - 5000);
@@ -306,8 +290,7 @@ static void a_lie_that_nobody_follows_ends_the_attempt(void **state) {
     life_expect(&life, ENDED, .cleanup = 3, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void the_last_number_is_followed_by_an_error(void **state) {
-    (void)state;
+TEST(the_last_number_is_followed_by_an_error) {
     struct life life;
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, G, LIE);
@@ -319,8 +302,7 @@ static void the_last_number_is_followed_by_an_error(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_LIMIT));
 }
 
-static void a_renewal_is_timed_from_the_first_round(void **state) {
-    (void)state;
+TEST(a_renewal_is_timed_from_the_first_round) {
     struct life life;
     life_init(&life, 3);
     life.plan.fencing = life.plan.auto_extend = true;
@@ -337,8 +319,7 @@ static void a_renewal_is_timed_from_the_first_round(void **state) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 3));
 }
 
-static void a_jump_may_lose_the_lock_before_the_token(void **state) {
-    (void)state;
+TEST(a_jump_may_lose_the_lock_before_the_token) {
     struct life life;
     fenced(&life, 5);
     life_fenced(&life, 0, G, NUMBER + 10);
@@ -349,29 +330,4 @@ static void a_jump_may_lose_the_lock_before_the_token(void **state) {
     life_expect(&life, FENCING, NOTHING);
     life_void(&life, 2);
     life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_NO_QUORUM));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quorum_that_accepts_takes_one_round_trip),
-        cmocka_unit_test(a_higher_counter_is_written_back),
-        cmocka_unit_test(a_beaten_client_writes_a_larger_number),
-        cmocka_unit_test(an_equal_counter_beats_too),
-        cmocka_unit_test(a_beaten_client_gives_up_in_time),
-        cmocka_unit_test(the_nodes_that_granted_the_lock_back_it),
-        cmocka_unit_test(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt),
-        cmocka_unit_test(silent_nodes_leave_no_token),
-        cmocka_unit_test(no_token_after_the_deadline),
-        cmocka_unit_test(a_cancel_gives_the_attempt_up),
-        cmocka_unit_test(the_next_attempt_proposes_above_what_was_seen),
-        cmocka_unit_test(each_attempt_takes_its_own_path),
-        cmocka_unit_test(a_lie_is_ignored),
-        cmocka_unit_test(a_lie_with_a_denial_does_not_raise_the_next_attempt),
-        cmocka_unit_test(the_counters_of_most_nodes_are_followed),
-        cmocka_unit_test(a_lie_that_nobody_follows_ends_the_attempt),
-        cmocka_unit_test(the_last_number_is_followed_by_an_error),
-        cmocka_unit_test(a_renewal_is_timed_from_the_first_round),
-        cmocka_unit_test(a_jump_may_lose_the_lock_before_the_token),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

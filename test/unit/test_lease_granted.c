@@ -32,8 +32,7 @@ static void held(struct life *life) {
 }
 
 /* R1: not from the arrival of the pushes. */
-static void a_lease_counts_from_the_wait_that_was_granted(void **state) {
-    (void)state;
+TEST(a_lease_counts_from_the_wait_that_was_granted) {
     struct life life;
     held(&life);
     assert_int_equal(life.core.keys.touched, 31);
@@ -46,8 +45,7 @@ static void a_lease_counts_from_the_wait_that_was_granted(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
-static void an_answer_queued_takes_an_older_grant_away(void **state) {
-    (void)state;
+TEST(an_answer_queued_takes_an_older_grant_away) {
     struct life life;
     queued(&life, 3, 2, false, false);
     life_push(&life, 0, 1);
@@ -61,8 +59,7 @@ static void an_answer_queued_takes_an_older_grant_away(void **state) {
     assert_int_equal(life_held_until_ms(&life), END_MS);
 }
 
-static void a_quorum_that_comes_too_late_is_given_up(void **state) {
-    (void)state;
+TEST(a_quorum_that_comes_too_late_is_given_up) {
     struct life life;
     queued(&life, 3, 2, false, false);
     life_push(&life, 0, 1);
@@ -80,8 +77,7 @@ static void a_quorum_that_comes_too_late_is_given_up(void **state) {
     assert_int_equal(life_held_until_ms(&life), END_MS + END_MS);
 }
 
-static void a_void_grant_counts_no_more(void **state) {
-    (void)state;
+TEST(a_void_grant_counts_no_more) {
     struct life life;
     queued(&life, 3, 2, false, false);
     life_push(&life, 0, 1);
@@ -95,8 +91,7 @@ static void a_void_grant_counts_no_more(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 6);
 }
 
-static void a_lease_with_little_left_is_extended_at_once(void **state) {
-    (void)state;
+TEST(a_lease_with_little_left_is_extended_at_once) {
     static const int64_t short_ms = END_MS - END_MS / 4 * 3; /* since the WAIT */
     for (int auto_extend = 0; auto_extend <= 1; auto_extend++) {
         for (int64_t over_ms = 0; over_ms <= 20; over_ms += 20) {
@@ -121,8 +116,7 @@ static void a_lease_with_little_left_is_extended_at_once(void **state) {
     }
 }
 
-static void an_extension_at_once_that_fails_is_not_repeated(void **state) {
-    (void)state;
+TEST(an_extension_at_once_that_fails_is_not_repeated) {
     struct life life;
     queued(&life, 3, 1, false, false);
     life.at_ms = 5000;
@@ -135,8 +129,7 @@ static void an_extension_at_once_that_fails_is_not_repeated(void **state) {
 }
 
 /* Grants that are under way need no HEAL. */
-static void a_lease_of_old_grants_is_not_healed_at_once(void **state) {
-    (void)state;
+TEST(a_lease_of_old_grants_is_not_healed_at_once) {
     struct life life;
     queued(&life, 3, 1, true, false);
     assert_true(redlock_lease_next_ns(&life.core) > T0);
@@ -149,8 +142,7 @@ static void a_lease_of_old_grants_is_not_healed_at_once(void **state) {
     life_expect(&life, HELD, .heal = 4);
 }
 
-static void a_late_grant_backs_the_lease_if_its_key_lives_as_long(void **state) {
-    (void)state;
+TEST(a_late_grant_backs_the_lease_if_its_key_lives_as_long) {
     struct life life;
     held(&life);
     life_push(&life, 3, 1);
@@ -169,8 +161,7 @@ static void a_late_grant_backs_the_lease_if_its_key_lives_as_long(void **state) 
 }
 
 /* A place that was given up had another token: nothing that a node grants to it backs this one. */
-static void a_late_grant_of_an_old_token_backs_nothing(void **state) {
-    (void)state;
+TEST(a_late_grant_of_an_old_token_backs_nothing) {
     struct life life;
     queued(&life, 5, 1, false, false);
     life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 0; /* so its bound is as late */
@@ -188,8 +179,7 @@ static void a_late_grant_of_an_old_token_backs_nothing(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
-static void nodes_that_refuse_a_wait_back_nothing(void **state) {
-    (void)state;
+TEST(nodes_that_refuse_a_wait_back_nothing) {
     struct life life;
     held(&life);
     life_refuse(&life, 24);
@@ -198,8 +188,7 @@ static void nodes_that_refuse_a_wait_back_nothing(void **state) {
     assert_int_equal(life.core.keys.touched, 31); /* earlier WAITs went there */
 }
 
-static void a_push_from_before_a_jump_backs_nothing(void **state) {
-    (void)state;
+TEST(a_push_from_before_a_jump_backs_nothing) {
     struct life life;
     held(&life);
     life_void(&life, 8);
@@ -215,8 +204,7 @@ static void a_push_from_before_a_jump_backs_nothing(void **state) {
 }
 
 /* What lives as long as the deadline is a matter of the WAIT's ttl, not of the EXTEND's. */
-static void an_extension_does_not_lengthen_a_late_grant(void **state) {
-    (void)state;
+TEST(an_extension_does_not_lengthen_a_late_grant) {
     struct life life;
     held(&life);
     life_extend(&life, 10 * TTL_MS);
@@ -233,8 +221,7 @@ static void an_extension_does_not_lengthen_a_late_grant(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
-static void a_late_grant_makes_a_node_a_keeper_again(void **state) {
-    (void)state;
+TEST(a_late_grant_makes_a_node_a_keeper_again) {
     struct life life;
     held(&life);
     life_extend(&life, TTL_MS);
@@ -249,8 +236,7 @@ static void a_late_grant_makes_a_node_a_keeper_again(void **state) {
 }
 
 /* The key has ended there: the node had restarted, say. */
-static void queued_after_a_grant_says_that_the_key_is_gone(void **state) {
-    (void)state;
+TEST(queued_after_a_grant_says_that_the_key_is_gone) {
     struct life life;
     held(&life);
     life_queued(&life, 0, later);
@@ -269,8 +255,7 @@ static void queued_after_a_grant_says_that_the_key_is_gone(void **state) {
     life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true);
 }
 
-static void a_late_vote_after_the_deadline_ends_the_lease(void **state) {
-    (void)state;
+TEST(a_late_vote_after_the_deadline_ends_the_lease) {
     struct life life;
     held(&life);
     life.at_ms = 1000 + END_MS;
@@ -280,8 +265,7 @@ static void a_late_vote_after_the_deadline_ends_the_lease(void **state) {
     life_expect(&life, LOST, NOTHING);
 }
 
-static void with_a_lock_delay_the_keys_stay(void **state) {
-    (void)state;
+TEST(with_a_lock_delay_the_keys_stay) {
     struct life life;
     life_init(&life, 1);
     life_may_queue(&life);
@@ -297,8 +281,7 @@ static void with_a_lock_delay_the_keys_stay(void **state) {
     life_expect(&life, LOST, .lost = true);
 }
 
-static void a_release_goes_wherever_it_has_a_key_or_a_place(void **state) {
-    (void)state;
+TEST(a_release_goes_wherever_it_has_a_key_or_a_place) {
     struct life life;
     held(&life);
     life_release(&life);
@@ -326,8 +309,7 @@ static void fencing(struct life *life) {
     life_expect(life, FENCING, SENDS(FENCE, 13, 2));
 }
 
-static void a_granted_lease_writes_its_fencing_token(void **state) {
-    (void)state;
+TEST(a_granted_lease_writes_its_fencing_token) {
     struct life life;
     fencing(&life);
     life_push(&life, 4, 1);
@@ -353,8 +335,7 @@ static void expect_later(struct life *life) {
     life_timer(life);
 }
 
-static void a_higher_counter_makes_it_write_again(void **state) {
-    (void)state;
+TEST(a_higher_counter_makes_it_write_again) {
     struct life life;
     fencing(&life);
     const uint64_t token = life.core.fence.token;
@@ -372,8 +353,7 @@ static void a_higher_counter_makes_it_write_again(void **state) {
     assert_true(life.core.fence.token > token + 5000);
 }
 
-static void a_jump_or_the_deadline_makes_it_try_again(void **state) {
-    (void)state;
+TEST(a_jump_or_the_deadline_makes_it_try_again) {
     struct life life;
     fencing(&life);
     life_void(&life, 1);
@@ -386,30 +366,4 @@ static void a_jump_or_the_deadline_makes_it_try_again(void **state) {
     life.at_ms = END_MS;
     life_timer(&life);
     expect_later(&life);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lease_counts_from_the_wait_that_was_granted),
-        cmocka_unit_test(an_answer_queued_takes_an_older_grant_away),
-        cmocka_unit_test(a_quorum_that_comes_too_late_is_given_up),
-        cmocka_unit_test(a_void_grant_counts_no_more),
-        cmocka_unit_test(a_lease_with_little_left_is_extended_at_once),
-        cmocka_unit_test(an_extension_at_once_that_fails_is_not_repeated),
-        cmocka_unit_test(a_lease_of_old_grants_is_not_healed_at_once),
-        cmocka_unit_test(a_late_grant_backs_the_lease_if_its_key_lives_as_long),
-        cmocka_unit_test(a_late_grant_of_an_old_token_backs_nothing),
-        cmocka_unit_test(nodes_that_refuse_a_wait_back_nothing),
-        cmocka_unit_test(a_push_from_before_a_jump_backs_nothing),
-        cmocka_unit_test(an_extension_does_not_lengthen_a_late_grant),
-        cmocka_unit_test(a_late_grant_makes_a_node_a_keeper_again),
-        cmocka_unit_test(queued_after_a_grant_says_that_the_key_is_gone),
-        cmocka_unit_test(a_late_vote_after_the_deadline_ends_the_lease),
-        cmocka_unit_test(with_a_lock_delay_the_keys_stay),
-        cmocka_unit_test(a_release_goes_wherever_it_has_a_key_or_a_place),
-        cmocka_unit_test(a_granted_lease_writes_its_fencing_token),
-        cmocka_unit_test(a_higher_counter_makes_it_write_again),
-        cmocka_unit_test(a_jump_or_the_deadline_makes_it_try_again),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

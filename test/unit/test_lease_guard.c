@@ -2,8 +2,7 @@
  * votes, healing, lock delay. */
 #include "life.h"
 
-static void nodes_that_may_not_vote_are_not_asked(void **state) {
-    (void)state;
+TEST(nodes_that_may_not_vote_are_not_asked) {
     struct life life;
     life_init(&life, 5);
     life.may_not_vote = 9;
@@ -16,8 +15,7 @@ static void nodes_that_may_not_vote_are_not_asked(void **state) {
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void without_a_quorum_of_voters_nothing_is_sent(void **state) {
-    (void)state;
+TEST(without_a_quorum_of_voters_nothing_is_sent) {
     struct life life;
     life_init(&life, 5);
     life.may_not_vote = 7;
@@ -41,8 +39,7 @@ static void without_a_quorum_of_voters_nothing_is_sent(void **state) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
 }
 
-static void a_parked_acquire_can_be_cancelled(void **state) {
-    (void)state;
+TEST(a_parked_acquire_can_be_cancelled) {
     struct life life;
     life_init(&life, 5);
     life_park(&life, 50);
@@ -50,8 +47,7 @@ static void a_parked_acquire_can_be_cancelled(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED));
 }
 
-static void a_jump_voids_a_vote_of_the_attempt(void **state) {
-    (void)state;
+TEST(a_jump_voids_a_vote_of_the_attempt) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GG");
@@ -64,8 +60,7 @@ static void a_jump_voids_a_vote_of_the_attempt(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 13);
 }
 
-static void too_many_void_votes_lose_the_attempt(void **state) {
-    (void)state;
+TEST(too_many_void_votes_lose_the_attempt) {
     struct life life;
     life_start(&life, 3);
     life_votes(&life, "G.D");
@@ -76,8 +71,7 @@ static void too_many_void_votes_lose_the_attempt(void **state) {
 }
 
 /* R5: a round that can no longer be won is lost at once. */
-static void void_votes_decide_at_once(void **state) {
-    (void)state;
+TEST(void_votes_decide_at_once) {
     struct life life;
     life_start(&life, 3);
     life_votes(&life, "GU");
@@ -94,8 +88,7 @@ static void void_votes_decide_at_once(void **state) {
 
 /* A lease with fewer backing nodes than a quorum is LOST at once: docs/protocols.md, "Clock
  * guard". */
-static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
-    (void)state;
+TEST(a_lease_on_a_bare_quorum_is_lost_with_one_clock) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -110,8 +103,7 @@ static void a_lease_on_a_bare_quorum_is_lost_with_one_clock(void **state) {
     assert_int_equal(life_held_until_ms(&life), -1);
 }
 
-static void late_grants_back_the_lease(void **state) {
-    (void)state;
+TEST(late_grants_back_the_lease) {
     struct life life;
     life_held(&life, false);
     life_void(&life, 1);
@@ -123,8 +115,7 @@ static void late_grants_back_the_lease(void **state) {
     life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
 }
 
-static void an_extension_renews_the_backing_nodes(void **state) {
-    (void)state;
+TEST(an_extension_renews_the_backing_nodes) {
     struct life life;
     life_held(&life, false);
     life_void(&life, 3);
@@ -136,8 +127,7 @@ static void an_extension_renews_the_backing_nodes(void **state) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 27);
 }
 
-static void a_jump_while_extending_voids_both_rounds(void **state) {
-    (void)state;
+TEST(a_jump_while_extending_voids_both_rounds) {
     struct life life;
     life_start(&life, 5);
     life_votes(&life, "GGG");
@@ -152,8 +142,7 @@ static void a_jump_while_extending_voids_both_rounds(void **state) {
     life_expect(&life, LOST, .cleanup = 31, LOST_BY_CLOCK);
 }
 
-static void a_jump_while_extending_may_lose_the_lease(void **state) {
-    (void)state;
+TEST(a_jump_while_extending_may_lose_the_lease) {
     struct life life;
     life_start(&life, 3);
     life_votes(&life, "GG");
@@ -162,8 +151,7 @@ static void a_jump_while_extending_may_lose_the_lease(void **state) {
     life_expect(&life, LOST, .cleanup = 7, LOST_BY_CLOCK, EXTENDED(ERR_LOST));
 }
 
-static void an_adopted_lease_has_no_votes_to_void(void **state) {
-    (void)state;
+TEST(an_adopted_lease_has_no_votes_to_void) {
     struct life life;
     life_init(&life, 3);
     life_adopt(&life);
@@ -187,8 +175,7 @@ static void healing(struct life *life, unsigned n, bool auto_extend) {
     life_begin(life);
 }
 
-static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
-    (void)state;
+TEST(the_rest_is_healed_a_tenth_of_the_ttl_later) {
     struct life life;
     healing(&life, 5, false);
     life_votes(&life, "GGG");
@@ -210,8 +197,7 @@ static void the_rest_is_healed_a_tenth_of_the_ttl_later(void **state) {
 
 /* The timer of the attempt already serves healing. It fires once, not in every turn until the votes
  * are in. */
-static void an_attempt_that_takes_long_is_woken_once(void **state) {
-    (void)state;
+TEST(an_attempt_that_takes_long_is_woken_once) {
     struct life life;
     healing(&life, 3, false);
     assert_int_equal(life_next_ms(&life), 1000);
@@ -221,8 +207,7 @@ static void an_attempt_that_takes_long_is_woken_once(void **state) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-static void where_all_have_granted_nothing_is_healed(void **state) {
-    (void)state;
+TEST(where_all_have_granted_nothing_is_healed) {
     struct life life;
     healing(&life, 5, false);
     life_votes(&life, "GGG");
@@ -234,8 +219,7 @@ static void where_all_have_granted_nothing_is_healed(void **state) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-static void an_extension_heals_what_it_missed(void **state) {
-    (void)state;
+TEST(an_extension_heals_what_it_missed) {
     struct life life;
     healing(&life, 5, true);
     life_votes(&life, "GGG");
@@ -256,8 +240,7 @@ static void an_extension_heals_what_it_missed(void **state) {
 }
 
 /* "only if matched >= q and now is before the *old* deadline" */
-static void nothing_is_healed_at_the_old_deadline(void **state) {
-    (void)state;
+TEST(nothing_is_healed_at_the_old_deadline) {
     struct life life;
     healing(&life, 3, false);
     life_votes(&life, "GG");
@@ -280,8 +263,7 @@ static void nothing_is_healed_at_the_old_deadline(void **state) {
     life_expect(&life, HELD, NOTHING); /* too few nodes matched */
 }
 
-static void the_first_extension_of_an_adopted_lease_heals_nothing(void **state) {
-    (void)state;
+TEST(the_first_extension_of_an_adopted_lease_heals_nothing) {
     struct life life;
     life_init(&life, 3);
     life.plan.heal = true;
@@ -296,8 +278,7 @@ static void the_first_extension_of_an_adopted_lease_heals_nothing(void **state) 
     assert_int_equal(life_next_ms(&life), 1100);
 }
 
-static void a_renewal_comes_before_healing(void **state) {
-    (void)state;
+TEST(a_renewal_comes_before_healing) {
     struct life life;
     healing(&life, 3, true);
     life_votes(&life, "GG");
@@ -311,8 +292,7 @@ static void a_renewal_comes_before_healing(void **state) {
 
 /* --- Lock delay --- */
 
-static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
-    (void)state;
+TEST(the_keys_of_a_lost_lease_stay_for_the_delay) {
     struct life life;
     life_init(&life, 3);
     life.plan.lock_delay_ms = 15000;
@@ -329,8 +309,7 @@ static void the_keys_of_a_lost_lease_stay_for_the_delay(void **state) {
 }
 
 /* The delay protects against a process that was paused and releases before its timers run. */
-static void a_release_after_the_deadline_respects_the_delay(void **state) {
-    (void)state;
+TEST(a_release_after_the_deadline_respects_the_delay) {
     for (int extending = 0; extending <= 1; extending++) {
         struct life life;
         life_init(&life, 3);
@@ -353,8 +332,7 @@ static void a_release_after_the_deadline_respects_the_delay(void **state) {
     life_expect(&adopted, RELEASING, SENDS(RELEASE, 7, 1));
 }
 
-static void a_release_in_time_and_a_lost_attempt_have_no_delay(void **state) {
-    (void)state;
+TEST(a_release_in_time_and_a_lost_attempt_have_no_delay) {
     struct life life;
     life_init(&life, 3);
     life.plan.lock_delay_ms = 15000;
@@ -368,32 +346,4 @@ static void a_release_in_time_and_a_lost_attempt_have_no_delay(void **state) {
     life_begin(&life);
     life_votes(&life, "GDD");
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_that_may_not_vote_are_not_asked),
-        cmocka_unit_test(without_a_quorum_of_voters_nothing_is_sent),
-        cmocka_unit_test(a_parked_acquire_can_be_cancelled),
-        cmocka_unit_test(a_jump_voids_a_vote_of_the_attempt),
-        cmocka_unit_test(too_many_void_votes_lose_the_attempt),
-        cmocka_unit_test(void_votes_decide_at_once),
-        cmocka_unit_test(a_lease_on_a_bare_quorum_is_lost_with_one_clock),
-        cmocka_unit_test(late_grants_back_the_lease),
-        cmocka_unit_test(an_extension_renews_the_backing_nodes),
-        cmocka_unit_test(a_jump_while_extending_voids_both_rounds),
-        cmocka_unit_test(a_jump_while_extending_may_lose_the_lease),
-        cmocka_unit_test(an_adopted_lease_has_no_votes_to_void),
-        cmocka_unit_test(the_rest_is_healed_a_tenth_of_the_ttl_later),
-        cmocka_unit_test(an_attempt_that_takes_long_is_woken_once),
-        cmocka_unit_test(where_all_have_granted_nothing_is_healed),
-        cmocka_unit_test(an_extension_heals_what_it_missed),
-        cmocka_unit_test(nothing_is_healed_at_the_old_deadline),
-        cmocka_unit_test(the_first_extension_of_an_adopted_lease_heals_nothing),
-        cmocka_unit_test(a_renewal_comes_before_healing),
-        cmocka_unit_test(the_keys_of_a_lost_lease_stay_for_the_delay),
-        cmocka_unit_test(a_release_after_the_deadline_respects_the_delay),
-        cmocka_unit_test(a_release_in_time_and_a_lost_attempt_have_no_delay),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

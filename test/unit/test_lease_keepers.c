@@ -14,8 +14,7 @@ static void hold(struct life *life, unsigned n, const char *votes) {
 
 /* Two nodes were down during the acquire and never had the key. If one of the other three loses it,
  * the lease is lost. */
-static void a_lease_that_too_few_nodes_can_keep_is_lost_at_once(void **state) {
-    (void)state;
+TEST(a_lease_that_too_few_nodes_can_keep_is_lost_at_once) {
     for (int late = 0; late <= 1; late++) {
         struct life life;
         hold(&life, 5, late ? "GGGUF" : "GGGFF");
@@ -31,8 +30,7 @@ static void a_lease_that_too_few_nodes_can_keep_is_lost_at_once(void **state) {
     }
 }
 
-static void a_lease_that_a_quorum_may_keep_is_not_lost(void **state) {
-    (void)state;
+TEST(a_lease_that_a_quorum_may_keep_is_not_lost) {
     struct life life;
     hold(&life, 5, "GGGUU");
     life_extend(&life, TTL_MS);
@@ -50,8 +48,7 @@ static void a_lease_that_a_quorum_may_keep_is_not_lost(void **state) {
 }
 
 /* A late vote shows the loss after the extension was given up. */
-static void a_loss_shows_after_a_failed_extension(void **state) {
-    (void)state;
+TEST(a_loss_shows_after_a_failed_extension) {
     struct life life;
     hold(&life, 3, "GGF");
     life_extend(&life, TTL_MS);
@@ -61,8 +58,7 @@ static void a_loss_shows_after_a_failed_extension(void **state) {
     life_expect(&life, LOST, .cleanup = 3, .lost = true, .lost_by_votes = true);
 }
 
-static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
-    (void)state;
+TEST(a_healed_node_keeps_it_unless_the_heal_failed) {
     for (int failed = 0; failed <= 1; failed++) {
         struct life life;
         hold(&life, 3, "GGF");
@@ -83,8 +79,7 @@ static void a_healed_node_keeps_it_unless_the_heal_failed(void **state) {
 }
 
 /* A jump may have ended the key there, but nothing shows that it has. */
-static void a_healed_node_whose_clock_jumped_may_keep_it(void **state) {
-    (void)state;
+TEST(a_healed_node_whose_clock_jumped_may_keep_it) {
     struct life life;
     hold(&life, 3, "GGF");
     life.at_ms = 1000;
@@ -120,8 +115,7 @@ static void end_fencing(struct life *life) {
 }
 
 /* What the acquire showed still counts after a round of its own for the fencing token. */
-static void a_round_for_the_fencing_token_changes_nothing(void **state) {
-    (void)state;
+TEST(a_round_for_the_fencing_token_changes_nothing) {
     struct life life;
     begin_fencing(&life, F);
     end_fencing(&life);
@@ -131,8 +125,7 @@ static void a_round_for_the_fencing_token_changes_nothing(void **state) {
 }
 
 /* In that round two nodes say that the key is another's. */
-static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
-    (void)state;
+TEST(a_round_for_the_fencing_token_shows_who_has_no_key) {
     struct life life;
     begin_fencing(&life, 0);
     life_vote(&life, 3, D);
@@ -147,8 +140,7 @@ static void a_round_for_the_fencing_token_shows_who_has_no_key(void **state) {
 }
 
 /* The first holder may have healed the nodes that had no key a while ago. */
-static void an_adopted_lease_asks_all_nodes_anew(void **state) {
-    (void)state;
+TEST(an_adopted_lease_asks_all_nodes_anew) {
     struct life life;
     life_init(&life, 5);
     life_adopt(&life);
@@ -162,18 +154,4 @@ static void an_adopted_lease_asks_all_nodes_anew(void **state) {
     life_expect(&life, EXTENDING, NOTHING);
     life_votes(&life, ".GGG");
     life_expect(&life, HELD, EXTENDED(OK));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lease_that_too_few_nodes_can_keep_is_lost_at_once),
-        cmocka_unit_test(a_lease_that_a_quorum_may_keep_is_not_lost),
-        cmocka_unit_test(a_loss_shows_after_a_failed_extension),
-        cmocka_unit_test(a_healed_node_keeps_it_unless_the_heal_failed),
-        cmocka_unit_test(a_healed_node_whose_clock_jumped_may_keep_it),
-        cmocka_unit_test(a_round_for_the_fencing_token_changes_nothing),
-        cmocka_unit_test(a_round_for_the_fencing_token_shows_who_has_no_key),
-        cmocka_unit_test(an_adopted_lease_asks_all_nodes_anew),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

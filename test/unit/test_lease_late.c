@@ -7,8 +7,7 @@ static struct redlock_round votes_of(redlock_nodes granted, redlock_nodes denied
     return (struct redlock_round){.asked = 31, .granted = granted, .denied = denied, .failed = failed, .quorum = 3};
 }
 
-static void only_an_answer_shows_that_a_request_cannot_run_late(void **state) {
-    (void)state;
+TEST(only_an_answer_shows_that_a_request_cannot_run_late) {
     struct redlock_keys keys;
     struct redlock_round votes = votes_of(1, 2, 4);
     redlock_keys_begin(&keys, 31);
@@ -29,8 +28,7 @@ static void only_an_answer_shows_that_a_request_cannot_run_late(void **state) {
     assert_int_equal(redlock_keys_late(&keys, &votes), 0);
 }
 
-static void a_vote_says_nothing_of_a_heal(void **state) {
-    (void)state;
+TEST(a_vote_says_nothing_of_a_heal) {
     static const struct {
         redlock_vote_kind vote;
         redlock_nodes late;
@@ -49,8 +47,7 @@ static void a_vote_says_nothing_of_a_heal(void **state) {
     }
 }
 
-static void an_answer_to_a_heal_of_an_earlier_round_ends_nothing(void **state) {
-    (void)state;
+TEST(an_answer_to_a_heal_of_an_earlier_round_ends_nothing) {
     struct redlock_keys keys;
     struct redlock_round votes = votes_of(7, 8, 0);
     redlock_keys_begin(&keys, 31);
@@ -64,8 +61,7 @@ static void an_answer_to_a_heal_of_an_earlier_round_ends_nothing(void **state) {
 }
 
 /* R4: a request that surely did nothing does not change what was known. */
-static void a_heal_that_was_not_sent_changes_nothing(void **state) {
-    (void)state;
+TEST(a_heal_that_was_not_sent_changes_nothing) {
     struct redlock_keys keys;
     const struct redlock_round votes = votes_of(7, 24, 0);
     redlock_keys_begin(&keys, 31);
@@ -77,8 +73,7 @@ static void a_heal_that_was_not_sent_changes_nothing(void **state) {
     assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 7);
 }
 
-static void a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed(void **state) {
-    (void)state;
+TEST(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed) {
     struct redlock_keys keys;
     redlock_keys_begin(&keys, 31);
     redlock_keys_heal(&keys, 2);
@@ -86,8 +81,7 @@ static void a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed
     assert_int_equal(keys.touched, 30);
 }
 
-static void a_release_is_owed_until_the_node_has_answered_it(void **state) {
-    (void)state;
+TEST(a_release_is_owed_until_the_node_has_answered_it) {
     struct life life;
     life_held(&life, false);
     assert_int_equal(redlock_lease_owing(&life.core), 0);
@@ -97,8 +91,7 @@ static void a_release_is_owed_until_the_node_has_answered_it(void **state) {
     assert_int_equal(redlock_lease_owing(&life.core), 28);
 }
 
-static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
-    (void)state;
+TEST(under_a_guard_a_node_that_was_asked_does_not_count) {
     struct life life;
     life_start(&life, 5);
     assert_true(redlock_lease_counts_under_guards(&life.core, 1, 29, 29));
@@ -113,8 +106,7 @@ static void under_a_guard_a_node_that_was_asked_does_not_count(void **state) {
     assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));
 }
 
-static void a_late_request_is_uncertain_in_a_cleanup(void **state) {
-    (void)state;
+TEST(a_late_request_is_uncertain_in_a_cleanup) {
     struct life life;
     life_start(&life, 3);
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_ACQUIRE, 7);
@@ -124,8 +116,7 @@ static void a_late_request_is_uncertain_in_a_cleanup(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
 }
 
-static void a_parked_acquire_begins_by_its_event_or_its_timer(void **state) {
-    (void)state;
+TEST(a_parked_acquire_begins_by_its_event_or_its_timer) {
     for (int by_timer = 0; by_timer <= 1; by_timer++) {
         struct life life;
         life_init(&life, 3);
@@ -152,19 +143,4 @@ static void a_parked_acquire_begins_by_its_event_or_its_timer(void **state) {
         life_votes(&life, "DD");
         life_expect(&life, WAITING, .cleanup = 7);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_an_answer_shows_that_a_request_cannot_run_late),
-        cmocka_unit_test(a_vote_says_nothing_of_a_heal),
-        cmocka_unit_test(an_answer_to_a_heal_of_an_earlier_round_ends_nothing),
-        cmocka_unit_test(a_heal_that_was_not_sent_changes_nothing),
-        cmocka_unit_test(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed),
-        cmocka_unit_test(a_release_is_owed_until_the_node_has_answered_it),
-        cmocka_unit_test(under_a_guard_a_node_that_was_asked_does_not_count),
-        cmocka_unit_test(a_late_request_is_uncertain_in_a_cleanup),
-        cmocka_unit_test(a_parked_acquire_begins_by_its_event_or_its_timer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,32 +172,18 @@ static void play_all(enum redlock_operation operation) {
     }
 }
 
-static void every_acquire(void **state) {
-    (void)state;
+TEST(every_acquire) {
     play_all(REDLOCK_OP_ACQUIRE);
 }
 
-static void every_wait(void **state) {
-    (void)state;
+TEST(every_wait) {
     play_all(REDLOCK_OP_WAIT);
 }
 
-static void every_extend(void **state) {
-    (void)state;
+TEST(every_extend) {
     play_all(REDLOCK_OP_EXTEND);
 }
 
-static void every_release(void **state) {
-    (void)state;
+TEST(every_release) {
     play_all(REDLOCK_OP_RELEASE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_acquire),
-        cmocka_unit_test(every_wait),
-        cmocka_unit_test(every_extend),
-        cmocka_unit_test(every_release),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

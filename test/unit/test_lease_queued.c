@@ -5,8 +5,7 @@
 
 static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 9000};
 
-static void a_begin_in_line_takes_places_and_the_lock_if_it_is_free(void **state) {
-    (void)state;
+TEST(a_begin_in_line_takes_places_and_the_lock_if_it_is_free) {
     for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {
         struct life life;
         life_begin_in_line(&life, n);
@@ -22,8 +21,7 @@ static void a_begin_in_line_takes_places_and_the_lock_if_it_is_free(void **state
     }
 }
 
-static void a_first_try_comes_before_a_place_if_nobody_here_waits(void **state) {
-    (void)state;
+TEST(a_first_try_comes_before_a_place_if_nobody_here_waits) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -33,8 +31,7 @@ static void a_first_try_comes_before_a_place_if_nobody_here_waits(void **state) 
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-static void a_ttl_without_validity_sends_nothing(void **state) {
-    (void)state;
+TEST(a_ttl_without_validity_sends_nothing) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -44,8 +41,7 @@ static void a_ttl_without_validity_sends_nothing(void **state) {
     life_expect(&life, ENDED, ACQUIRED(ERR_TOO_SLOW));
 }
 
-static void a_try_that_others_denied_hands_its_nodes_over_and_waits(void **state) {
-    (void)state;
+TEST(a_try_that_others_denied_hands_its_nodes_over_and_waits) {
     struct life life;
     life_init(&life, 5);
     life_may_queue(&life);
@@ -58,8 +54,7 @@ static void a_try_that_others_denied_hands_its_nodes_over_and_waits(void **state
     assert_int_equal(life.core.keys.touched, 31);
 }
 
-static void a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes(void **state) {
-    (void)state;
+TEST(a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes) {
     for (int way = 0; way < 4; way++) {
         struct life life;
         life_init(&life, 3);
@@ -90,8 +85,7 @@ static void a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes(void **
     }
 }
 
-static void a_node_that_a_guard_bars_gets_no_wait(void **state) {
-    (void)state;
+TEST(a_node_that_a_guard_bars_gets_no_wait) {
     struct life life;
     life_init(&life, 5);
     life_may_queue(&life);
@@ -102,8 +96,7 @@ static void a_node_that_a_guard_bars_gets_no_wait(void **state) {
     assert_int_equal(life.core.keys.touched, 28);
 }
 
-static void too_few_nodes_that_may_vote_are_not_asked_until_later(void **state) {
-    (void)state;
+TEST(too_few_nodes_that_may_vote_are_not_asked_until_later) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -129,8 +122,7 @@ static void too_few_nodes_that_may_vote_are_not_asked_until_later(void **state) 
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void the_reason_at_the_end_of_the_wait_is_what_nodes_said_last(void **state) {
-    (void)state;
+TEST(the_reason_at_the_end_of_the_wait_is_what_nodes_said_last) {
     static const char *const votes[] = {"DD", "DU", "UU"};
     static const int codes[] = {REDLOCK_ERR_CONTENDED, REDLOCK_ERR_NO_QUORUM, REDLOCK_ERR_NO_QUORUM};
     for (unsigned i = 0; i < 3; i++) {
@@ -160,8 +152,7 @@ static void ask_just_before_the_end(struct life *life) {
     life_expect(life, QUEUED, WAITS(7, 2, POLLED));
 }
 
-static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
-    (void)state;
+TEST(a_wait_that_was_just_sent_does_not_change_the_reason) {
     struct life life;
     ask_just_before_the_end(&life);
     life.at_ms = WAIT_MS;
@@ -173,8 +164,7 @@ static void a_wait_that_was_just_sent_does_not_change_the_reason(void **state) {
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_wait_that_too_few_nodes_can_still_answer_changes_the_reason(void **state) {
-    (void)state;
+TEST(a_wait_that_too_few_nodes_can_still_answer_changes_the_reason) {
     struct life life;
     ask_just_before_the_end(&life);
     life_votes(&life, "UU");
@@ -183,8 +173,7 @@ static void a_wait_that_too_few_nodes_can_still_answer_changes_the_reason(void *
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent(void **state) {
-    (void)state;
+TEST(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent) {
     struct life life;
     queue_at_two_of_three(&life);
     life.at_ms = life_next_ms(&life) + 1;
@@ -199,8 +188,7 @@ static void a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_se
     life_expect(&life, ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-static void a_grant_at_the_end_of_the_wait_still_counts(void **state) {
-    (void)state;
+TEST(a_grant_at_the_end_of_the_wait_still_counts) {
     struct life life;
     life_begin_in_line(&life, 1);
     life.core.wait_until_ns = T0;
@@ -213,8 +201,7 @@ static void a_grant_at_the_end_of_the_wait_still_counts(void **state) {
     life_expect(&life, ENDED, .cleanup = 1, ACQUIRED(ERR_TOO_SLOW));
 }
 
-static void who_waits_forever_has_no_end(void **state) {
-    (void)state;
+TEST(who_waits_forever_has_no_end) {
     struct life life;
     life_init(&life, 1);
     life_may_queue(&life);
@@ -230,8 +217,7 @@ static void who_waits_forever_has_no_end(void **state) {
     }
 }
 
-static void a_cancel_takes_all_places_back(void **state) {
-    (void)state;
+TEST(a_cancel_takes_all_places_back) {
     for (int lock_delay = 0; lock_delay <= 1; lock_delay++) {
         struct life life;
         life_init(&life, 5);
@@ -247,8 +233,7 @@ static void a_cancel_takes_all_places_back(void **state) {
 }
 
 /* R8, over several WAITs of one token: a node that failed one may have taken another. */
-static void a_node_that_failed_each_wait_owes_no_release(void **state) {
-    (void)state;
+TEST(a_node_that_failed_each_wait_owes_no_release) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_refuse(&life, 1);
@@ -267,8 +252,7 @@ static void a_node_that_failed_each_wait_owes_no_release(void **state) {
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CLOSED));
 }
 
-static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(void **state) {
-    (void)state;
+TEST(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_refuse(&life, 1);
@@ -282,8 +266,7 @@ static void a_node_that_says_that_it_granted_gets_a_release_whatever_it_said(voi
     life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
 }
 
-static void a_late_request_is_uncertain_until_a_later_wait_is_answered(void **state) {
-    (void)state;
+TEST(a_late_request_is_uncertain_until_a_later_wait_is_answered) {
     struct life life;
     life_begin_in_line(&life, 3);
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_WAIT, 7);
@@ -299,8 +282,7 @@ static void a_late_request_is_uncertain_until_a_later_wait_is_answered(void **st
     assert_int_equal(life.did.uncertain, 3);
 }
 
-static void nodes_without_queues_make_it_try_again_after_delays(void **state) {
-    (void)state;
+TEST(nodes_without_queues_make_it_try_again_after_delays) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_queued(&life, 0, later);
@@ -350,9 +332,8 @@ static int64_t polls_for_ms(struct life *life) {
 }
 
 /* The nodes may be well by then. Each retry delay is 200 ms at most. */
-static void who_polls_takes_a_place_again_soon_and_later_within_ten_seconds(void **state) {
+TEST(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds) {
     static const int64_t most_ms[] = {500, 1000, 2000, 4000, 8000, 10000, 10000};
-    (void)state;
     struct life life;
     life_begin_in_line(&life, 3);
     life.plan.wait_timeout_ms = life.core.plan.wait_timeout_ms = 3600000;
@@ -365,8 +346,7 @@ static void who_polls_takes_a_place_again_soon_and_later_within_ten_seconds(void
 }
 
 /* Nobody could tell it of a grant. */
-static void who_is_barred_takes_no_place_until_that_ends(void **state) {
-    (void)state;
+TEST(who_is_barred_takes_no_place_until_that_ends) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -392,8 +372,7 @@ static void who_is_barred_takes_no_place_until_that_ends(void **state) {
     life_expect(&life, QUEUED, WAITS(7, 4, ENTERED)); /* at once: it had no time to wait for */
 }
 
-static void a_wrong_ticket_costs_a_fresh_token_and_no_grant(void **state) {
-    (void)state;
+TEST(a_wrong_ticket_costs_a_fresh_token_and_no_grant) {
     struct life life;
     life_begin_in_line(&life, 3);
     life.misplaced = true;
@@ -413,8 +392,7 @@ static void a_wrong_ticket_costs_a_fresh_token_and_no_grant(void **state) {
     life_expect(&life, QUEUED, WAITS(7, 3, LOOKED));
 }
 
-static void what_only_a_waiter_hears_changes_no_other_lease(void **state) {
-    (void)state;
+TEST(what_only_a_waiter_hears_changes_no_other_lease) {
     struct life life;
     life_held(&life, false); /* it never queued */
     life_push(&life, 0, 1);
@@ -427,32 +405,4 @@ static void what_only_a_waiter_hears_changes_no_other_lease(void **state) {
     life_push(&life, 0, 1); /* a first try has no place that could be granted */
     life_push(&life, 1, 1);
     life_expect(&life, ACQUIRING, NOTHING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_begin_in_line_takes_places_and_the_lock_if_it_is_free),
-        cmocka_unit_test(a_first_try_comes_before_a_place_if_nobody_here_waits),
-        cmocka_unit_test(a_ttl_without_validity_sends_nothing),
-        cmocka_unit_test(a_try_that_others_denied_hands_its_nodes_over_and_waits),
-        cmocka_unit_test(a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes),
-        cmocka_unit_test(a_node_that_a_guard_bars_gets_no_wait),
-        cmocka_unit_test(too_few_nodes_that_may_vote_are_not_asked_until_later),
-        cmocka_unit_test(the_reason_at_the_end_of_the_wait_is_what_nodes_said_last),
-        cmocka_unit_test(a_wait_that_was_just_sent_does_not_change_the_reason),
-        cmocka_unit_test(a_wait_that_too_few_nodes_can_still_answer_changes_the_reason),
-        cmocka_unit_test(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent),
-        cmocka_unit_test(a_grant_at_the_end_of_the_wait_still_counts),
-        cmocka_unit_test(who_waits_forever_has_no_end),
-        cmocka_unit_test(a_cancel_takes_all_places_back),
-        cmocka_unit_test(a_node_that_failed_each_wait_owes_no_release),
-        cmocka_unit_test(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said),
-        cmocka_unit_test(a_late_request_is_uncertain_until_a_later_wait_is_answered),
-        cmocka_unit_test(nodes_without_queues_make_it_try_again_after_delays),
-        cmocka_unit_test(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds),
-        cmocka_unit_test(who_is_barred_takes_no_place_until_that_ends),
-        cmocka_unit_test(a_wrong_ticket_costs_a_fresh_token_and_no_grant),
-        cmocka_unit_test(what_only_a_waiter_hears_changes_no_other_lease),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Random lives of a lease, at random times: what must hold after every step, whatever comes (seed
- * in argv[1]). */
+/* Random lives of a lease, at random times: what must hold after every step, whatever comes (the
+ * first seed in SEED). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -444,37 +444,31 @@ static void live(uint32_t seed, bool queues) {
     assert_int_equal(redlock_lease_held_until_ns(&o.life.core), 0);
 }
 
-static uint32_t first_seed = 1;
+static uint32_t first_seed;
 static uint32_t seed_now;
 
-static void random_lives(void **state) {
-    (void)state;
+static int read_seed(UNUSED void **state) {
+    const char *seed = getenv("SEED");
+    first_seed = seed == NULL ? 1 : (uint32_t)strtoul(seed, NULL, 10);
+    return 0;
+}
+
+static int say_seed(UNUSED void **state) {
+    if (seed_now < first_seed + LIVES) {
+        fprintf(stderr, "seed %u; replay with SEED=%u in the environment\n", (unsigned)seed_now, (unsigned)seed_now);
+    }
+    return 0;
+}
+
+TEST_WITH(random_lives, read_seed, say_seed) {
     for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++) {
         live(seed_now, false);
     }
 }
 
-static void random_lives_in_queues(void **state) {
-    (void)state;
+TEST_WITH(random_lives_in_queues, read_seed, say_seed) {
     for (seed_now = first_seed; seed_now < first_seed + LIVES; seed_now++) {
         live(seed_now, true);
     }
     assert_true(held_from_queues > LIVES / 10);
-}
-
-static int say_seed(void **state) {
-    (void)state;
-    if (seed_now < first_seed + LIVES) {
-        fprintf(stderr, "seed %u; replay with this number as the argument\n", (unsigned)seed_now);
-    }
-    return 0;
-}
-
-int main(int argc, char **argv) {
-    if (argc > 1) {
-        first_seed = (uint32_t)strtoul(argv[1], NULL, 10);
-    }
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(random_lives, say_seed),
-                                       cmocka_unit_test_teardown(random_lives_in_queues, say_seed)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
  * can be released. */
 #include "life.h"
 
-static void what_the_votes_say(void **state) {
-    (void)state;
+TEST(what_the_votes_say) {
     static const struct {
         const char *votes;
         int code;
@@ -41,8 +40,7 @@ static void what_the_votes_say(void **state) {
     }
 }
 
-static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **state) {
-    (void)state;
+TEST(nodes_without_the_key_are_not_asked_and_have_not_answered) {
     struct life life;
     life_start(&life, 5);
     life_refuse(&life, 3);
@@ -61,8 +59,7 @@ static void nodes_without_the_key_are_not_asked_and_have_not_answered(void **sta
     life_expect(&life, ENDED, RELEASED(ERR_NO_QUORUM));
 }
 
-static void all_nodes_refusing_is_no_quorum(void **state) {
-    (void)state;
+TEST(all_nodes_refusing_is_no_quorum) {
     struct life life;
     life_held(&life, false);
     life_release(&life);
@@ -70,8 +67,7 @@ static void all_nodes_refusing_is_no_quorum(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_NO_QUORUM));
 }
 
-static void an_adopted_lease_is_released_everywhere(void **state) {
-    (void)state;
+TEST(an_adopted_lease_is_released_everywhere) {
     struct life life;
     life_init(&life, 3);
     life_adopt(&life);
@@ -81,8 +77,7 @@ static void an_adopted_lease_is_released_everywhere(void **state) {
     life_expect(&life, ENDED, RELEASED(OK));
 }
 
-static void a_release_replaces_an_extend(void **state) {
-    (void)state;
+TEST(a_release_replaces_an_extend) {
     struct life life;
     life_held(&life, false);
     life_extend(&life, TTL_MS);
@@ -100,8 +95,7 @@ static void a_release_replaces_an_extend(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2), EXTENDED(ERR_CANCELLED));
 }
 
-static void a_release_replaces_a_renewal_without_a_callback(void **state) {
-    (void)state;
+TEST(a_release_replaces_a_renewal_without_a_callback) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 3334;
@@ -111,8 +105,7 @@ static void a_release_replaces_a_renewal_without_a_callback(void **state) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-static void the_deadline_does_not_end_a_release(void **state) {
-    (void)state;
+TEST(the_deadline_does_not_end_a_release) {
     struct life life;
     life_held(&life, false);
     life_release(&life);
@@ -129,8 +122,7 @@ static void the_deadline_does_not_end_a_release(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST));
 }
 
-static void a_lost_lease_is_released_as_lost(void **state) {
-    (void)state;
+TEST(a_lost_lease_is_released_as_lost) {
     struct life life;
     life_held(&life, false);
     life.at_ms = END_MS;
@@ -139,8 +131,7 @@ static void a_lost_lease_is_released_as_lost(void **state) {
     life_expect(&life, ENDED, RELEASED(ERR_LOST)); /* its cleanup is already done */
 }
 
-static void a_released_lease_is_not_extended(void **state) {
-    (void)state;
+TEST(a_released_lease_is_not_extended) {
     struct life life;
     life_held(&life, false);
     life_release(&life);
@@ -149,19 +140,4 @@ static void a_released_lease_is_not_extended(void **state) {
     life_expect(&life, RELEASING, EXTENDED(ERR_LOST));
     life_cancel(&life, REDLOCK_ERR_CANCELLED);
     life_expect(&life, RELEASING, NOTHING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_the_votes_say),
-        cmocka_unit_test(nodes_without_the_key_are_not_asked_and_have_not_answered),
-        cmocka_unit_test(all_nodes_refusing_is_no_quorum),
-        cmocka_unit_test(an_adopted_lease_is_released_everywhere),
-        cmocka_unit_test(a_release_replaces_an_extend),
-        cmocka_unit_test(a_release_replaces_a_renewal_without_a_callback),
-        cmocka_unit_test(the_deadline_does_not_end_a_release),
-        cmocka_unit_test(a_lost_lease_is_released_as_lost),
-        cmocka_unit_test(a_released_lease_is_not_extended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,7 @@
 
 /* Up to a tenth of that sooner, so that leases that were taken together are not renewed
  * together. */
-static void a_third_of_the_ttl_after_the_start(void **state) {
-    (void)state;
+TEST(a_third_of_the_ttl_after_the_start) {
     struct life life;
     int64_t least_ms = TTL_MS, most_ms = 0;
     life_held(&life, true);
@@ -30,8 +29,7 @@ static void a_third_of_the_ttl_after_the_start(void **state) {
     assert_true(least_ms < 3020 && most_ms > 3313);
 }
 
-static void a_failed_renewal_is_tried_again_until_the_deadline(void **state) {
-    (void)state;
+TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
     struct life life;
     life_held(&life, true);
     int64_t before_ms = 0;
@@ -63,8 +61,7 @@ static void a_failed_renewal_is_tried_again_until_the_deadline(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
-static void a_renewal_that_recovers_is_a_third_away_again(void **state) {
-    (void)state;
+TEST(a_renewal_that_recovers_is_a_third_away_again) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 3334;
@@ -80,8 +77,7 @@ static void a_renewal_that_recovers_is_a_third_away_again(void **state) {
 }
 
 /* It waits for a quarter of the time left only while nobody who was silent can be asked. */
-static void a_failed_renewal_is_due_when_a_silent_node_is_ready(void **state) {
-    (void)state;
+TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready) {
     struct life life;
     life_held(&life, true);
     life_ready(&life, 4); /* nothing has failed yet */
@@ -111,8 +107,7 @@ static void a_failed_renewal_is_due_when_a_silent_node_is_ready(void **state) {
     assert_true(life_next_ms(&life) > life.at_ms + 2900);
 }
 
-static void a_renewal_that_fails_after_a_node_was_ready_is_due_again(void **state) {
-    (void)state;
+TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 3334;
@@ -134,8 +129,7 @@ static void a_renewal_that_fails_after_a_node_was_ready_is_due_again(void **stat
 }
 
 /* Nobody renews it, or nobody may any more. */
-static void a_silent_node_that_is_ready_makes_no_renewal_of_its_own(void **state) {
-    (void)state;
+TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own) {
     struct life life;
     life_held(&life, false);
     life_extend(&life, TTL_MS);
@@ -153,8 +147,7 @@ static void a_silent_node_that_is_ready_makes_no_renewal_of_its_own(void **state
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
-static void a_renewal_that_most_deny_is_a_loss(void **state) {
-    (void)state;
+TEST(a_renewal_that_most_deny_is_a_loss) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 3334;
@@ -164,8 +157,7 @@ static void a_renewal_that_most_deny_is_a_loss(void **state) {
 }
 
 /* A paused process: when it runs again, both the renewal and the deadline have passed. */
-static void the_deadline_comes_before_a_renewal(void **state) {
-    (void)state;
+TEST(the_deadline_comes_before_a_renewal) {
     struct life life;
     life_held(&life, true);
     life.at_ms = END_MS;
@@ -180,8 +172,7 @@ static void the_deadline_comes_before_a_renewal(void **state) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
 }
 
-static void the_cap_ends_renewals(void **state) {
-    (void)state;
+TEST(the_cap_ends_renewals) {
     struct life life;
     life_init(&life, 1);
     life.plan.auto_extend = true;
@@ -212,8 +203,7 @@ static void the_cap_ends_renewals(void **state) {
     assert_false(redlock_lease_is_capped(&life.core)); /* no renewals were asked for */
 }
 
-static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
-    (void)state;
+TEST(a_timer_that_is_late_for_the_cap_does_not_renew) {
     struct life life;
     life_init(&life, 1);
     life.plan.auto_extend = true;
@@ -227,8 +217,7 @@ static void a_timer_that_is_late_for_the_cap_does_not_renew(void **state) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-static void a_cap_within_the_first_third_means_no_renewal(void **state) {
-    (void)state;
+TEST(a_cap_within_the_first_third_means_no_renewal) {
     struct life life;
     life_init(&life, 1);
     life.plan.ttl_ms = 9999; /* a third is 3333 ms, and a renewal comes at most 333.3 ms sooner */
@@ -239,8 +228,7 @@ static void a_cap_within_the_first_third_means_no_renewal(void **state) {
     assert_int_equal(life_next_ms(&life), 9999 - 102);
 }
 
-static void a_failed_extend_by_the_caller_is_renewed_too(void **state) {
-    (void)state;
+TEST(a_failed_extend_by_the_caller_is_renewed_too) {
     struct life life;
     life_held(&life, true);
     life.at_ms = 1000;
@@ -255,8 +243,7 @@ static void a_failed_extend_by_the_caller_is_renewed_too(void **state) {
     assert_int_equal(life.core.round_ttl_ms, 20000);
 }
 
-static void an_adopted_lease_renews_once_it_is_held(void **state) {
-    (void)state;
+TEST(an_adopted_lease_renews_once_it_is_held) {
     struct life life;
     life_init(&life, 1);
     life.plan.auto_extend = true;
@@ -274,8 +261,7 @@ static void an_adopted_lease_renews_once_it_is_held(void **state) {
 }
 
 /* A ttl so short that a third of it is after its deadline. */
-static void a_tiny_ttl_runs_out_first(void **state) {
-    (void)state;
+TEST(a_tiny_ttl_runs_out_first) {
     struct life life;
     life_init(&life, 1);
     life.plan.ttl_ms = 4;
@@ -288,8 +274,7 @@ static void a_tiny_ttl_runs_out_first(void **state) {
     life_expect(&life, LOST, .cleanup = 1, .lost = true);
 }
 
-static void no_renewal_follows_a_release(void **state) {
-    (void)state;
+TEST(no_renewal_follows_a_release) {
     struct life life;
     life_held(&life, true);
     life_release(&life);
@@ -298,25 +283,4 @@ static void no_renewal_follows_a_release(void **state) {
     life.at_ms = 3334;
     life_timer(&life);
     life_expect(&life, RELEASING, NOTHING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_third_of_the_ttl_after_the_start),
-        cmocka_unit_test(a_failed_renewal_is_tried_again_until_the_deadline),
-        cmocka_unit_test(a_renewal_that_recovers_is_a_third_away_again),
-        cmocka_unit_test(a_failed_renewal_is_due_when_a_silent_node_is_ready),
-        cmocka_unit_test(a_renewal_that_fails_after_a_node_was_ready_is_due_again),
-        cmocka_unit_test(a_silent_node_that_is_ready_makes_no_renewal_of_its_own),
-        cmocka_unit_test(a_renewal_that_most_deny_is_a_loss),
-        cmocka_unit_test(the_deadline_comes_before_a_renewal),
-        cmocka_unit_test(the_cap_ends_renewals),
-        cmocka_unit_test(a_timer_that_is_late_for_the_cap_does_not_renew),
-        cmocka_unit_test(a_cap_within_the_first_third_means_no_renewal),
-        cmocka_unit_test(a_failed_extend_by_the_caller_is_renewed_too),
-        cmocka_unit_test(an_adopted_lease_renews_once_it_is_held),
-        cmocka_unit_test(a_tiny_ttl_runs_out_first),
-        cmocka_unit_test(no_renewal_follows_a_release),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

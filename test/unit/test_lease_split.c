@@ -18,8 +18,7 @@ static void look(struct life *life) {
     assert_int_equal(life->core.keys.touched, 31);
 }
 
-static void a_split_is_looked_at_after_the_slowest_answer_twice(void **state) {
-    (void)state;
+TEST(a_split_is_looked_at_after_the_slowest_answer_twice) {
     static const int64_t took_ms[] = {0, 1, 3, 40}, look_ms[] = {2, 2, 6, 50};
     for (unsigned i = 0; i < 4; i++) {
         struct life life;
@@ -35,8 +34,7 @@ static void a_split_is_looked_at_after_the_slowest_answer_twice(void **state) {
     }
 }
 
-static void a_look_may_find_the_missing_grants(void **state) {
-    (void)state;
+TEST(a_look_may_find_the_missing_grants) {
     struct life life;
     look(&life);
     life_votes(&life, "GGG");
@@ -44,8 +42,7 @@ static void a_look_may_find_the_missing_grants(void **state) {
     assert_int_equal(life_held_until_ms(&life), 20 + END_MS);
 }
 
-static void a_grant_that_is_gone_is_no_split(void **state) {
-    (void)state;
+TEST(a_grant_that_is_gone_is_no_split) {
     struct life life;
     look(&life);
     life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 60000, 0));
@@ -59,8 +56,7 @@ static void a_grant_that_is_gone_is_no_split(void **state) {
     life_expect(&life, QUEUED, NOTHING);
 }
 
-static void behind_another_that_has_a_quorum_it_yields_to_nobody(void **state) {
-    (void)state;
+TEST(behind_another_that_has_a_quorum_it_yields_to_nobody) {
     static const enum redlock_queue_holder holders[] = {REDLOCK_HOLDER_LATER, REDLOCK_HOLDER_EARLIER,
                                                         REDLOCK_HOLDER_DIRECT, REDLOCK_HOLDER_STRANGER};
     for (unsigned i = 0; i < 4; i++) {
@@ -80,8 +76,7 @@ static void behind_another_that_has_a_quorum_it_yields_to_nobody(void **state) {
     }
 }
 
-static void to_an_earlier_waiter_it_yields_its_nodes(void **state) {
-    (void)state;
+TEST(to_an_earlier_waiter_it_yields_its_nodes) {
     struct life life;
     look(&life);
     life_vote(&life, 0, G);
@@ -102,8 +97,7 @@ static void to_an_earlier_waiter_it_yields_its_nodes(void **state) {
     assert_true(life_queue(&life)->takes);
 }
 
-static void who_hears_too_few_nodes_gives_its_grants_up(void **state) {
-    (void)state;
+TEST(who_hears_too_few_nodes_gives_its_grants_up) {
     struct life life;
     look(&life);
     life_votes(&life, "GUUU");
@@ -120,8 +114,7 @@ static void who_hears_too_few_nodes_gives_its_grants_up(void **state) {
 }
 
 /* An earlier waiter that is dead: those behind it hand the lock to each other. */
-static void a_split_lock_is_handed_over_only_twice(void **state) {
-    (void)state;
+TEST(a_split_lock_is_handed_over_only_twice) {
     struct life life;
     life_begin_in_line(&life, 3);
     for (int yields = 0; yields < 5; yields++) {
@@ -143,8 +136,7 @@ static void a_split_lock_is_handed_over_only_twice(void **state) {
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */
 }
 
-static void with_none_before_it_it_stays_and_looks_again(void **state) {
-    (void)state;
+TEST(with_none_before_it_it_stays_and_looks_again) {
     struct life life;
     look(&life);
     life.at_ms = 23;
@@ -171,8 +163,7 @@ static void answer_look(struct life *life, redlock_nodes granted, int64_t ttl_ms
     life_expect(life, QUEUED, NOTHING);
 }
 
-static void looks_that_change_nothing_come_less_and_less_often(void **state) {
-    (void)state;
+TEST(looks_that_change_nothing_come_less_and_less_often) {
     static const int64_t delays_ms[] = {4, 4, 4, 4, 8, 16, 32, 64};
     struct life life;
     uint32_t asked = 2;
@@ -191,8 +182,7 @@ static void looks_that_change_nothing_come_less_and_less_often(void **state) {
     life_expect_next(&life, 4, 4);
 }
 
-static void a_look_does_not_wait_for_a_node_that_is_slower_than_all_others(void **state) {
-    (void)state;
+TEST(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others) {
     struct life life;
     look(&life);
     life.at_ms = 23;
@@ -206,8 +196,7 @@ static void a_look_does_not_wait_for_a_node_that_is_slower_than_all_others(void 
 }
 
 /* The timer is late, and everything is due at once. */
-static void a_late_timer_asks_once(void **state) {
-    (void)state;
+TEST(a_late_timer_asks_once) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_answer_queued(&life, 3, LIFE_VIEW(STRANGER, 9, 500, 0));
@@ -224,21 +213,4 @@ static void a_late_timer_asks_once(void **state) {
     life_timer(&life);
     life_expect(&life, QUEUED, WAITS(31, 3, LOOKED));
     assert_true(life_next_ms(&life) > life.at_ms);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_split_is_looked_at_after_the_slowest_answer_twice),
-        cmocka_unit_test(a_look_may_find_the_missing_grants),
-        cmocka_unit_test(a_grant_that_is_gone_is_no_split),
-        cmocka_unit_test(behind_another_that_has_a_quorum_it_yields_to_nobody),
-        cmocka_unit_test(to_an_earlier_waiter_it_yields_its_nodes),
-        cmocka_unit_test(who_hears_too_few_nodes_gives_its_grants_up),
-        cmocka_unit_test(a_split_lock_is_handed_over_only_twice),
-        cmocka_unit_test(with_none_before_it_it_stays_and_looks_again),
-        cmocka_unit_test(looks_that_change_nothing_come_less_and_less_often),
-        cmocka_unit_test(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others),
-        cmocka_unit_test(a_late_timer_asks_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

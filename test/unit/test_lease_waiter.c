@@ -5,8 +5,7 @@
 
 #define R_MS 2500 /* a quarter of the ttl */
 
-static void places_are_refreshed_after_a_quarter_of_the_ttl(void **state) {
-    (void)state;
+TEST(places_are_refreshed_after_a_quarter_of_the_ttl) {
     static const struct {
         int32_t ttl_ms, refresh_ms;
     } cases[] = {{4, 1}, {7, 1}, {10, 2}, {400, 100}, {9999, 2499}, {10000, 2500}, {60000, 2500}, {INT32_MAX, 2500}};
@@ -36,8 +35,7 @@ static void places_are_refreshed_after_a_quarter_of_the_ttl(void **state) {
     }
 }
 
-static void a_timer_before_its_time_changes_nothing(void **state) {
-    (void)state;
+TEST(a_timer_before_its_time_changes_nothing) {
     struct life life;
     life_begin_in_line(&life, 3);
     life.at_ms = 2000;
@@ -46,8 +44,7 @@ static void a_timer_before_its_time_changes_nothing(void **state) {
 }
 
 /* A key that the holder has lost at some node stays free for the holder. */
-static void who_is_behind_takes_nothing(void **state) {
-    (void)state;
+TEST(who_is_behind_takes_nothing) {
     struct life life;
     life_begin_in_line(&life, 5);
     life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
@@ -74,8 +71,7 @@ static void who_is_behind_takes_nothing(void **state) {
 }
 
 /* A WAIT that no node may get says nothing of the holder. */
-static void who_asks_nobody_stays_behind(void **state) {
-    (void)state;
+TEST(who_asks_nobody_stays_behind) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -94,8 +90,7 @@ static void who_asks_nobody_stays_behind(void **state) {
     assert_false(life_queue(&life)->takes);
 }
 
-static void silent_nodes_that_change_nothing_are_not_waited_for(void **state) {
-    (void)state;
+TEST(silent_nodes_that_change_nothing_are_not_waited_for) {
     struct life life;
     life_begin_in_line(&life, 5);
     life_queue(&life)->takes = false;
@@ -111,8 +106,7 @@ static void silent_nodes_that_change_nothing_are_not_waited_for(void **state) {
     life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-static void without_answers_of_a_quorum_it_asks_after_the_retry_delay(void **state) {
-    (void)state;
+TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_vote(&life, 0, U);
@@ -126,8 +120,7 @@ static void without_answers_of_a_quorum_it_asks_after_the_retry_delay(void **sta
 
 /* A round trip that is longer than a quarter of the ttl: another WAIT would make every answer
  * late. */
-static void an_open_wait_is_not_overtaken(void **state) {
-    (void)state;
+TEST(an_open_wait_is_not_overtaken) {
     struct life life;
     life_init(&life, 3);
     life_may_queue(&life);
@@ -151,8 +144,7 @@ static void an_open_wait_is_not_overtaken(void **state) {
 }
 
 /* A near node grants long before the others can have answered. */
-static void far_nodes_have_time_to_grant(void **state) {
-    (void)state;
+TEST(far_nodes_have_time_to_grant) {
     struct life life;
     life_begin_in_line(&life, 3);
     life.at_ms = 1;
@@ -169,8 +161,7 @@ static void far_nodes_have_time_to_grant(void **state) {
     life_expect(&life, HELD, ACQUIRED(OK));
 }
 
-static void who_hears_of_grants_from_now_on_takes_its_places_again(void **state) {
-    (void)state;
+TEST(who_hears_of_grants_from_now_on_takes_its_places_again) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 1));
@@ -183,8 +174,7 @@ static void who_hears_of_grants_from_now_on_takes_its_places_again(void **state)
 }
 
 /* One that has answered, or still may, needs no other WAIT. */
-static void a_node_that_can_be_asked_gets_a_place_if_it_has_none(void **state) {
-    (void)state;
+TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none) {
     struct life life;
     life_begin_in_line(&life, 5);
     life_refuse(&life, REDLOCK_NODE(3));
@@ -205,8 +195,7 @@ static void a_node_that_can_be_asked_gets_a_place_if_it_has_none(void **state) {
     life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-static void the_first_asks_when_the_holders_keys_have_ended_at_a_quorum(void **state) {
-    (void)state;
+TEST(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum) {
     struct life life;
     life_begin_in_line(&life, 5);
     for (unsigned i = 0; i < 4; i++) {
@@ -226,9 +215,8 @@ static void the_first_asks_when_the_holders_keys_have_ended_at_a_quorum(void **s
 }
 
 /* However many are before it, who may all be dead: soon, and those who live at different times. */
-static void all_who_wait_look_within_80_ms(void **state) {
+TEST(all_who_wait_look_within_80_ms) {
     static const uint32_t before[] = {8, 12, 64, 1000, UINT32_MAX - 1};
-    (void)state;
     for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
         unsigned early = 0, late = 0;
         for (unsigned seed = 1; seed <= 100; seed++) {
@@ -247,9 +235,8 @@ static void all_who_wait_look_within_80_ms(void **state) {
 
 /* The lock was free and nobody got it: more are dead than one request passes over, or it is left
  * free. */
-static void who_finds_it_free_looks_again(void **state) {
+TEST(who_finds_it_free_looks_again) {
     static const int64_t left_ms[] = {-2, 50};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct life life;
         life_begin_in_line(&life, 3);
@@ -263,8 +250,7 @@ static void who_finds_it_free_looks_again(void **state) {
 }
 
 /* Ten milliseconds later for each who is before it, and it takes nothing yet. */
-static void the_next_ones_look_too_when_the_holders_keys_have_ended(void **state) {
-    (void)state;
+TEST(the_next_ones_look_too_when_the_holders_keys_have_ended) {
     for (unsigned before = 1; before < 8; before++) {
         struct life life;
         life_begin_in_line(&life, 3);
@@ -282,8 +268,7 @@ static void the_next_ones_look_too_when_the_holders_keys_have_ended(void **state
     }
 }
 
-static void a_key_that_never_ends_is_not_asked_for_early(void **state) {
-    (void)state;
+TEST(a_key_that_never_ends_is_not_asked_for_early) {
     static const int64_t pttls_ms[] = {-1, INT64_MAX, REDLOCK_NEVER_NS / MS - 1, REDLOCK_NEVER_NS / MS - T0 / MS};
     for (unsigned i = 0; i < 4; i++) {
         struct life life;
@@ -294,8 +279,7 @@ static void a_key_that_never_ends_is_not_asked_for_early(void **state) {
 }
 
 /* Between a sixteenth and a quarter of the time that the holder was seen, 10 to 40 ms at first. */
-static void the_first_behind_a_stranger_polls(void **state) {
-    (void)state;
+TEST(the_first_behind_a_stranger_polls) {
     static const struct {
         int64_t seen_ms, least_ms, most_ms;
     } cases[] = {{0, 10, 40},   {130, 10, 40},  {160, 10, 40},   {180, 11, 45},
@@ -322,8 +306,7 @@ static void the_first_behind_a_stranger_polls(void **state) {
     }
 }
 
-static void who_is_not_the_first_behind_a_stranger_does_not_poll(void **state) {
-    (void)state;
+TEST(who_is_not_the_first_behind_a_stranger_does_not_poll) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_answer_queued(&life, 7, LIFE_VIEW(STRANGER, 9, 60000, 1));
@@ -340,8 +323,7 @@ static void who_is_not_the_first_behind_a_stranger_does_not_poll(void **state) {
     life_expect_next(&life, 10, 40);
 }
 
-static void a_lock_that_goes_to_a_later_ticket_is_counted(void **state) {
-    (void)state;
+TEST(a_lock_that_goes_to_a_later_ticket_is_counted) {
     struct life life;
     life_begin_in_line(&life, 1);
     static const struct {
@@ -380,9 +362,8 @@ static bool is_left_free(uint32_t jitter, int64_t held_ns) {
     return later;
 }
 
-static void the_longer_it_was_held_the_likelier_it_is_left_free(void **state) {
+TEST(the_longer_it_was_held_the_likelier_it_is_left_free) {
     const int64_t handover_ns = MS / 2;
-    (void)state;
     for (uint32_t seed = 0; seed < 1000; seed++) {
         uint32_t jitter = seed;
         const int64_t drawn_ns = redlock_between_ns(&jitter, 0, DRAWN_NS - 1);
@@ -392,8 +373,7 @@ static void the_longer_it_was_held_the_likelier_it_is_left_free(void **state) {
     }
 }
 
-static void nothing_else_is_left_free(void **state) {
-    (void)state;
+TEST(nothing_else_is_left_free) {
     enum { TRIED, CLOSES, LOST, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct life life;
@@ -414,30 +394,4 @@ static void nothing_else_is_left_free(void **state) {
         life_release(&life);
         life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_refreshed_after_a_quarter_of_the_ttl),
-        cmocka_unit_test(a_timer_before_its_time_changes_nothing),
-        cmocka_unit_test(who_is_behind_takes_nothing),
-        cmocka_unit_test(who_asks_nobody_stays_behind),
-        cmocka_unit_test(silent_nodes_that_change_nothing_are_not_waited_for),
-        cmocka_unit_test(without_answers_of_a_quorum_it_asks_after_the_retry_delay),
-        cmocka_unit_test(an_open_wait_is_not_overtaken),
-        cmocka_unit_test(far_nodes_have_time_to_grant),
-        cmocka_unit_test(who_hears_of_grants_from_now_on_takes_its_places_again),
-        cmocka_unit_test(a_node_that_can_be_asked_gets_a_place_if_it_has_none),
-        cmocka_unit_test(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum),
-        cmocka_unit_test(the_next_ones_look_too_when_the_holders_keys_have_ended),
-        cmocka_unit_test(all_who_wait_look_within_80_ms),
-        cmocka_unit_test(who_finds_it_free_looks_again),
-        cmocka_unit_test(a_key_that_never_ends_is_not_asked_for_early),
-        cmocka_unit_test(the_first_behind_a_stranger_polls),
-        cmocka_unit_test(who_is_not_the_first_behind_a_stranger_does_not_poll),
-        cmocka_unit_test(a_lock_that_goes_to_a_later_ticket_is_counted),
-        cmocka_unit_test(the_longer_it_was_held_the_likelier_it_is_left_free),
-        cmocka_unit_test(nothing_else_is_left_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* What a group keeps for queues: ids, the channel, the fleet's clock, and who waits here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/validity.h"
 #include "group/line.h"
+#include "test.h"
 
 #define MANY 100
 
@@ -53,16 +49,14 @@ static int64_t now_ns(void *ctx) {
 static const struct redlock_env env = {
     .random = random_bytes, .listen = listen_to, .wall_us = wall_us, .now_ns = now_ns};
 
-static int open_line(void **state) {
-    (void)state;
+static int open_line(UNUSED void **state) {
     memset(&line, 0, sizeof line);
     memset(&world, 0, sizeof world);
     world.wall_us = 1795167037000000;
     return 0;
 }
 
-static int close_line(void **state) {
-    (void)state;
+static int close_line(UNUSED void **state) {
     redlock_line_clear(&line);
     return 0;
 }
@@ -71,8 +65,9 @@ static struct redlock_lease *lease_of(uintptr_t number) {
     return (struct redlock_lease *)(number * 16); /* never read */
 }
 
-static void ids_are_those_of_their_leases(void **state) {
-    (void)state;
+#define LINE_TEST(name) TEST_WITH(name, open_line, close_line)
+
+LINE_TEST(ids_are_those_of_their_leases) {
     uint32_t id;
     assert_null(redlock_line_get(&line, 0));
     for (unsigned i = 0; i < MANY; i++) {
@@ -96,8 +91,7 @@ static void ids_are_those_of_their_leases(void **state) {
     }
 }
 
-static void without_memory_the_others_keep_their_ids(void **state) {
-    (void)state;
+LINE_TEST(without_memory_the_others_keep_their_ids) {
     uint32_t id;
     world.no_memory = true;
     assert_false(redlock_line_add(&line, lease_of(1), &id));
@@ -115,8 +109,7 @@ static void without_memory_the_others_keep_their_ids(void **state) {
     assert_int_equal(id, 3);
 }
 
-static void the_channel_is_drawn_once(void **state) {
-    (void)state;
+LINE_TEST(the_channel_is_drawn_once) {
     world.no_bytes = true;
     assert_int_equal(redlock_line_open(&line, &env), REDLOCK_ERR_RANDOM);
     assert_int_equal(world.listens, 0);
@@ -137,8 +130,7 @@ static uint64_t ticket_at(int64_t ms) {
     return redlock_line_ticket(&line, &env, (uint64_t)ms * 1000);
 }
 
-static void a_ticket_follows_the_clocks_of_most_nodes(void **state) {
-    (void)state;
+LINE_TEST(a_ticket_follows_the_clocks_of_most_nodes) {
     const int64_t base_us = 1795000000000000, ahead_us[] = {base_us + 3, base_us - 3600000000, base_us};
     world.now_ns = 700 * REDLOCK_NS_PER_MS;
     /* No clock is known yet. */
@@ -162,8 +154,7 @@ static void a_ticket_follows_the_clocks_of_most_nodes(void **state) {
 
 /* Of two clocks, a client goes by the one that is ahead: it is passed over until it knows a third,
  * and passes nobody over. */
-static void of_two_clocks_the_later_one_counts(void **state) {
-    (void)state;
+LINE_TEST(of_two_clocks_the_later_one_counts) {
     const struct redlock_clock_sample late = sample(500, 7200000000), right = sample(500, 3600000000);
     redlock_line_note_clock(&line, 0, &late);
     redlock_line_note_clock(&line, 1, &right);
@@ -173,8 +164,7 @@ static void of_two_clocks_the_later_one_counts(void **state) {
     assert_true(redlock_line_is_wrong(500000 + 7200000000, ticket_at(500)));
 }
 
-static void a_second_makes_a_ticket_wrong(void **state) {
-    (void)state;
+LINE_TEST(a_second_makes_a_ticket_wrong) {
     assert_false(redlock_line_is_wrong(5000000, 5000000));
     assert_false(redlock_line_is_wrong(5000000, 5999999));
     assert_true(redlock_line_is_wrong(5000000, 6000000));
@@ -182,24 +172,21 @@ static void a_second_makes_a_ticket_wrong(void **state) {
     assert_true(redlock_line_is_wrong(6000000, 5000000));
 }
 
-static void acquires_of_one_moment_keep_their_order(void **state) {
-    (void)state;
+LINE_TEST(acquires_of_one_moment_keep_their_order) {
     assert_int_equal(redlock_line_arrive(&line, 7000999), 7000);
     assert_int_equal(redlock_line_arrive(&line, 7000999), 7001);
     assert_int_equal(redlock_line_arrive(&line, 7001500), 7002);
     assert_int_equal(redlock_line_arrive(&line, 9000000), 9000);
 }
 
-static void a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try(void **state) {
-    (void)state;
+LINE_TEST(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try) {
     world.wall_us = -5;
     assert_int_equal(ticket_at(0), 1);
     world.wall_us = INT64_MAX / 2;
     assert_int_equal(ticket_at(0), REDLOCK_TICKET_MAX);
 }
 
-static void who_is_in_line_is_counted(void **state) {
-    (void)state;
+LINE_TEST(who_is_in_line_is_counted) {
     const struct redlock_target target = {.key = "r", .key_size = 1}, other = {.key = "s", .key_size = 1};
     assert_false(redlock_line_is_in_line(&line, &target));
     for (unsigned i = 0; i < 70000; i++) {
@@ -218,8 +205,7 @@ static void who_is_in_line_is_counted(void **state) {
     assert_false(redlock_line_is_in_line(&line, &target));
 }
 
-static void a_push_is_given_back_once(void **state) {
-    (void)state;
+LINE_TEST(a_push_is_given_back_once) {
     for (uint64_t seal = 1; seal <= REDLOCK_LINE_GIVEN + 1; seal++) {
         const struct redlock_push push = {.seal = seal};
         assert_true(redlock_line_give(&line, &push));
@@ -230,9 +216,8 @@ static void a_push_is_given_back_once(void **state) {
     assert_true(redlock_line_give(&line, &(struct redlock_push){.seal = 1}));
 }
 
-static void only_the_newest_tokens_are_remembered(void **state) {
+LINE_TEST(only_the_newest_tokens_are_remembered) {
     char token[32];
-    (void)state;
     const struct redlock_push first = {.token = "token 0", .token_size = 7};
     assert_false(redlock_line_is_overtaken(&line, 0, &first, 0));
     for (unsigned i = 0; i <= REDLOCK_LINE_OVERTAKEN; i++) {
@@ -251,23 +236,4 @@ static void only_the_newest_tokens_are_remembered(void **state) {
     redlock_line_lose_pushes(&line, 30);
     assert_false(redlock_line_is_overtaken(&line, 30, &last, 0));
     assert_true(redlock_line_is_overtaken(&line, 0, &last, 0));
-}
-
-#define line_test(function) cmocka_unit_test_setup_teardown(function, open_line, close_line)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        line_test(ids_are_those_of_their_leases),
-        line_test(without_memory_the_others_keep_their_ids),
-        line_test(the_channel_is_drawn_once),
-        line_test(a_ticket_follows_the_clocks_of_most_nodes),
-        line_test(of_two_clocks_the_later_one_counts),
-        line_test(a_second_makes_a_ticket_wrong),
-        line_test(acquires_of_one_moment_keep_their_order),
-        line_test(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try),
-        line_test(who_is_in_line_is_counted),
-        line_test(a_push_is_given_back_once),
-        line_test(only_the_newest_tokens_are_remembered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

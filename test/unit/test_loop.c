@@ -1,14 +1,9 @@
 /* The loop: wake-ups, timers, the flush before the poll, deletion inside a callback, and a forked
  * child. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <ev.h>
 #include <stdio.h>
 #include <sys/timerfd.h>
@@ -89,9 +84,8 @@ static void on_io(struct redlock_watch *watch, unsigned events) {
     ios++;
 }
 
-static int setup(void **state) {
+static int setup(UNUSED void **state) {
     struct redlock_loop_hooks hooks = {.wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_WARNING};
-    (void)state;
     wakes = timers = flushes = ios = 0;
     delete_in_wake = false;
     suspended_s = 0;
@@ -104,8 +98,7 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     redlock_loop_delete(loop);
     ev_loop_destroy(ev);
     return 0;
@@ -126,8 +119,9 @@ static void end_turn(struct ev_loop *turning, ev_timer *timer, int events) {
     (void)events;
 }
 
-static void a_wake_up_comes_at_its_time(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(a_wake_up_comes_at_its_time) {
     int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
     redlock_loop_wake_at(loop, when_ns);
     run_until(&wakes, 1);
@@ -135,9 +129,8 @@ static void a_wake_up_comes_at_its_time(void **state) {
 }
 
 /* In a time namespace, the kernel itself puts CLOCK_BOOTTIME ahead of all other clocks. */
-static void the_time_is_the_kernels_boottime(void **state) {
+FRESH_TEST(the_time_is_the_kernels_boottime) {
     struct timespec before, after;
-    (void)state;
     assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &before), 0);
     int64_t now_ns = redlock_loop_now_ns(loop);
     assert_int_equal(clock_gettime(CLOCK_BOOTTIME, &after), 0);
@@ -147,8 +140,7 @@ static void the_time_is_the_kernels_boottime(void **state) {
 
 /* R2: a lease also ends while the machine is suspended. By another clock it would last longer by
  * the time of the suspension. */
-static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
-    (void)state;
+FRESH_TEST(the_time_goes_on_while_the_machine_is_suspended) {
     int64_t before_ns = redlock_loop_now_ns(loop);
     assert_true(reactor.now_ns(reactor.ctx) >= before_ns);
     redlock_loop_wake_at(loop, before_ns + 1000 * REDLOCK_NS_PER_MS);
@@ -158,8 +150,7 @@ static void the_time_goes_on_while_the_machine_is_suspended(void **state) {
 }
 
 /* R2: the timer uses the same clock; else it would fire an hour late, or at once. */
-static void a_wake_up_comes_at_its_time_after_a_suspension(void **state) {
-    (void)state;
+FRESH_TEST(a_wake_up_comes_at_its_time_after_a_suspension) {
     suspended_s = 3600;
     int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
     redlock_loop_wake_at(loop, when_ns);
@@ -171,8 +162,7 @@ static void a_wake_up_comes_at_its_time_after_a_suspension(void **state) {
     assert_true(woken_ns >= when_ns);
 }
 
-static void a_time_that_has_come_wakes_but_not_inside_the_call(void **state) {
-    (void)state;
+FRESH_TEST(a_time_that_has_come_wakes_but_not_inside_the_call) {
     redlock_loop_wake_at(loop, 0);
     redlock_loop_wake_at(loop, 0);
     assert_int_equal(wakes, 0);
@@ -183,8 +173,7 @@ static void a_time_that_has_come_wakes_but_not_inside_the_call(void **state) {
     assert_int_equal(wakes, 1);
 }
 
-static void a_later_time_replaces_the_earlier(void **state) {
-    (void)state;
+FRESH_TEST(a_later_time_replaces_the_earlier) {
     int64_t now_ns = redlock_loop_now_ns(loop), when_ns = now_ns + 60 * REDLOCK_NS_PER_MS;
     redlock_loop_wake_at(loop, now_ns + 20 * REDLOCK_NS_PER_MS);
     redlock_loop_wake_at(loop, when_ns);
@@ -197,10 +186,9 @@ static void a_later_time_replaces_the_earlier(void **state) {
     assert_int_equal(wakes, 2);
 }
 
-static void watches_have_timer_flush_and_descriptor(void **state) {
+FRESH_TEST(watches_have_timer_flush_and_descriptor) {
     struct redlock_watch watches[3];
     int ends[2];
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     for (int i = 0; i < 3; i++) {
         watches[i] = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
@@ -232,8 +220,7 @@ static void watches_have_timer_flush_and_descriptor(void **state) {
     (void)close(ends[1]);
 }
 
-static void the_wake_up_may_delete_the_loop(void **state) {
-    (void)state;
+FRESH_TEST(the_wake_up_may_delete_the_loop) {
     delete_in_wake = true;
     redlock_loop_wake_at(loop, 0);
     run_until(&wakes, 1);
@@ -241,9 +228,8 @@ static void the_wake_up_may_delete_the_loop(void **state) {
     ev_run(ev, EVRUN_NOWAIT); /* the loop has no watchers left */
 }
 
-static void only_the_levels_asked_for_are_logged(void **state) {
+FRESH_TEST(only_the_levels_asked_for_are_logged) {
     char line[700];
-    (void)state;
     logged[0] = '\0';
     redlock_loop_log(loop, REDLOCK_LOG_INFO, "no");
     assert_string_equal(logged, "");
@@ -256,10 +242,9 @@ static void only_the_levels_asked_for_are_logged(void **state) {
 }
 
 /* In a child the callbacks must do nothing: the descriptors belong to the parent. */
-static void a_child_runs_nothing(void **state) {
+FRESH_TEST(a_child_runs_nothing) {
     struct redlock_watch watch = {.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
     int ends[2], status = 0;
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(reactor.attach(reactor.ctx, &watch), 0);
     reactor.watch(reactor.ctx, &watch, ends[0], REDLOCK_READABLE);
@@ -287,9 +272,8 @@ static void a_child_runs_nothing(void **state) {
 
 /* Both processes share one timer. If a child set it, it would delay the wake-up of its parent, and
  * so a loss (R3). */
-static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
+FRESH_TEST(a_child_does_not_move_the_timer_of_its_parent) {
     int armed[2], status;
-    (void)state;
     assert_int_equal(pipe(armed), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -307,21 +291,4 @@ static void a_child_does_not_move_the_timer_of_its_parent(void **state) {
     assert_int_equal(wakes, 1);
     close(armed[0]);
     close(armed[1]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_time_is_the_kernels_boottime, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_time_goes_on_while_the_machine_is_suspended, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_wake_up_comes_at_its_time_after_a_suspension, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_time_that_has_come_wakes_but_not_inside_the_call, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_later_time_replaces_the_earlier, setup, teardown),
-        cmocka_unit_test_setup_teardown(watches_have_timer_flush_and_descriptor, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_wake_up_may_delete_the_loop, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_the_levels_asked_for_are_logged, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_child_runs_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_child_does_not_move_the_timer_of_its_parent, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* The mailbox: order, the wake-up that is never missed, and its end. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <pthread.h>
 #include <semaphore.h>
 #include <time.h>
@@ -17,10 +13,9 @@ struct note {
     unsigned writer, number;
 };
 
-static void letters_come_out_oldest_first(void **state) {
+TEST(letters_come_out_oldest_first) {
     struct redlock_mailbox mailbox;
     struct note notes[5] = {0};
-    (void)state;
     redlock_mailbox_init(&mailbox);
     assert_null(redlock_mailbox_take(&mailbox));
     for (int i = 0; i < 5; i++) {
@@ -35,10 +30,9 @@ static void letters_come_out_oldest_first(void **state) {
     assert_null(redlock_mailbox_take(&mailbox));
 }
 
-static void only_the_first_letter_to_a_sleeper_wakes(void **state) {
+TEST(only_the_first_letter_to_a_sleeper_wakes) {
     struct redlock_mailbox mailbox;
     struct note notes[4] = {0};
-    (void)state;
     redlock_mailbox_init(&mailbox);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_true(redlock_mailbox_sleep(&mailbox));
@@ -59,10 +53,9 @@ static void only_the_first_letter_to_a_sleeper_wakes(void **state) {
     assert_int_equal(redlock_mailbox_put(&mailbox, &notes[3].letter), REDLOCK_MAILBOX_QUEUED);
 }
 
-static void a_closed_mailbox_gives_back_and_refuses(void **state) {
+TEST(a_closed_mailbox_gives_back_and_refuses) {
     struct redlock_mailbox mailbox;
     struct note notes[3] = {0};
-    (void)state;
     redlock_mailbox_init(&mailbox);
     (void)redlock_mailbox_put(&mailbox, &notes[0].letter);
     (void)redlock_mailbox_put(&mailbox, &notes[1].letter);
@@ -112,12 +105,11 @@ static void *write_notes(void *data) {
 
 /* A reader that sleeps whenever the mailbox is empty would sleep for ever after one missed
  * wake-up. */
-static void many_writers_lose_nothing_and_keep_their_order(void **state) {
+TEST(many_writers_lose_nothing_and_keep_their_order) {
     struct office office;
     struct writer writers[WRITERS];
     pthread_t threads[WRITERS];
     unsigned next[WRITERS] = {0}, slept = 0;
-    (void)state;
     redlock_mailbox_init(&office.mailbox);
     atomic_init(&office.rung, 0);
     assert_int_equal(sem_init(&office.bell, 0, 0), 0);
@@ -151,14 +143,4 @@ static void many_writers_lose_nothing_and_keep_their_order(void **state) {
     /* At most one wake-up for each sleep. */
     assert_int_equal(atomic_load(&office.rung), slept);
     sem_destroy(&office.bell);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(letters_come_out_oldest_first),
-        cmocka_unit_test(only_the_first_letter_to_a_sleeper_wakes),
-        cmocka_unit_test(a_closed_mailbox_gives_back_and_refuses),
-        cmocka_unit_test(many_writers_lose_nothing_and_keep_their_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* Events that nobody has read yet: which are merged, and in which order they are read. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "blocking/news.h"
+#include "test.h"
 
 /* Results, as far as news touches them. */
 static int results;
@@ -30,20 +26,17 @@ void redlock_result_free(redlock_result *result) {
 
 static struct redlock_news news;
 
-static int fresh(void **state) {
-    (void)state;
+static int fresh(UNUSED void **state) {
     news = (struct redlock_news){0};
     memory_fails = false;
     return 0;
 }
 
-static int clear(void **state) {
-    (void)state;
+static int clear(UNUSED void **state) {
     redlock_news_clear(&news);
     assert_int_equal(results, 0);
     return 0;
 }
-#define news_test(function) cmocka_unit_test_setup_teardown(function, fresh, clear)
 
 static char some_result;
 
@@ -78,8 +71,9 @@ static void assert_empty(void) {
     assert_null(redlock_news_take(&news));
 }
 
-static void each_kind_is_read_once(void **state) {
-    (void)state;
+#define NEWS_TEST(name) TEST_WITH(name, fresh, clear)
+
+NEWS_TEST(each_kind_is_read_once) {
     assert_empty();
     lead(3);
     assert_int_equal(take(REDLOCK_ELECTION_LEADING)->term, 3);
@@ -106,8 +100,7 @@ static void each_kind_is_read_once(void **state) {
     assert_empty();
 }
 
-static void a_loss_comes_before_all_else(void **state) {
-    (void)state;
+NEWS_TEST(a_loss_comes_before_all_else) {
     lead(1);
     take(REDLOCK_ELECTION_LEADING);
     add(REDLOCK_ELECTION_LEADER, 0, 0);
@@ -120,8 +113,7 @@ static void a_loss_comes_before_all_else(void **state) {
     assert_empty();
 }
 
-static void a_warning_belongs_to_its_term(void **state) {
-    (void)state;
+NEWS_TEST(a_warning_belongs_to_its_term) {
     static const redlock_election_event_kind ends[] = {REDLOCK_ELECTION_LOST, REDLOCK_ELECTION_RESIGNED,
                                                        REDLOCK_ELECTION_ENDED};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -140,8 +132,7 @@ static void a_warning_belongs_to_its_term(void **state) {
 }
 
 /* A term that nobody has read of is not told; a loss that nobody has read of stays. */
-static void a_term_that_is_over_is_not_told(void **state) {
-    (void)state;
+NEWS_TEST(a_term_that_is_over_is_not_told) {
     lead(1);
     lose(1);
     assert_empty();
@@ -162,8 +153,7 @@ static void a_term_that_is_over_is_not_told(void **state) {
     assert_empty();
 }
 
-static void a_resignation_comes_before_the_next_term(void **state) {
-    (void)state;
+NEWS_TEST(a_resignation_comes_before_the_next_term) {
     add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_OK);
     lead(2);
     take(REDLOCK_ELECTION_RESIGNED);
@@ -171,8 +161,7 @@ static void a_resignation_comes_before_the_next_term(void **state) {
     assert_empty();
 }
 
-static void only_the_newest_trouble_and_leader_are_told(void **state) {
-    (void)state;
+NEWS_TEST(only_the_newest_trouble_and_leader_are_told) {
     add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
     add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_OK);
     assert_int_equal(take(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
@@ -183,16 +172,14 @@ static void only_the_newest_trouble_and_leader_are_told(void **state) {
     assert_empty();
 }
 
-static void it_does_without_memory(void **state) {
-    (void)state;
+NEWS_TEST(it_does_without_memory) {
     memory_fails = true;
     add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_OK);
     assert_null(take(REDLOCK_ELECTION_RESIGNED)->result);
 }
 
 /* What was read stays until the next event is taken, whatever comes meanwhile. */
-static void what_was_read_stays(void **state) {
-    (void)state;
+NEWS_TEST(what_was_read_stays) {
     lead(1);
     take(REDLOCK_ELECTION_LEADING);
     lose(1);
@@ -204,18 +191,4 @@ static void what_was_read_stays(void **state) {
     longer[sizeof longer - 1] = '\0';
     redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = longer});
     assert_int_equal(strlen(take(REDLOCK_ELECTION_LOST)->reason), REDLOCK_NEWS_TEXT_SIZE - 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        news_test(each_kind_is_read_once),
-        news_test(a_loss_comes_before_all_else),
-        news_test(a_warning_belongs_to_its_term),
-        news_test(a_term_that_is_over_is_not_told),
-        news_test(a_resignation_comes_before_the_next_term),
-        news_test(only_the_newest_trouble_and_leader_are_told),
-        news_test(it_does_without_memory),
-        news_test(what_was_read_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

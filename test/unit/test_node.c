@@ -1,26 +1,19 @@
 /* A node while its connection stands: order, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "peer.h"
+#include "test.h"
 #include "wire/wire.h"
 
 static struct peer peer;
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     peer_start(&peer);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     peer_stop(&peer);
     return 0;
 }
@@ -30,8 +23,9 @@ static void connect_it(void) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
 }
 
-static void answers_come_in_order(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(answers_come_in_order) {
     connect_it();
     assert_int_equal(peer.became_ready, 1);
     assert_int_equal(peer.became_unready, 0);
@@ -58,8 +52,7 @@ static void sends_again(struct peer *self) {
     }
 }
 
-static void an_answer_may_send(void **state) {
-    (void)state;
+FRESH_TEST(an_answer_may_send) {
     connect_it();
     peer.in_answer = sends_again;
     assert_true(peer_send(&peer, "x", 0));
@@ -72,8 +65,7 @@ static void an_answer_may_send(void **state) {
 }
 
 /* R9: the connection stays, and the late reply is told apart from the next request's. */
-static void a_timeout_is_unknown_and_its_reply_is_dropped(void **state) {
-    (void)state;
+FRESH_TEST(a_timeout_is_unknown_and_its_reply_is_dropped) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
@@ -97,8 +89,7 @@ static bool send_without_timeout(uint32_t round) {
 
 /* Its reply counts however late it comes, before and after the stall; the silence counts for the
  * stall all the same (R17). */
-static void without_a_timeout_the_late_reply_answers(void **state) {
-    (void)state;
+FRESH_TEST(without_a_timeout_the_late_reply_answers) {
     connect_it();
     assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
@@ -117,8 +108,7 @@ static void without_a_timeout_the_late_reply_answers(void **state) {
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
 }
 
-static void without_a_timeout_the_end_of_the_connection_answers(void **state) {
-    (void)state;
+FRESH_TEST(without_a_timeout_the_end_of_the_connection_answers) {
     connect_it();
     assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
@@ -135,8 +125,7 @@ static void without_a_timeout_the_end_of_the_connection_answers(void **state) {
 }
 
 /* R17: what it still owes comes first, or the next request would time out behind that, too. */
-static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
-    (void)state;
+FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
     connect_it();
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -171,8 +160,7 @@ static void three_timeouts_stall_it_and_the_pong_returns_it(void **state) {
 }
 
 /* R20: no server answers PING with a number. */
-static void a_pong_of_another_form_ends_the_connection(void **state) {
-    (void)state;
+FRESH_TEST(a_pong_of_another_form_ends_the_connection) {
     connect_it();
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -187,9 +175,8 @@ static void a_pong_of_another_form_ends_the_connection(void **state) {
 
 /* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond,
  * a timeout does not end that. */
-static void a_node_is_behind_while_it_owes_an_answer(void **state) {
+FRESH_TEST(a_node_is_behind_while_it_owes_an_answer) {
     const int64_t ms_ns = 1000000;
-    (void)state;
     connect_it();
     assert_false(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL) + 1000 * ms_ns));
     assert_true(peer_send(&peer, "a", 1));
@@ -221,8 +208,7 @@ static void turn_for_ms(int64_t ms) {
 
 /* The first try may take the connect timeout; the node timeout begins when they are written
  * (R7). */
-static void before_the_first_connection_requests_wait_for_the_handshake(void **state) {
-    (void)state;
+FRESH_TEST(before_the_first_connection_requests_wait_for_the_handshake) {
     assert_true(peer_send(&peer, "a", 1));
     peer_accept(&peer);
     turn_for_ms(PEER_TIMEOUT_MS + PEER_TIMEOUT_MS / 2);
@@ -241,8 +227,7 @@ static void before_the_first_connection_requests_wait_for_the_handshake(void **s
 }
 
 /* Not a byte of it was written: FAILED is the truth, and it must never be written later (R4). */
-static void the_end_of_the_first_try_ends_what_waited_for_it(void **state) {
-    (void)state;
+FRESH_TEST(the_end_of_the_first_try_ends_what_waited_for_it) {
     assert_true(peer_send(&peer, "a", 1));
     peer_accept(&peer);
     peer_until_answers(&peer, 1);
@@ -255,8 +240,7 @@ static void the_end_of_the_first_try_ends_what_waited_for_it(void **state) {
     assert_int_equal(peer.heard_size, 0);
 }
 
-static void a_refused_first_try_ends_it_at_once(void **state) {
-    (void)state;
+FRESH_TEST(a_refused_first_try_ends_it_at_once) {
     assert_true(peer_send(&peer, "a", 1));
     peer_accept(&peer);
     peer_close(&peer);
@@ -267,10 +251,9 @@ static void a_refused_first_try_ends_it_at_once(void **state) {
 
 /* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in
  * order. */
-static void a_full_socket_withdraws_what_was_not_begun(void **state) {
+FRESH_TEST(a_full_socket_withdraws_what_was_not_begun) {
     static char large[32 * 1024];
     uint32_t sent = 0, unknown = 0, failed = 0;
-    (void)state;
     connect_it();
     int connection = peer.connection;
     peer.connection = -1; /* the server does not read */
@@ -308,8 +291,7 @@ static void a_full_socket_withdraws_what_was_not_begun(void **state) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
 }
 
-static void forgotten_scripts_are_loaded_again(void **state) {
-    (void)state;
+FRESH_TEST(forgotten_scripts_are_loaded_again) {
     connect_it();
     assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 1, redlock_loop_now_ns(NULL)));
     peer_expect(&peer, "r");
@@ -344,8 +326,7 @@ static void say_to_a_delete(uint32_t round, const char *reply) {
     peer_until_answers(&peer, answers + 1);
 }
 
-static void a_server_that_has_a_command_to_delete_is_asked_by_it(void **state) {
-    (void)state;
+FRESH_TEST(a_server_that_has_a_command_to_delete_is_asked_by_it) {
     assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
     connect_as("redis_version:8.4.0");
     assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
@@ -363,8 +344,7 @@ static void a_server_that_has_a_command_to_delete_is_asked_by_it(void **state) {
 }
 
 /* Also where the answer comes too late for its request. */
-static void a_refused_delete_is_not_tried_again_on_this_connection(void **state) {
-    (void)state;
+FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     connect_as("redis_version:7.2.4\r\nvalkey_version:9.0.1");
     assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
     assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
@@ -386,32 +366,9 @@ static void a_refused_delete_is_not_tried_again_on_this_connection(void **state)
     assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
 }
 
-static void a_delete_that_answers_out_of_protocol_ends_the_connection(void **state) {
-    (void)state;
+FRESH_TEST(a_delete_that_answers_out_of_protocol_ends_the_connection) {
     connect_as("redis_version:8.4.0");
     say_to_a_delete(1, "+OK\r\n");
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_expect_end(&peer, true);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(answers_come_in_order, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_answer_may_send, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_timeout_is_unknown_and_its_reply_is_dropped, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_timeout_the_late_reply_answers, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_timeout_the_end_of_the_connection_answers, setup, teardown),
-        cmocka_unit_test_setup_teardown(three_timeouts_stall_it_and_the_pong_returns_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_pong_of_another_form_ends_the_connection, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_node_is_behind_while_it_owes_an_answer, setup, teardown),
-        cmocka_unit_test_setup_teardown(before_the_first_connection_requests_wait_for_the_handshake, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_end_of_the_first_try_ends_what_waited_for_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refused_first_try_ends_it_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_full_socket_withdraws_what_was_not_begun, setup, teardown),
-        cmocka_unit_test_setup_teardown(forgotten_scripts_are_loaded_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_has_a_command_to_delete_is_asked_by_it, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_refused_delete_is_not_tried_again_on_this_connection, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_delete_that_answers_out_of_protocol_ends_the_connection, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

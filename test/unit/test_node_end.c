@@ -1,14 +1,9 @@
 /* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff,
  * rivals (R4, R9, R16, R18, R20). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,14 +15,12 @@
 
 static struct peer peer;
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     peer_start(&peer);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     peer_stop(&peer);
     return 0;
 }
@@ -43,8 +36,9 @@ static void refused_while_away(struct peer *self) {
     assert_int_equal(redlock_text_cause(redlock_node_refusal(self->node)), REDLOCK_CAUSE_CONNECTION);
 }
 
-static void written_is_unknown_and_unwritten_is_failed(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(written_is_unknown_and_unwritten_is_failed) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
@@ -63,8 +57,7 @@ static void written_is_unknown_and_unwritten_is_failed(void **state) {
     assert_false(redlock_node_is_at(peer.node, "r1"));
 }
 
-static void replies_that_came_before_the_end_count(void **state) {
-    (void)state;
+FRESH_TEST(replies_that_came_before_the_end_count) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     assert_true(peer_send(&peer, "b", 2));
@@ -77,8 +70,7 @@ static void replies_that_came_before_the_end_count(void **state) {
 }
 
 /* A program that was started without standard input gets it for its first connection. */
-static void a_connection_may_be_descriptor_0(void **state) {
-    (void)state;
+FRESH_TEST(a_connection_may_be_descriptor_0) {
     connect_it();
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
@@ -111,8 +103,7 @@ static void sends_after_the_first(struct peer *self) {
 
 /* The flush was asked for while the connection stood, and comes when it has ended: it does nothing,
  * and the reason stands. */
-static void a_flush_after_the_end_does_nothing(void **state) {
-    (void)state;
+FRESH_TEST(a_flush_after_the_end_does_nothing) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
@@ -128,8 +119,7 @@ static void a_flush_after_the_end_does_nothing(void **state) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
 }
 
-static void the_old_connection_is_killed_on_the_same_server(void **state) {
-    (void)state;
+FRESH_TEST(the_old_connection_is_killed_on_the_same_server) {
     connect_it();
     peer_close(&peer);
     peer_greet(&peer, "r1", 8, 7);
@@ -141,8 +131,7 @@ static void the_old_connection_is_killed_on_the_same_server(void **state) {
     assert_int_equal(peer_info(&peer).connects, 3);
 }
 
-static void a_restarted_server_is_spared(void **state) {
-    (void)state;
+FRESH_TEST(a_restarted_server_is_spared) {
     connect_it();
     peer_close(&peer);
     peer_greet(&peer, "r2", 8, 0);
@@ -150,8 +139,7 @@ static void a_restarted_server_is_spared(void **state) {
 }
 
 /* A handshake that fails in between must not make it forget whom to kill. */
-static void the_debt_to_kill_outlives_a_failed_try(void **state) {
-    (void)state;
+FRESH_TEST(the_debt_to_kill_outlives_a_failed_try) {
     connect_it();
     peer_close(&peer);
     peer_accept(&peer);
@@ -173,8 +161,7 @@ static void assert_cut(const char *bytes, const char *words) {
     peer_expect_end(&peer, true);
 }
 
-static void what_is_out_of_protocol_is_cut_with_a_reset(void **state) {
-    (void)state;
+FRESH_TEST(what_is_out_of_protocol_is_cut_with_a_reset) {
     connect_it();
     assert_cut("HTTP/1.1 400\r\n", "out of protocol");
     peer_greet(&peer, "r1", 8, 7);
@@ -189,8 +176,7 @@ static void what_is_out_of_protocol_is_cut_with_a_reset(void **state) {
 }
 
 /* One reply too many would shift the others: the next +OK would grant what was not asked. */
-static void a_reply_that_cannot_be_ends_the_connection(void **state) {
-    (void)state;
+FRESH_TEST(a_reply_that_cannot_be_ends_the_connection) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     assert_true(peer_send(&peer, "b", 2));
@@ -203,10 +189,9 @@ static void a_reply_that_cannot_be_ends_the_connection(void **state) {
 }
 
 /* Nobody listens, and the system gives the socket the very port that it connects to. */
-static void a_socket_connected_to_itself_is_no_node(void **state) {
+TEST(a_socket_connected_to_itself_is_no_node) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
-    (void)state;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
@@ -215,8 +200,7 @@ static void a_socket_connected_to_itself_is_no_node(void **state) {
     (void)close(fd);
 }
 
-static void a_stalled_node_is_given_up_after_its_limit(void **state) {
-    (void)state;
+FRESH_TEST(a_stalled_node_is_given_up_after_its_limit) {
     connect_it();
     for (uint32_t i = 0; i < 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -237,8 +221,7 @@ static void a_stalled_node_is_given_up_after_its_limit(void **state) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
 }
 
-static void a_failed_first_try_is_told_and_makes_nobody_wait(void **state) {
-    (void)state;
+FRESH_TEST(a_failed_first_try_is_told_and_makes_nobody_wait) {
     peer_accept(&peer);
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
@@ -253,8 +236,7 @@ static void a_failed_first_try_is_told_and_makes_nobody_wait(void **state) {
 }
 
 /* Only who has not answered at all may want TLS. */
-static void who_closes_at_info_is_no_tls_port(void **state) {
-    (void)state;
+FRESH_TEST(who_closes_at_info_is_no_tls_port) {
     peer_accept(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     peer_close(&peer);
@@ -266,8 +248,7 @@ static void who_closes_at_info_is_no_tls_port(void **state) {
     assert_null(strstr(peer_info(&peer).error, "TLS"));
 }
 
-static void the_same_server_twice_has_one_vote(void **state) {
-    (void)state;
+FRESH_TEST(the_same_server_twice_has_one_vote) {
     peer.rival = "other:1";
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
@@ -290,8 +271,7 @@ static void the_same_server_twice_has_one_vote(void **state) {
 }
 
 /* It has not been READY, and does not become so. */
-static void who_connects_to_anothers_server_gives_way(void **state) {
-    (void)state;
+FRESH_TEST(who_connects_to_anothers_server_gives_way) {
     peer_accept(&peer);
     peer_hello(&peer, "r1", 7, 0);
     PEER_UNTIL(&peer, memmem(peer.heard, peer.heard_size, "SETNAME", 7) != NULL);
@@ -302,8 +282,7 @@ static void who_connects_to_anothers_server_gives_way(void **state) {
 }
 
 /* The marker stays as it is. So whoever takes the place of a node takes its mark. */
-static void the_mark_of_who_gives_way_is_taken_over(void **state) {
-    (void)state;
+TEST_WITH(the_mark_of_who_gives_way_is_taken_over, NULL, teardown) {
     peer_start_marked(&peer);
     peer.finds_other = true;
     peer.rival = "other:1";
@@ -318,26 +297,4 @@ static void the_mark_of_who_gives_way_is_taken_over(void **state) {
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     assert_false(redlock_node_is_at(peer.node, PEER_OTHER_MARK));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(written_is_unknown_and_unwritten_is_failed, setup, teardown),
-        cmocka_unit_test_setup_teardown(replies_that_came_before_the_end_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_connection_may_be_descriptor_0, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_flush_after_the_end_does_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_old_connection_is_killed_on_the_same_server, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_restarted_server_is_spared, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_debt_to_kill_outlives_a_failed_try, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_out_of_protocol_is_cut_with_a_reset, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_reply_that_cannot_be_ends_the_connection, setup, teardown),
-        cmocka_unit_test(a_socket_connected_to_itself_is_no_node),
-        cmocka_unit_test_setup_teardown(a_stalled_node_is_given_up_after_its_limit, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_failed_first_try_is_told_and_makes_nobody_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_closes_at_info_is_no_tls_port, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_same_server_twice_has_one_vote, setup, teardown),
-        cmocka_unit_test_setup_teardown(who_connects_to_anothers_server_gives_way, setup, teardown),
-        cmocka_unit_test_teardown(the_mark_of_who_gives_way_is_taken_over, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,20 @@
 /* A node that is farther away than its timeout, or was only slow (R7). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <sys/socket.h>
 #include <time.h>
 
 #include "node/node_state.h"
 #include "subscriber.h"
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     peer_start(&peer);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     peer_stop(&peer);
     return 0;
 }
@@ -62,8 +55,9 @@ static void pong_in_time(void) {
     }
 }
 
-static void its_late_votes_say_so(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(its_late_votes_say_so) {
     connect_it_late();
     const char *why = redlock_text_string(redlock_node_refusal(peer.node));
     assert_non_null(strstr(why, "no answer within 400 ms, and a round trip takes "));
@@ -87,8 +81,7 @@ static void its_late_votes_say_so(void **state) {
 }
 
 /* A loop that runs late finds the answer before it looks at the timeout. */
-static void its_late_votes_never_count(void **state) {
-    (void)state;
+FRESH_TEST(its_late_votes_never_count) {
     connect_it_late();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, PING "a");
@@ -104,8 +97,7 @@ static void its_late_votes_never_count(void **state) {
 }
 
 /* A grant would count however late it comes, and the lease could not be renewed. */
-static void it_serves_no_waiters_and_is_measured_again(void **state) {
-    (void)state;
+FRESH_TEST(it_serves_no_waiters_and_is_measured_again) {
     connect_it_late();
     for (int i = 0; i < 3; i++) {
         assert_false(redlock_node_serves_waiters(peer.node));
@@ -120,8 +112,7 @@ static void it_serves_no_waiters_and_is_measured_again(void **state) {
 }
 
 /* Such a node must not stay without those who wait. */
-static void it_was_only_slow(void **state) {
-    (void)state;
+FRESH_TEST(it_was_only_slow) {
     connect_it_late(); /* it is measured once more at once */
     pong_in_time();
     assert_true(redlock_node_serves_waiters(peer.node));
@@ -134,14 +125,4 @@ static void it_was_only_slow(void **state) {
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     assert_null(strstr(peer.answers[0].text, "round trip"));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(its_late_votes_say_so, setup, teardown),
-        cmocka_unit_test_setup_teardown(its_late_votes_never_count, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_serves_no_waiters_and_is_measured_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_was_only_slow, setup, teardown),
-    };
-    return cmocka_run_group_tests_name("node_far", tests, NULL, NULL);
 }

@@ -1,35 +1,27 @@
 /* A node with a guard: what it says of itself, and what it is not asked before; and clocks that
  * answers tell of. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "peer.h"
+#include "test.h"
 #include "wire/wire.h"
 
 #define A_TIME "$10\r\n1763791726\r\n$5\r\n50413\r\n"
 
 static struct peer peer;
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     peer_start_guarded(&peer);
     return 0;
 }
 
-static int setup_unguarded(void **state) {
-    (void)state;
+static int setup_unguarded(UNUSED void **state) {
     peer_start(&peer);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     peer_stop(&peer);
     return 0;
 }
@@ -51,8 +43,10 @@ static void greet(const char *run_id, int id, int kills) {
     assert_true(clock->sent_ns < clock->read_ns);
 }
 
-static void each_new_connection_greets_before_it_settles(void **state) {
-    (void)state;
+#define FRESH_TEST(name)   TEST_WITH(name, setup, teardown)
+#define FRESH_TEST_2(name) TEST_WITH(name, setup_unguarded, teardown)
+
+FRESH_TEST(each_new_connection_greets_before_it_settles) {
     greet("r1", 7, 0);
     assert_int_equal(peer.became_ready, 1);
     peer_close(&peer);
@@ -67,8 +61,7 @@ static void each_new_connection_greets_before_it_settles(void **state) {
 
 /* Its clock was read on this connection, with these times about it, though the answer to the rest
  * of the handshake takes longer. */
-static void a_slow_handshake_reads_the_clock_when_it_comes(void **state) {
-    (void)state;
+FRESH_TEST(a_slow_handshake_reads_the_clock_when_it_comes) {
     int64_t begin_ns = redlock_loop_now_ns(NULL);
     peer_accept(&peer);
     peer_ping(&peer);
@@ -90,8 +83,7 @@ static void a_slow_handshake_reads_the_clock_when_it_comes(void **state) {
     assert_true(said_ns <= clock->read_ns && clock->read_ns <= later_ns);
 }
 
-static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
-    (void)state;
+FRESH_TEST(the_return_of_a_stalled_node_is_no_greeting) {
     greet("r1", 7, 0);
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -107,8 +99,7 @@ static void the_return_of_a_stalled_node_is_no_greeting(void **state) {
 
 /* Whether it is in quarantine is known once it has greeted. Until then nothing may set a key there:
  * no acquire, no WAIT, and no heal. A release may wait for it. */
-static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
-    (void)state;
+FRESH_TEST(it_takes_nothing_that_sets_a_key_before_it_is_ready) {
     assert_false(peer_send(&peer, "a", 1));
     assert_false(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
@@ -133,16 +124,14 @@ static void it_takes_nothing_that_sets_a_key_before_it_is_ready(void **state) {
     peer_assert_answer(&peer, 1, 5, REDLOCK_VOTE_GRANTED, "");
 }
 
-static void without_a_guard_it_greets_too_and_an_acquire_may_wait(void **state) {
-    (void)state;
+FRESH_TEST_2(without_a_guard_it_greets_too_and_an_acquire_may_wait) {
     assert_true(peer_send(&peer, "a", 1));
     greet("r1", 7, 0);
     peer_expect(&peer, "a");
 }
 
 /* Between the request's queuing and its reading. */
-static void an_answer_that_tells_the_time_tells_the_times_about_it(void **state) {
-    (void)state;
+FRESH_TEST_2(an_answer_that_tells_the_time_tells_the_times_about_it) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     int64_t queued_ns = redlock_loop_now_ns(NULL);
@@ -166,8 +155,7 @@ static void an_answer_that_tells_the_time_tells_the_times_about_it(void **state)
 }
 
 /* R20: a +OK in the place of a script's reply is one reply too many, and grants nothing. */
-static void a_reply_of_another_form_ends_the_connection(void **state) {
-    (void)state;
+FRESH_TEST_2(a_reply_of_another_form_ends_the_connection) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(peer_send_as(&peer, "a", REDLOCK_KIND_ACQUIRE_FENCED, 1));
@@ -178,19 +166,4 @@ static void a_reply_of_another_form_ends_the_connection(void **state) {
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "what nobody had asked");
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(each_new_connection_greets_before_it_settles, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_slow_handshake_reads_the_clock_when_it_comes, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_return_of_a_stalled_node_is_no_greeting, setup, teardown),
-        cmocka_unit_test_setup_teardown(it_takes_nothing_that_sets_a_key_before_it_is_ready, setup, teardown),
-        cmocka_unit_test_setup_teardown(without_a_guard_it_greets_too_and_an_acquire_may_wait, setup_unguarded,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(an_answer_that_tells_the_time_tells_the_times_about_it, setup_unguarded,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_reply_of_another_form_ends_the_connection, setup_unguarded, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

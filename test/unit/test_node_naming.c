@@ -1,16 +1,11 @@
 /* Acquires that ask a node for the holder's name: what both first replies mean, what the node
  * learns from them, and when it is asked no more. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kinds.h"
 #include "peer.h"
+#include "test.h"
 #include "wire/reply.h"
 
 #define BOTH_SENT "setset"
@@ -27,15 +22,13 @@
 static struct peer peer;
 static int id; /* of the connection, at the server */
 
-static int start(void **state) {
-    (void)state;
+static int start(UNUSED void **state) {
     peer_start(&peer);
     id = 7;
     return 0;
 }
 
-static int stop(void **state) {
-    (void)state;
+static int stop(UNUSED void **state) {
     peer_stop(&peer);
     return 0;
 }
@@ -75,8 +68,9 @@ static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vo
     }
 }
 
-static void only_a_server_that_has_it_is_asked(void **state) {
-    (void)state;
+#define NAMING_TEST(name) TEST_WITH(name, start, stop)
+
+NAMING_TEST(only_a_server_that_has_it_is_asked) {
     connect_as("redis_version:6.2.14");
     assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
     peer_close(&peer);
@@ -94,7 +88,7 @@ struct pair {
 };
 
 /* The table in wire/naming.h, but for what is out of protocol. */
-static void both_replies_make_one_vote(void **state) {
+NAMING_TEST(both_replies_make_one_vote) {
     static const struct pair pairs[] = {
         {NIL, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
         {NIL, OURS, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
@@ -150,7 +144,7 @@ static void both_replies_make_one_vote(void **state) {
 }
 
 /* R20. Then this node is not asked again, whatever the connection: it would be lost each time. */
-static void what_is_out_of_protocol_ends_the_connection_once(void **state) {
+NAMING_TEST(what_is_out_of_protocol_ends_the_connection_once) {
     static const char *const pairs[][2] = {
         {OURS, OK}, {VALUE, OK}, {OK, OK}, {OK, VALUE}, {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -164,8 +158,7 @@ static void what_is_out_of_protocol_ends_the_connection_once(void **state) {
     }
 }
 
-static void a_proven_connection_is_asked_once(void **state) {
-    (void)state;
+NAMING_TEST(a_proven_connection_is_asked_once) {
     connect_as(NULL);
     (void)ask_twice(NIL, OURS);
     static const struct pair replies[] = {{NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
@@ -191,8 +184,7 @@ static void a_proven_connection_is_asked_once(void **state) {
     assert_int_equal(peer_times_logged(&peer, "it ignores the GET of a SET"), 1);
 }
 
-static void one_reply_out_of_protocol_bars_the_node_too(void **state) {
-    (void)state;
+NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     connect_as(NULL);
     (void)ask_twice(NIL, OURS);
     assert_true(peer_send_as(&peer, "s", NAMED, 2));
@@ -206,9 +198,8 @@ static void one_reply_out_of_protocol_bars_the_node_too(void **state) {
 }
 
 /* A huge value at the key of a lock ends one connection, not one after the other. */
-static void a_value_over_the_limit_bars_the_node(void **state) {
+NAMING_TEST(a_value_over_the_limit_bars_the_node) {
     static char bytes[32768];
-    (void)state;
     connect_as(NULL);
     memset(bytes, 'x', sizeof bytes - 1);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE | REDLOCK_NODE_NO_TIMEOUT, 1));
@@ -227,8 +218,7 @@ static void a_value_over_the_limit_bars_the_node(void **state) {
 
 /* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
  * like any other. What comes late proves nothing. */
-static void between_both_replies_it_is_still_under_way(void **state) {
-    (void)state;
+NAMING_TEST(between_both_replies_it_is_still_under_way) {
     connect_as(NULL);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
     peer_expect(&peer, BOTH_SENT);
@@ -262,19 +252,4 @@ static void between_both_replies_it_is_still_under_way(void **state) {
     greet_again();
     /* No first reply was left. */
     expect_answer(ask_twice(VALUE, VALUE), REDLOCK_VOTE_DENIED, "held by b");
-}
-
-#define naming_test(function) cmocka_unit_test_setup_teardown(function, start, stop)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        naming_test(only_a_server_that_has_it_is_asked),
-        naming_test(both_replies_make_one_vote),
-        naming_test(what_is_out_of_protocol_ends_the_connection_once),
-        naming_test(a_proven_connection_is_asked_once),
-        naming_test(one_reply_out_of_protocol_bars_the_node_too),
-        naming_test(a_value_over_the_limit_bars_the_node),
-        naming_test(between_both_replies_it_is_still_under_way),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

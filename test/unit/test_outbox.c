@@ -1,20 +1,14 @@
 /* Bytes to write: their order through growth and partial writes, withdrawal, the bound. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "node/outbox.h"
+#include "test.h"
 
-static void bytes_come_out_as_they_went_in(void **state) {
+TEST(bytes_come_out_as_they_went_in) {
     struct redlock_outbox outbox = {0};
     unsigned char in = 0, out = 0;
     uint64_t appended = 0, taken = 0;
-    (void)state;
     for (unsigned turn = 0; turn < 5000; turn++) {
         char bytes[300];
         size_t size = turn * 7919 % sizeof bytes;
@@ -37,10 +31,9 @@ static void bytes_come_out_as_they_went_in(void **state) {
     assert_int_equal(redlock_outbox_end(&outbox), 0);
 }
 
-static void a_burst_gives_its_room_back(void **state) {
+TEST(a_burst_gives_its_room_back) {
     static const char bytes[100000];
     struct redlock_outbox outbox = {0};
-    (void)state;
     assert_true(redlock_outbox_append(&outbox, bytes, sizeof bytes));
     const size_t large = outbox.room;
     for (int i = 0; i < 3000; i++) {
@@ -59,9 +52,8 @@ static void a_burst_gives_its_room_back(void **state) {
     redlock_outbox_clear(&outbox);
 }
 
-static void withdrawn_bytes_are_never_written(void **state) {
+TEST(withdrawn_bytes_are_never_written) {
     struct redlock_outbox outbox = {0};
-    (void)state;
     assert_true(redlock_outbox_append(&outbox, "aaaabbbbccccdddd", 16));
     redlock_outbox_wrote(&outbox, 2);
     redlock_outbox_withdraw(&outbox, 4, 8);
@@ -75,9 +67,8 @@ static void withdrawn_bytes_are_never_written(void **state) {
 }
 
 /* What was written is no longer in memory, also where a move left a copy; what waits stays. */
-static void written_bytes_can_be_wiped(void **state) {
+TEST(written_bytes_can_be_wiped) {
     struct redlock_outbox outbox = {0};
-    (void)state;
     redlock_outbox_wipe(&outbox);
     assert_true(redlock_outbox_append(&outbox, "secret", 6));
     assert_true(redlock_outbox_append(&outbox, "waits", 5));
@@ -91,10 +82,9 @@ static void written_bytes_can_be_wiped(void **state) {
     redlock_outbox_clear(&outbox);
 }
 
-static void the_bound_holds(void **state) {
+TEST(the_bound_holds) {
     static char block[1 << 20];
     struct redlock_outbox outbox = {0};
-    (void)state;
     for (size_t i = 0; i < REDLOCK_OUTBOX_SIZE_MAX / sizeof block; i++) {
         assert_true(redlock_outbox_append(&outbox, block, sizeof block));
     }
@@ -104,15 +94,4 @@ static void the_bound_holds(void **state) {
     redlock_outbox_wrote(&outbox, full);
     assert_true(redlock_outbox_append(&outbox, block, 1));
     redlock_outbox_clear(&outbox);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_come_out_as_they_went_in),
-        cmocka_unit_test(a_burst_gives_its_room_back),
-        cmocka_unit_test(withdrawn_bytes_are_never_written),
-        cmocka_unit_test(written_bytes_can_be_wiped),
-        cmocka_unit_test(the_bound_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,8 +30,7 @@ static void come_back(unsigned node) {
     redlock_group_ready_changed(fake.group, node, true);
 }
 
-static void a_node_that_comes_back_is_asked_in_parts(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_comes_back_is_asked_in_parts, two_refusing) {
     owe(MANY, 1, 1, 10000);
     assert_int_equal(fake.sent_count, 0);
     come_back(0);
@@ -48,8 +47,7 @@ static void a_node_that_comes_back_is_asked_in_parts(void **state) {
 
 /* Debts also end between the parts: some are paid, and the ttl ends the one that would be asked
  * next. */
-static void debts_end_between_the_parts(void **state) {
-    (void)state;
+GROUP_TEST(debts_end_between_the_parts, two_refusing) {
     owe(MANY, 1, 0, 1000);
     come_back(0);
     assert_int_equal(fake.sent_count, PART);
@@ -64,8 +62,7 @@ static void debts_end_between_the_parts(void **state) {
 
 /* A node is lost between its parts. Another one comes back at that time, and is asked for all that
  * it owes. */
-static void nodes_come_and_go_between_the_parts(void **state) {
-    (void)state;
+GROUP_TEST(nodes_come_and_go_between_the_parts, two_refusing) {
     owe(MANY, 3, 3, 10000);
     come_back(0);
     assert_int_equal(fake.sent_count, PART);
@@ -92,8 +89,7 @@ static void nodes_come_and_go_between_the_parts(void **state) {
 
 /* Node 0 has answered with an error and waits for its backoff. The return of another node does not
  * shorten that. */
-static void only_the_node_that_is_back_is_asked(void **state) {
-    (void)state;
+GROUP_TEST(only_the_node_that_is_back_is_asked, two_refusing) {
     owe(1, 3, 3, 10000);
     come_back(0);
     fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_FAILED);
@@ -113,8 +109,7 @@ static void assert_no_timeout(bool no_timeout) {
 
 /* R9: an answer counts however late it comes. That is so for the first request, by source, after an
  * error, and to a node that is back. */
-static void an_owed_release_has_no_timeout(void **state) {
-    (void)state;
+GROUP_TEST(an_owed_release_has_no_timeout, two_refusing) {
     fake.refusing = 2;
     owe(1, 3, 3, 10000);
     assert_int_equal(fake.sent_count, 1);
@@ -131,9 +126,8 @@ static void an_owed_release_has_no_timeout(void **state) {
     assert_owed(0, 0);
 }
 
-static void the_oldest_that_is_not_being_asked_is_dropped(void **state) {
+GROUP_TEST(the_oldest_that_is_not_being_asked_is_dropped, two_refusing) {
     const unsigned asked = 20;
-    (void)state;
     fake.refusing = 2;
     owe(asked, 1, 1, 10000);
     assert_int_equal(fake.sent_count, asked);
@@ -149,8 +143,7 @@ static void the_oldest_that_is_not_being_asked_is_dropped(void **state) {
 }
 
 /* The debt that would be asked next is moved or dropped. */
-static void room_is_made_between_the_parts(void **state) {
-    (void)state;
+GROUP_TEST(room_is_made_between_the_parts, two_refusing) {
     owe(REDLOCK_OWED_MAX, 1, 1, 10000);
     come_back(0);
     assert_int_equal(fake.sent_count, PART);
@@ -166,9 +159,8 @@ static void room_is_made_between_the_parts(void **state) {
 
 /* The debts that would be asked next wait for an answer of another node. They move to the end, and
  * those behind them still have their turn. */
-static void a_debt_moved_between_the_parts_delays_no_other(void **state) {
+GROUP_TEST(a_debt_moved_between_the_parts_delays_no_other, two_refusing) {
     const unsigned moved = 20;
-    (void)state;
     owe(PART, 1, 1, 10000);
     fake.refusing = 1;
     owe(moved, 3, 3, 10000);
@@ -219,9 +211,8 @@ static bool owes_for_ever(redlock_lease *lease) {
 
 /* Nodes 3 and 4 take no acquire. Node 4 is healed. Its answer does not mean that anything was ever
  * sent to node 3. */
-static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
+GROUP_TEST(the_answer_to_a_heal_is_about_its_node_alone, five_nodes) {
     struct seen taken = {0}, released = {0};
-    (void)state;
     fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
     acquire(NULL, &taken);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -237,15 +228,13 @@ static void the_answer_to_a_heal_is_about_its_node_alone(void **state) {
     assert_owed(0, 1);
 }
 
-static void a_node_that_answered_is_certain(void **state) {
-    (void)state;
+GROUP_TEST(a_node_that_answered_is_certain, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_false(owes_for_ever(lease));
 }
 
-static void a_silent_node_is_uncertain(void **state) {
-    (void)state;
+GROUP_TEST(a_silent_node_is_uncertain, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake.refusing = 4; /* a request that it refuses does not make it certain */
@@ -255,8 +244,7 @@ static void a_silent_node_is_uncertain(void **state) {
     assert_true(owes_for_ever(lease));
 }
 
-static void a_later_answer_makes_it_certain_again(void **state) {
-    (void)state;
+GROUP_TEST(a_later_answer_makes_it_certain_again, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 0; i < 2; i++) {
@@ -269,8 +257,7 @@ static void a_later_answer_makes_it_certain_again(void **state) {
 }
 
 /* The answer to the ACQUIRE comes while HEAL, which also sets the key, is under way. */
-static void one_answer_of_two_makes_nothing_certain(void **state) {
-    (void)state;
+GROUP_TEST(one_answer_of_two_makes_nothing_certain, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_pass_ms(&fake, 1000);
     assert_non_null(fake_env_waiting(&fake, 2, REDLOCK_OP_HEAL));
@@ -280,8 +267,7 @@ static void one_answer_of_two_makes_nothing_certain(void **state) {
 }
 
 /* The answer to the first attempt comes while the second attempt is under way. */
-static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) {
-    (void)state;
+GROUP_TEST(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes) {
     struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
@@ -300,24 +286,4 @@ static void an_answer_to_an_earlier_attempt_makes_nothing_certain(void **state) 
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED); /* the first attempt's */
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     assert_true(owes_for_ever(seen.lease));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        group_test(a_node_that_comes_back_is_asked_in_parts, two_refusing),
-        group_test(debts_end_between_the_parts, two_refusing),
-        group_test(nodes_come_and_go_between_the_parts, two_refusing),
-        group_test(only_the_node_that_is_back_is_asked, two_refusing),
-        group_test(an_owed_release_has_no_timeout, two_refusing),
-        group_test(the_oldest_that_is_not_being_asked_is_dropped, two_refusing),
-        group_test(room_is_made_between_the_parts, two_refusing),
-        group_test(a_debt_moved_between_the_parts_delays_no_other, two_refusing),
-        group_test(the_answer_to_a_heal_is_about_its_node_alone, five_nodes),
-        group_test(a_node_that_answered_is_certain, three_nodes),
-        group_test(a_silent_node_is_uncertain, three_nodes),
-        group_test(a_later_answer_makes_it_certain_again, three_nodes),
-        group_test(one_answer_of_two_makes_nothing_certain, three_nodes),
-        group_test(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 /* LIST: the bytes of the request, and the entries in the reply. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kinds.h"
+#include "test.h"
 #include "wire/page.h"
 #include "wire/script.h"
 
-static void the_request_is_the_script_without_keys(void **state) {
+TEST(the_request_is_the_script_without_keys) {
     const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_LIST];
     const struct redlock_fence_keys fence = {.suffix = ":f", .suffix_size = 2};
     struct redlock_page page = {.cursor = UINT64_MAX, .pattern = "a*", .count = 250, .others = true};
     const struct redlock_message message = {
         .operation = REDLOCK_OP_LIST, .by_source = true, .fence_keys = &fence, .wait_suffix = ":w", .page = &page};
     char buffer[REDLOCK_WIRE_SIZE_MAX], expected[REDLOCK_WIRE_SIZE_MAX], longest[REDLOCK_PATTERN_SIZE_MAX + 1] = "";
-    (void)state;
     enum redlock_reply_kind kind;
     const size_t size = redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind);
     assert_int_equal(kind, LISTING);
@@ -57,9 +51,8 @@ static struct redlock_answer page_of(const char *cursor, const char *entries, in
     return answer_of(bytes);
 }
 
-static void a_page_has_entries_a_cursor_and_what_was_not_read(void **state) {
+TEST(a_page_has_entries_a_cursor_and_what_was_not_read) {
     struct redlock_page_entry entry;
-    (void)state;
     struct redlock_answer answer = page_of("17", "1 2 600 0 abb4 1 -1 -1 a 1tx9 9 0 12 9", 3);
     assert_int_equal(answer.vote, REDLOCK_VOTE_UNKNOWN); /* the last one is cut */
     answer = page_of("17", "1 2 600 0 abb4 1 -1 -1 a 1tx", 3);
@@ -86,7 +79,7 @@ static void a_page_has_entries_a_cursor_and_what_was_not_read(void **state) {
     answer_of(NULL);
 }
 
-static void a_page_with_a_fault_is_unknown(void **state) {
+TEST(a_page_with_a_fault_is_unknown) {
     static const char *const pages[] = {"0 1 5 0 b",
                                         "1 0 5 0 a",
                                         "1025 1 5 0 a",
@@ -117,7 +110,6 @@ static void a_page_with_a_fault_is_unknown(void **state) {
                                           "*3\r\n$1\r\n0\r\n$0\r\n\r\n$1\r\n0\r\n",
                                           "*2\r\n$1\r\n0\r\n$0\r\n\r\n",
                                           "*4\r\n$1\r\n0\r\n$0\r\n\r\n:0\r\n:0\r\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         if (page_of("0", pages[i], 0).vote != REDLOCK_VOTE_UNKNOWN) {
             fail_msg("accepted: %s", pages[i]);
@@ -132,11 +124,4 @@ static void a_page_with_a_fault_is_unknown(void **state) {
     assert_int_equal(page_of("18446744073709551615", "1 1 9007199254740991 -1 ab1", 0).vote, REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(page_of("18446744073709551615", "1 1 9007199254740991 -1 ab", 0).vote, REDLOCK_VOTE_GRANTED);
     answer_of(NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_request_is_the_script_without_keys),
-                                       cmocka_unit_test(a_page_has_entries_a_cursor_and_what_was_not_read),
-                                       cmocka_unit_test(a_page_with_a_fault_is_unknown)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

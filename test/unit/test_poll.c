@@ -1,13 +1,8 @@
 /* The loop on adapters: the one of redlock/adapters/poll.h, and fakes that refuse. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -114,8 +109,7 @@ static void close_side(struct side *side) {
     side->loop = NULL;
 }
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     in_io = in_flush = NULL;
     in_wake = NULL;
     poller = redlock_poll_new();
@@ -125,8 +119,7 @@ static int setup(void **state) {
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     if (poller != NULL) {
         close_side(&sides[0]);
         close_side(&sides[1]);
@@ -160,8 +153,9 @@ static void ask(int side, int index) {
     sides[side].reactor.flush_soon(sides[side].reactor.ctx, &sides[side].watches[index]);
 }
 
-static void the_descriptor_is_readable_while_something_is_due(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(the_descriptor_is_readable_while_something_is_due) {
     assert_false(is_readable());
     assert_int_equal(redlock_poll_dispatch(poller), REDLOCK_OK); /* does no harm */
 
@@ -196,8 +190,7 @@ static void the_descriptor_is_readable_while_something_is_due(void **state) {
 }
 
 /* The watch says what it wants, and gets no more. */
-static void only_the_events_asked_for_are_reported(void **state) {
-    (void)state;
+FRESH_TEST(only_the_events_asked_for_are_reported) {
     watch(0, 0, REDLOCK_WRITABLE);
     await();
     assert_int_equal(sides[0].events, REDLOCK_WRITABLE);
@@ -221,8 +214,7 @@ static void stop_the_others(int index) {
 }
 
 /* Three are ready at once. The first callback ends the others. */
-static void what_is_watched_no_more_is_not_reported(void **state) {
-    (void)state;
+FRESH_TEST(what_is_watched_no_more_is_not_reported) {
     for (int i = 0; i < WATCHES; i++) {
         watch(0, i, REDLOCK_READABLE);
         fill(0, i);
@@ -240,8 +232,7 @@ static void ask_the_other(int side) {
 }
 
 /* Whichever of the two has its flush first. */
-static void a_flush_may_ask_for_the_flush_of_another_manager(void **state) {
-    (void)state;
+FRESH_TEST(a_flush_may_ask_for_the_flush_of_another_manager) {
     in_flush = ask_the_other;
     ask(0, 0);
     await();
@@ -255,8 +246,7 @@ static void dispatch_again(void) {
     assert_int_equal(redlock_poll_free(poller), REDLOCK_ERR_BUSY);
 }
 
-static void calls_inside_a_callback_are_refused(void **state) {
-    (void)state;
+FRESH_TEST(calls_inside_a_callback_are_refused) {
     in_wake = dispatch_again;
     redlock_loop_wake_at(sides[0].loop, 0);
     await();
@@ -269,9 +259,8 @@ static void end_everything(void) {
     assert_int_equal(redlock_poll_free(poller), REDLOCK_OK);
 }
 
-static void everything_may_end_inside_a_callback(void **state) {
+FRESH_TEST(everything_may_end_inside_a_callback) {
     const int fd = redlock_poll_fd(poller);
-    (void)state;
     in_wake = end_everything;
     redlock_loop_wake_at(sides[1].loop, 0);
     await();
@@ -281,9 +270,8 @@ static void everything_may_end_inside_a_callback(void **state) {
     assert_int_equal(redlock_poll_free(NULL), REDLOCK_OK);
 }
 
-static void a_child_leaves_the_parents_descriptors_watched(void **state) {
+FRESH_TEST(a_child_leaves_the_parents_descriptors_watched) {
     int status;
-    (void)state;
     watch(0, 0, REDLOCK_READABLE);
     fill(0, 0);
     ask(0, 1);
@@ -346,9 +334,8 @@ static const redlock_loop_ops fake_ops = {.size = sizeof fake_ops,
                                           .remove = fake_remove,
                                           .watch = fake_watch};
 
-static void a_loop_that_refuses_the_timer_gets_no_manager(void **state) {
+TEST(a_loop_that_refuses_the_timer_gets_no_manager) {
     int on = 0;
-    (void)state;
     memset(&fake, 0, sizeof fake);
     assert_null(new_loop(&sides[0], &fake_ops, NULL)); /* attach() has no memory */
     assert_int_equal(errno, ENOMEM);
@@ -361,12 +348,11 @@ static void a_loop_that_refuses_the_timer_gets_no_manager(void **state) {
     assert_int_equal(fake.slots, 0);
 }
 
-static void a_descriptor_that_the_loop_refuses_is_logged(void **state) {
+TEST(a_descriptor_that_the_loop_refuses_is_logged) {
     struct side *side = &sides[0];
     struct redlock_watch one = {.on_io = on_io}, two = one;
     struct redlock_reactor reactor;
     int on = 0;
-    (void)state;
     memset(side, 0, sizeof *side);
     memset(&fake, 0, sizeof fake);
     fake.adds_left = 2;
@@ -383,19 +369,4 @@ static void a_descriptor_that_the_loop_refuses_is_logged(void **state) {
     redlock_loop_delete(side->loop);
     assert_int_equal(fake.attached, 0);
     assert_int_equal(fake.slots, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_descriptor_is_readable_while_something_is_due, setup, teardown),
-        cmocka_unit_test_setup_teardown(only_the_events_asked_for_are_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_watched_no_more_is_not_reported, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_flush_may_ask_for_the_flush_of_another_manager, setup, teardown),
-        cmocka_unit_test_setup_teardown(calls_inside_a_callback_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(everything_may_end_inside_a_callback, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_child_leaves_the_parents_descriptors_watched, setup, teardown),
-        cmocka_unit_test(a_loop_that_refuses_the_timer_gets_no_manager),
-        cmocka_unit_test(a_descriptor_that_the_loop_refuses_is_logged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

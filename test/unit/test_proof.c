@@ -1,13 +1,8 @@
 /* What the handshake proves on the node: rights, role, and that it is no other node's server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdio.h>
 
 #include "handshake_kit.h"
@@ -28,12 +23,13 @@ static void say_lines(char bytes[512], const char *lines) {
     (void)snprintf(bytes, 512, "*2\r\n$%zu\r\n%s\r\n$0\r\n\r\n", strlen(lines), lines);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, handshake_setup, handshake_teardown)
+
 /* Without one of these commands no lease is renewed or released. */
-static void a_server_that_lacks_a_needed_command_is_no_node(void **state) {
+FRESH_TEST(a_server_that_lacks_a_needed_command_is_no_node) {
     static const char *const needed[][2] = {
         {"get", "GET"}, {"set", "SET"}, {"pttl", "PTTL"}, {"pexpire", "PEXPIRE"}, {"del", "DEL"}};
     char lines[256], words[256], bytes[512];
-    (void)state;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         (void)snprintf(lines, sizeof lines, "%s ERR The user executing the script can't run this command or subcommand",
                        needed[i][0]);
@@ -51,8 +47,7 @@ static void a_server_that_lacks_a_needed_command_is_no_node(void **state) {
     }
 }
 
-static void a_server_that_runs_no_scripts_is_no_node(void **state) {
-    (void)state;
+FRESH_TEST(a_server_that_runs_no_scripts_is_no_node) {
     assert_probed("-NOPERM this user has no permissions to run the 'evalsha' command\r\n", REDLOCK_HANDSHAKE_UNUSABLE,
                   REDLOCK_CAUSE_NOPERM, "this user may not run EVALSHA, so no lease");
     assert_probed("-ERR unknown command 'EVALSHA', with args beginning with: 'abc'\r\n", REDLOCK_HANDSHAKE_UNUSABLE,
@@ -70,16 +65,15 @@ static void a_server_that_runs_no_scripts_is_no_node(void **state) {
 }
 
 /* INFO, HELLO and ROLE may all be refused. */
-static void a_server_that_takes_no_writes_is_a_replica(void **state) {
+FRESH_TEST(a_server_that_takes_no_writes_is_a_replica) {
     char bytes[512];
-    (void)state;
     say_lines(bytes, "set READONLY You can't write against a read only replica.\nzadd NOPERM");
     assert_probed(bytes, REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA, "the node takes no writes (READONLY)");
     assert_string_equal(handshake.warning, "");
 }
 
 /* The probe is refused in words of the server's own. A renewal on a key that nobody has tells. */
-static void a_server_with_words_of_its_own_must_renew(void **state) {
+FRESH_TEST(a_server_with_words_of_its_own_must_renew) {
     static const char *const errors[] = {"-ERR command is not permitted\r\n", "-ERR 'EVAL' command is disabled\r\n",
                                          "-ERR script tried accessing undeclared key\r\n",
                                          "-ERR wrong number of arguments for 'evalsha' command\r\n"};
@@ -88,7 +82,6 @@ static void a_server_with_words_of_its_own_must_renew(void **state) {
                                           "-OOM command not allowed when used memory > 'maxmemory'.\r\n"};
     const char *sha1 = redlock_script_get(REDLOCK_SCRIPT_EXTEND)->sha1;
     char said[256];
-    (void)state;
     (void)snprintf(said, sizeof said,
                    "*6\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n$1\r\n1\r\n$%zu\r\n" REDLOCK_PROBED_KEY "\r\n$%zu\r\n" MARK
                    "\r\n$1\r\n1\r\n",
@@ -106,9 +99,8 @@ static void a_server_with_words_of_its_own_must_renew(void **state) {
 }
 
 /* Nor does it load scripts: EVAL, and a renewal by its source. */
-static void a_server_that_keeps_no_script_must_renew_by_source(void **state) {
+FRESH_TEST(a_server_that_keeps_no_script_must_renew_by_source) {
     static const char error[] = "-ERR command is not permitted\r\n";
-    (void)state;
     until_probe("role:master\r\nrun_id:r1\r\n");
     assert_int_equal(reply("+OK\r\n"), WAITING);
     for (int i = 0; i <= REDLOCK_SCRIPT_COUNT; i++) {
@@ -126,7 +118,7 @@ static void a_server_that_keeps_no_script_must_renew_by_source(void **state) {
 }
 
 /* A fault that passes, a key that is refused, and the words of other servers prove nothing. */
-static void what_proves_nothing_is_no_reason(void **state) {
+FRESH_TEST(what_proves_nothing_is_no_reason) {
     static const char *const replies[] = {"-READONLY You can't write against a read only replica.\r\n",
                                           "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
                                           "-BUSY Redis is busy running a script.\r\n",
@@ -152,7 +144,6 @@ static void what_proves_nothing_is_no_reason(void **state) {
                                         "a name that is much too long NOPERM",
                                         "GET NOPERM"};
     char bytes[512];
-    (void)state;
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         assert_probed(replies[i], REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
         assert_string_equal(handshake.warning, "");
@@ -165,9 +156,8 @@ static void what_proves_nothing_is_no_reason(void **state) {
     }
 }
 
-static void what_only_waiters_need_is_named(void **state) {
+FRESH_TEST(what_only_waiters_need_is_named) {
     char bytes[512];
-    (void)state;
     say_lines(bytes, "zpopmin ERR ACL failure in script: User u has no permissions to run the 'zpopmin' command\n"
                      "publish NOPERM\nhset ERR unknown command 'hset'");
     assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
@@ -178,12 +168,11 @@ static void what_only_waiters_need_is_named(void **state) {
 }
 
 /* Services forbid INFO in many words. */
-static void a_node_without_info_is_used(void **state) {
+FRESH_TEST(a_node_without_info_is_used) {
     static const char *const words[] = {"NOPERM no permissions to run the info command",
                                         "ERR No permission to execute this command", "ERR command is not allowed",
                                         "ERR unsupported command 'INFO'", "ERR something else"};
     char bytes[256];
-    (void)state;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         (void)snprintf(bytes, sizeof bytes, "-%s\r\n", words[i]);
         until_probe(bytes);
@@ -201,8 +190,7 @@ static void a_node_without_info_is_used(void **state) {
     }
 }
 
-static void hello_or_role_tell_a_replica(void **state) {
-    (void)state;
+FRESH_TEST(hello_or_role_tell_a_replica) {
     until_probe("-NOPERM no info\r\n");
     assert_refused("*2\r\n$4\r\nrole\r\n$7\r\nreplica\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_REPLICA,
                    "is a replica");
@@ -220,8 +208,7 @@ static void hello_or_role_tell_a_replica(void **state) {
 }
 
 /* A front that is up while what is behind it is not. */
-static void a_server_that_refuses_everything_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(a_server_that_refuses_everything_is_tried_again) {
     start();
     for (int i = 0; i < 5 + 1 + REDLOCK_SCRIPT_COUNT + 1; i++) {
         assert_int_equal(reply("-ERR upstream failure\r\n"), WAITING);
@@ -249,10 +236,9 @@ static void assert_marked(const char *mark, bool marked, const char *twin) {
 }
 
 /* A server without a run_id: the marker says which node of the manager came there first. */
-static void a_marker_tells_the_same_server(void **state) {
+FRESH_TEST(a_marker_tells_the_same_server) {
     static const char asked[] =
         "$13\r\nredlock:probe\r\n$4\r\nmine\r\n$33\r\n" MARK "\r\n$33\r\n" OTHER "\r\n$33\r\n" THIRD "\r\n";
-    (void)state;
     handshake.marker = "mine";
     handshake.marks[0] = OTHER;
     handshake.marks[1] = THIRD;
@@ -271,7 +257,7 @@ static void a_marker_tells_the_same_server(void **state) {
 }
 
 /* What a server says as soon as somebody connects comes in the place of the PONG. */
-static void what_comes_before_any_command_is_understood(void **state) {
+FRESH_TEST(what_comes_before_any_command_is_understood) {
     static const struct {
         const char *bytes;
         enum redlock_handshake_state state;
@@ -282,7 +268,6 @@ static void what_comes_before_any_command_is_understood(void **state) {
                  {"-ERR max number of clients reached\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_BUSY, "not ready"},
                  {"-LOADING Redis is loading\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_LOADING, "not ready"},
                  {":1\r\n", REDLOCK_HANDSHAKE_RETRY, REDLOCK_CAUSE_NOT_A_NODE, "out of protocol"}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(redlock_handshake_start(&handshake, &outbox), WAITING);
         assert_refused(cases[i].bytes, cases[i].state, cases[i].cause, cases[i].words);
@@ -296,35 +281,10 @@ static void what_comes_before_any_command_is_understood(void **state) {
 }
 
 /* Some servers say OK. */
-static void a_status_to_script_load_is_in_protocol(void **state) {
-    (void)state;
+FRESH_TEST(a_status_to_script_load_is_in_protocol) {
     until_probe("role:master\r\nrun_id:r1\r\n");
     for (int i = 0; i <= 1 + REDLOCK_SCRIPT_COUNT; i++) {
         assert_int_equal(reply("+OK\r\n"), WAITING);
     }
     assert_int_equal(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_server_that_lacks_a_needed_command_is_no_node, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_runs_no_scripts_is_no_node, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_takes_no_writes_is_a_replica, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_with_words_of_its_own_must_renew, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_keeps_no_script_must_renew_by_source, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(what_proves_nothing_is_no_reason, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(what_only_waiters_need_is_named, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_node_without_info_is_used, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(hello_or_role_tell_a_replica, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_server_that_refuses_everything_is_tried_again, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_marker_tells_the_same_server, handshake_setup, handshake_teardown),
-        cmocka_unit_test_setup_teardown(what_comes_before_any_command_is_understood, handshake_setup,
-                                        handshake_teardown),
-        cmocka_unit_test_setup_teardown(a_status_to_script_load_is_in_protocol, handshake_setup, handshake_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

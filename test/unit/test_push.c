@@ -1,14 +1,9 @@
 /* What a subscription brings: pushes of a node, and everything else. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "wire/push.h"
 #include "wire/reply.h"
 
@@ -44,9 +39,11 @@ static bool reads(const char *payload, struct redlock_push *push) {
     return read_payload(payload, strlen(payload), push);
 }
 
-static void a_push_has_all_its_words(void **state) {
+static int end(void **state);
+TESTS_WITH(NULL, end);
+
+TEST(a_push_has_all_its_words) {
     struct redlock_push push;
-    (void)state;
     assert_true(reads(ID " 12" REST, &push));
     assert_int_equal(push.id, 7);
     assert_int_equal(push.round, 12);
@@ -60,16 +57,15 @@ static void a_push_has_all_its_words(void **state) {
                 push.key_size == 1);
 }
 
-static void a_key_may_hold_any_bytes(void **state) {
+TEST(a_key_may_hold_any_bytes) {
     static const char payload[] = ID " 12 1763791726 50413 " TOKEN " a b\0\r\n ";
     struct redlock_push push;
-    (void)state;
     assert_true(read_payload(payload, sizeof payload - 1, &push));
     assert_int_equal(push.key_size, 7);
     assert_memory_equal(push.key, "a b\0\r\n ", 7);
 }
 
-static void other_payloads_are_no_push(void **state) {
+TEST(other_payloads_are_no_push) {
     static const char *const payloads[] = {
         "",
         " ",
@@ -96,7 +92,6 @@ static void other_payloads_are_no_push(void **state) {
         ID " 18446744073709551617" REST,
     };
     struct redlock_push push;
-    (void)state;
     for (size_t i = 0; i < sizeof payloads / sizeof *payloads; i++) {
         if (reads(payloads[i], &push)) {
             fail_msg("\"%s\" is a push", payloads[i]);
@@ -104,10 +99,9 @@ static void other_payloads_are_no_push(void **state) {
     }
 }
 
-static void token_and_key_are_bounded(void **state) {
+TEST(token_and_key_are_bounded) {
     char payload[2048], key[REDLOCK_RESOURCE_SIZE_MAX + 2], token[REDLOCK_TOKEN_SIZE_MAX + 2];
     struct redlock_push push;
-    (void)state;
     for (unsigned more = 0; more < 2; more++) {
         memset(key, 'k', sizeof key);
         memset(token, 't', sizeof token);
@@ -122,7 +116,7 @@ static void token_and_key_are_bounded(void **state) {
 }
 
 /* A message with the words of a push, but for one thing. */
-static void other_replies_are_no_push(void **state) {
+TEST(other_replies_are_no_push) {
 #define GOOD "$50\r\n" ID " 12 1763791726 5 t k\r\n"
     static const struct {
         const char *bytes;
@@ -145,7 +139,6 @@ static void other_replies_are_no_push(void **state) {
         {"-ERR no\r\n", false},
     };
     struct redlock_push push;
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         strcpy(bytes, rows[i].bytes);
         assert_int_equal(read_bytes(strlen(bytes), &push), rows[i].is_push);
@@ -165,10 +158,9 @@ static bool hints(const char *reply_bytes, struct redlock_hint *hint) {
 
 #define DOOR "*3\r\n$7\r\nmessage\r\n$19\r\nredlock:leader:door\r\n"
 
-static void whatever_is_announced_is_a_hint(void **state) {
+TEST(whatever_is_announced_is_a_hint) {
     static const char *const said[] = {DOOR "$0\r\n\r\n", DOOR "$5\r\n5 tok\r\n", DOOR "$1\r\nx\r\n", DOOR "$-1\r\n"};
     struct redlock_hint it;
-    (void)state;
     for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
         assert_true(hints(said[i], &it));
         assert_int_equal(it.key_size, 4);
@@ -179,7 +171,7 @@ static void whatever_is_announced_is_a_hint(void **state) {
     assert_memory_equal(it.key, "a b", 3);
 }
 
-static void nothing_else_is_a_hint(void **state) {
+TEST(nothing_else_is_a_hint) {
     static const char *const others[] = {
         "*3\r\n$9\r\nsubscribe\r\n$19\r\nredlock:leader:door\r\n$0\r\n\r\n",
         "*3\r\n$7\r\nmessage\r\n$15\r\nredlock:leader:\r\n$0\r\n\r\n", /* no key is empty */
@@ -191,24 +183,12 @@ static void nothing_else_is_a_hint(void **state) {
         "$19\r\nredlock:leader:door\r\n",
     };
     struct redlock_hint it;
-    (void)state;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         assert_false(hints(others[i], &it));
     }
 }
 
-static int end(void **state) {
-    (void)state;
+static int end(UNUSED void **state) {
     redlock_reader_delete(reader);
     return 0;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_push_has_all_its_words),   cmocka_unit_test(a_key_may_hold_any_bytes),
-        cmocka_unit_test(other_payloads_are_no_push), cmocka_unit_test(token_and_key_are_bounded),
-        cmocka_unit_test(other_replies_are_no_push),  cmocka_unit_test(whatever_is_announced_is_a_hint),
-        cmocka_unit_test(nothing_else_is_a_hint),
-    };
-    return cmocka_run_group_tests(tests, NULL, end);
 }

@@ -1,13 +1,9 @@
 /* What the nodes have said to a waiter: which grants count, from when, and whom it waits for. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/queue.h"
 #include "core/validity.h"
+#include "test.h"
 
 #define MS REDLOCK_NS_PER_MS
 
@@ -32,8 +28,7 @@ static void deny(struct redlock_queue *queue, unsigned node, enum redlock_queue_
                        10 * MS);
 }
 
-static void only_a_wait_of_this_token_that_we_remember_can_be_granted(void **state) {
-    (void)state;
+TEST(only_a_wait_of_this_token_that_we_remember_can_be_granted) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 6);
     assert_false(redlock_queue_grant(queue, 0, 2, 20 * MS)); /* an older token */
@@ -47,8 +42,7 @@ static void only_a_wait_of_this_token_that_we_remember_can_be_granted(void **sta
     assert_int_equal(queue->nodes[0].bound_ns, 4 * MS);
 }
 
-static void a_grant_counts_once_and_only_a_later_one_moves_its_bound(void **state) {
-    (void)state;
+TEST(a_grant_counts_once_and_only_a_later_one_moves_its_bound) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 6);
     assert_true(redlock_queue_grant(queue, 1, 4, 20 * MS));
@@ -60,8 +54,7 @@ static void a_grant_counts_once_and_only_a_later_one_moves_its_bound(void **stat
     assert_int_equal(queue->granted, 2);
 }
 
-static void an_older_grant_than_an_answer_queued_is_stale(void **state) {
-    (void)state;
+TEST(an_older_grant_than_an_answer_queued_is_stale) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 5);
     assert_true(redlock_queue_grant(queue, 0, 4, 20 * MS));
@@ -78,8 +71,7 @@ static void an_older_grant_than_an_answer_queued_is_stale(void **state) {
     assert_int_equal(queue->granted, 1); /* until its answer */
 }
 
-static void a_void_takes_all_grants_of_waits_sent_before_it(void **state) {
-    (void)state;
+TEST(a_void_takes_all_grants_of_waits_sent_before_it) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 5);
     assert_true(redlock_queue_grant(queue, 0, 5, 20 * MS));
@@ -103,8 +95,7 @@ static void a_void_takes_all_grants_of_waits_sent_before_it(void **state) {
 }
 
 /* The lease counts from the latest time that a quorum of grants allows. */
-static void the_bound_is_the_quorum_th_latest(void **state) {
-    (void)state;
+TEST(the_bound_is_the_quorum_th_latest) {
     struct record record;
     static const uint32_t rounds[] = {5, 3, 9, 0, 7, 5};
     struct redlock_queue *queue = begin(&record, 9);
@@ -125,8 +116,7 @@ static void the_bound_is_the_quorum_th_latest(void **state) {
     assert_int_equal(redlock_queue_backing(queue, 9 * MS), redlock_nodes_all(REDLOCK_NODES_MAX));
 }
 
-static void nodes_are_alike_if_one_token_holds_them(void **state) {
-    (void)state;
+TEST(nodes_are_alike_if_one_token_holds_them) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 4);
     deny(queue, 0, REDLOCK_HOLDER_EARLIER, 7);
@@ -145,8 +135,7 @@ static void nodes_are_alike_if_one_token_holds_them(void **state) {
     assert_int_equal(redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER), 1);
 }
 
-static void rank_and_expiry_are_those_of_the_nodes_that_answered(void **state) {
-    (void)state;
+TEST(rank_and_expiry_are_those_of_the_nodes_that_answered) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 4);
     static const struct redlock_queue_view views[] = {{.pttl_ms = 500, .rank = 1},
@@ -172,17 +161,4 @@ static void rank_and_expiry_are_those_of_the_nodes_that_answered(void **state) {
     assert_int_equal(redlock_queue_rank(queue), 1);
     redlock_queue_sent(queue, 5, 5 * MS);
     assert_true(redlock_queue_rank(queue) == UINT32_MAX);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_a_wait_of_this_token_that_we_remember_can_be_granted),
-        cmocka_unit_test(a_grant_counts_once_and_only_a_later_one_moves_its_bound),
-        cmocka_unit_test(an_older_grant_than_an_answer_queued_is_stale),
-        cmocka_unit_test(a_void_takes_all_grants_of_waits_sent_before_it),
-        cmocka_unit_test(the_bound_is_the_quorum_th_latest),
-        cmocka_unit_test(nodes_are_alike_if_one_token_holds_them),
-        cmocka_unit_test(rank_and_expiry_are_those_of_the_nodes_that_answered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

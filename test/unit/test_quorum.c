@@ -1,18 +1,13 @@
 /* Quorums and rounds: every set of votes of up to five nodes, and every order of up to four,
  * against simple oracles. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "core/quorum.h"
+#include "test.h"
 
 #define KINDS 6 /* redlock_vote_kind, PENDING first */
 
-static void sets(void **state) {
-    (void)state;
+TEST(sets) {
     assert_int_equal(redlock_nodes_all(1), 1);
     assert_int_equal(redlock_nodes_all(5), 31);
     assert_int_equal(redlock_nodes_all(31), 0x7fffffff);
@@ -23,8 +18,7 @@ static void sets(void **state) {
     }
 }
 
-static void quorum_is_the_smallest_majority(void **state) {
-    (void)state;
+TEST(quorum_is_the_smallest_majority) {
     static const unsigned expected[] = {0, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6};
     for (unsigned n = 1; n < sizeof expected / sizeof expected[0]; n++) {
         assert_int_equal(redlock_quorum(n), expected[n]);
@@ -35,8 +29,7 @@ static void quorum_is_the_smallest_majority(void **state) {
     }
 }
 
-static void a_round_starts_with_those_asked_pending(void **state) {
-    (void)state;
+TEST(a_round_starts_with_those_asked_pending) {
     struct redlock_round round;
     redlock_round_start(&round, 3, REDLOCK_NODE(0) | REDLOCK_NODE(3));
     assert_int_equal(round.asked, 9);
@@ -46,8 +39,7 @@ static void a_round_starts_with_those_asked_pending(void **state) {
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
 }
 
-static void the_first_vote_counts(void **state) {
-    (void)state;
+TEST(the_first_vote_counts) {
     for (int first = REDLOCK_VOTE_GRANTED; first < REDLOCK_VOTE_ABSTAINED; first++) {
         for (int second = REDLOCK_VOTE_PENDING; second < KINDS; second++) {
             struct redlock_round round;
@@ -60,8 +52,7 @@ static void the_first_vote_counts(void **state) {
     }
 }
 
-static void a_node_that_was_not_asked_has_no_vote(void **state) {
-    (void)state;
+TEST(a_node_that_was_not_asked_has_no_vote) {
     struct redlock_round round;
     redlock_round_start(&round, 2, 3);
     assert_false(redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED));
@@ -69,8 +60,7 @@ static void a_node_that_was_not_asked_has_no_vote(void **state) {
     assert_int_equal(redlock_round_pending(&round), 3);
 }
 
-static void a_node_that_is_asked_later_has_a_vote_and_may_win_the_round(void **state) {
-    (void)state;
+TEST(a_node_that_is_asked_later_has_a_vote_and_may_win_the_round) {
     struct redlock_round round;
     redlock_round_start(&round, 2, REDLOCK_NODE(0));
     assert_int_equal(redlock_round_vote(&round, 1, REDLOCK_VOTE_GRANTED), 1);
@@ -83,8 +73,7 @@ static void a_node_that_is_asked_later_has_a_vote_and_may_win_the_round(void **s
     assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_WON);
 }
 
-static void pending_is_no_vote(void **state) {
-    (void)state;
+TEST(pending_is_no_vote) {
     struct redlock_round round;
     redlock_round_start(&round, 2, 7);
     assert_false(redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_PENDING));
@@ -94,8 +83,7 @@ static void pending_is_no_vote(void **state) {
 
 /* All sets of grants of up to four nodes, with the other votes denied: only a true majority is a
  * quorum. */
-static void every_mask_of_grants(void **state) {
-    (void)state;
+TEST(every_mask_of_grants) {
     for (unsigned n = 1; n <= 4; n++) {
         for (unsigned mask = 0; mask < 1u << n; mask++) {
             struct redlock_round round;
@@ -114,8 +102,7 @@ static void every_mask_of_grants(void **state) {
 }
 
 /* R5: a tie is lost at once, with the vote that makes it a tie. */
-static void a_tie_is_lost_at_once(void **state) {
-    (void)state;
+TEST(a_tie_is_lost_at_once) {
     struct redlock_round round;
     redlock_round_start(&round, 2, 3);
     redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_DENIED);
@@ -173,8 +160,7 @@ static void check_against_oracle(const struct redlock_round *round, const int *v
     assert_int_equal(seen, round->asked);
 }
 
-static void every_set_of_votes(void **state) {
-    (void)state;
+TEST(every_set_of_votes) {
     for (unsigned n = 1; n <= 5; n++) {
         unsigned cases = 1;
         for (unsigned i = 0; i < n; i++) {
@@ -218,8 +204,7 @@ static void next_vote(struct redlock_round round, int *votes, unsigned n, enum r
     }
 }
 
-static void every_order_of_votes(void **state) {
-    (void)state;
+TEST(every_order_of_votes) {
     static const unsigned expected[] = {0, 4, 2 * 16, 6 * 64, 24 * 256};
     for (unsigned n = 1; n <= 4; n++) {
         struct redlock_round round;
@@ -229,21 +214,4 @@ static void every_order_of_votes(void **state) {
         next_vote(round, votes, n, REDLOCK_ROUND_PENDING);
         assert_int_equal(orders_seen, expected[n]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sets),
-        cmocka_unit_test(quorum_is_the_smallest_majority),
-        cmocka_unit_test(a_round_starts_with_those_asked_pending),
-        cmocka_unit_test(the_first_vote_counts),
-        cmocka_unit_test(a_node_that_was_not_asked_has_no_vote),
-        cmocka_unit_test(a_node_that_is_asked_later_has_a_vote_and_may_win_the_round),
-        cmocka_unit_test(pending_is_no_vote),
-        cmocka_unit_test(every_mask_of_grants),
-        cmocka_unit_test(a_tie_is_lost_at_once),
-        cmocka_unit_test(every_set_of_votes),
-        cmocka_unit_test(every_order_of_votes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

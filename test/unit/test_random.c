@@ -1,13 +1,8 @@
 /* Random bytes: new ones each time, and none in a forked child (R10). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,11 +11,10 @@
 
 #include "base/random.h"
 
-static void no_bytes_twice(void **state) {
+TEST(no_bytes_twice) {
     enum { DRAWS = 3000 };
     static unsigned char drawn[DRAWS][16];
     struct redlock_random *random = redlock_random_new();
-    (void)state;
     assert_non_null(random);
     for (int i = 0; i < DRAWS; i++) {
         assert_int_equal(redlock_random_bytes(random, drawn[i], sizeof drawn[i]), 0);
@@ -35,11 +29,10 @@ static void no_bytes_twice(void **state) {
     redlock_random_delete(random);
 }
 
-static void a_child_gets_none(void **state) {
+TEST(a_child_gets_none) {
     unsigned char bytes[16], before[16];
     int status = 0;
     struct redlock_random *random = redlock_random_new();
-    (void)state;
     assert_non_null(random);
     assert_int_equal(redlock_random_bytes(random, before, sizeof before), 0);
     pid_t child = fork();
@@ -55,9 +48,4 @@ static void a_child_gets_none(void **state) {
     assert_int_equal(redlock_random_bytes(random, bytes, sizeof bytes), 0);
     assert_memory_not_equal(bytes, before, sizeof bytes);
     redlock_random_delete(random);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_bytes_twice), cmocka_unit_test(a_child_gets_none)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

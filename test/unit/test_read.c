@@ -1,15 +1,10 @@
 /* The vote in every reply that a request can and cannot get. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "kinds.h"
+#include "test.h"
 #include "wire/error.h"
 #include "wire/reply.h"
 
@@ -49,7 +44,7 @@ struct row {
     const char *text;
 };
 
-static void each_reply_makes_its_vote(void **state) {
+TEST(each_reply_makes_its_vote) {
     static const struct row rows[] = {
         {SET, "+OK\r\n", REDLOCK_VOTE_GRANTED, ""},
         {SET, "$-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
@@ -82,7 +77,6 @@ static void each_reply_makes_its_vote(void **state) {
          "ERR the fencing token is over an hour ahead"},
     };
     char text[512];
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_answer answer = vote_of(rows[i].kind, rows[i].bytes, text);
         assert_int_equal(answer.vote, rows[i].vote);
@@ -120,7 +114,7 @@ struct told {
     int64_t server_us;
 };
 
-static void each_reply_tells_of_counter_and_clock(void **state) {
+TEST(each_reply_tells_of_counter_and_clock) {
     static const struct told rows[] = {
         {WAITING, GRANTED, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
         {WAITING, QUEUED("$1\r\na\r\n", "-1", "3"), REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
@@ -147,7 +141,6 @@ static void each_reply_tells_of_counter_and_clock(void **state) {
         {TIME, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 1000000},
     };
     char text[512];
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct told *row = &rows[i];
         struct redlock_answer answer = vote_of(row->kind, row->bytes, text);
@@ -164,17 +157,15 @@ static void each_reply_tells_of_counter_and_clock(void **state) {
     assert_string_equal(text, "the key is missing");
 }
 
-static void a_release_says_whether_it_handed_over(void **state) {
+TEST(a_release_says_whether_it_handed_over) {
     char text[512];
-    (void)state;
     assert_true(vote_of(RELEASE, ":2\r\n", text).handed_over);
     assert_false(vote_of(RELEASE, ":1\r\n", text).handed_over);
     assert_false(vote_of(RELEASE, "*1\r\n:2\r\n", text).handed_over);
 }
 
-static void a_wait_says_who_is_before_us(void **state) {
+TEST(a_wait_says_who_is_before_us) {
     char text[512];
-    (void)state;
     struct redlock_answer answer = vote_of(WAITING, QUEUED("$3\r\na b\r\n", "1234", "4294967295"), text);
     assert_string_equal(text, "queued behind another token: a b");
     assert_true(answer.holder_ttl_ms == 1234 && answer.rank == UINT32_MAX);
@@ -199,7 +190,7 @@ static bool is_one_of(unsigned kind, const unsigned *list) {
 }
 
 /* R20: never a vote, and never "surely not applied", but for those whose own it is. */
-static void what_a_message_cannot_get_is_unknown(void **state) {
+TEST(what_a_message_cannot_get_is_unknown) {
     static const struct {
         const char *bytes;
         unsigned but[8];
@@ -246,7 +237,6 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
         {"*2\r\n*1\r\n:1\r\n:1\r\n", {0}},
     };
     char text[512];
-    (void)state;
     for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         for (size_t j = 0; j < sizeof rows / sizeof *rows; j++) {
             struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, rows[j].bytes, text);
@@ -262,7 +252,7 @@ static void what_a_message_cannot_get_is_unknown(void **state) {
 #define TIMED_BY(seconds, microseconds) "*4\r\n:1\r\n$-1\r\n" seconds microseconds
 
 /* Where one thing of an otherwise good array is wrong, nothing of it is believed. */
-static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
+TEST(an_array_with_a_fault_is_unknown_and_tells_nothing) {
     static const char *const faulty[] = {
         COUNTED("$19\r\n0000000000000000042\r\n"),
         COUNTED("$21\r\n000000000000000000042\r\n"),
@@ -337,7 +327,6 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
     };
     static const enum redlock_reply_kind fenced_or_timed[] = {FENCED, TIMED, BOTH, FENCING, EXTENDED, TIME, WAITING};
     char text[512], bytes[16384];
-    (void)state;
     for (size_t i = 0; i < sizeof faulty / sizeof *faulty; i++) {
         size_t size = (size_t)snprintf(bytes, sizeof bytes, "%s", faulty[i]);
         for (int more = 0; strcmp(faulty[i], "*1000\r\n") == 0 && more < 1000; more++) {
@@ -355,9 +344,8 @@ static void an_array_with_a_fault_is_unknown_and_tells_nothing(void **state) {
     }
 }
 
-static void noscript_says_so(void **state) {
+TEST(noscript_says_so) {
     char text[512];
-    (void)state;
     struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
     assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
     assert_true(answer.no_script);
@@ -365,7 +353,7 @@ static void noscript_says_so(void **state) {
 }
 
 /* Whatever the error: the script may do what the command cannot. */
-static void a_refused_command_asks_for_the_script(void **state) {
+TEST(a_refused_command_asks_for_the_script) {
     static const char *const errors[] = {"-ERR unknown command 'DELEX'\r\n",
                                          "-NOPERM no\r\n",
                                          "-OOM no\r\n",
@@ -373,7 +361,6 @@ static void a_refused_command_asks_for_the_script(void **state) {
                                          "-ERR syntax error\r\n",
                                          "-BUSY no\r\n"};
     char text[512];
-    (void)state;
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct redlock_answer answer = vote_of(DELETING, errors[i], text);
         assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
@@ -384,9 +371,8 @@ static void a_refused_command_asks_for_the_script(void **state) {
 }
 
 /* A server that has not the command, or a user that may not read the key. */
-static void a_refused_name_asks_for_a_plain_set(void **state) {
+TEST(a_refused_name_asks_for_a_plain_set) {
     char text[512];
-    (void)state;
     assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).no_script);
     assert_true(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
     assert_int_equal(vote_of(NAMED, "-NOPERM no\r\n", text).vote, REDLOCK_VOTE_FAILED);
@@ -397,9 +383,8 @@ static void a_refused_name_asks_for_a_plain_set(void **state) {
     assert_false(vote_of(SET, "-ERR syntax error\r\n", text).no_script);
 }
 
-static void a_text_has_its_cause(void **state) {
+TEST(a_text_has_its_cause) {
     char text[512];
-    (void)state;
     (void)vote_of(SET, "-OOM command not allowed\r\n", text);
     assert_int_equal(cause, REDLOCK_CAUSE_OOM);
     (void)vote_of(SET, "-ERR no ROOM\r\n", text);
@@ -408,9 +393,8 @@ static void a_text_has_its_cause(void **state) {
     assert_int_equal(cause, REDLOCK_CAUSE_NOT_A_NODE);
 }
 
-static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
+TEST(an_error_quotes_no_arguments_and_is_bounded) {
     char bytes[2000], text[512];
-    (void)state;
     (void)vote_of(RELEASE, "-ERR unknown command 'EVALSHA', with args beginning with: 'sha' '1' 'res' '" TOKEN "' \r\n",
                   text);
     assert_string_equal(text, "ERR unknown command 'EVALSHA'");
@@ -422,10 +406,9 @@ static void an_error_quotes_no_arguments_and_is_bounded(void **state) {
 }
 
 /* Whatever is asked, of whatever length the password, wherever it stands. */
-static void no_text_quotes_the_password(void **state) {
+TEST(no_text_quotes_the_password) {
     static const char *const passwords[] = {"geheim", "g", "ge", "a b\x01\xff"};
     char text[512], bytes[600], filler[400];
-    (void)state;
     memset(filler, 'x', sizeof filler);
     for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         for (size_t k = 0; k < sizeof passwords / sizeof *passwords; k++) {
@@ -446,22 +429,4 @@ static void no_text_quotes_the_password(void **state) {
     (void)vote_of(RELEASE, "-ERR no\r\n", text);
     assert_string_equal(text, "ERR no");
     password = NULL;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_reply_makes_its_vote),
-        cmocka_unit_test(each_reply_tells_of_counter_and_clock),
-        cmocka_unit_test(a_release_says_whether_it_handed_over),
-        cmocka_unit_test(a_wait_says_who_is_before_us),
-        cmocka_unit_test(what_a_message_cannot_get_is_unknown),
-        cmocka_unit_test(an_array_with_a_fault_is_unknown_and_tells_nothing),
-        cmocka_unit_test(noscript_says_so),
-        cmocka_unit_test(a_refused_command_asks_for_the_script),
-        cmocka_unit_test(a_refused_name_asks_for_a_plain_set),
-        cmocka_unit_test(a_text_has_its_cause),
-        cmocka_unit_test(an_error_quotes_no_arguments_and_is_bounded),
-        cmocka_unit_test(no_text_quotes_the_password),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* The table of reentrant holds, state by state, with fake leases and allocations that fail on
  * demand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "test.h"
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,13 +52,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now) {
 
 static struct redlock_reentrant table;
 
-static int set_up(void **state) {
-    (void)state;
+static int set_up(UNUSED void **state) {
     return redlock_reentrant_init(&table, UINT32_MAX);
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     redlock_reentrant_destroy(&table);
     return 0;
 }
@@ -130,10 +124,11 @@ static void give(redlock_lease *lease, struct redlock_holder holder) {
     redlock_reentrant_release_done(&table, hold, true);
 }
 
-static void only_the_last_leave_releases(void **state) {
+#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+FRESH_TEST(only_the_last_leave_releases) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     take("r", id(0), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
@@ -148,10 +143,9 @@ static void only_the_last_leave_releases(void **state) {
     give(&lease, id(0));
 }
 
-static void another_owner_is_a_stranger(void **state) {
+FRESH_TEST(another_owner_is_a_stranger) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     take("r", id(7), &lease);
     redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
@@ -161,10 +155,9 @@ static void another_owner_is_a_stranger(void **state) {
     give(&lease, id(7));
 }
 
-static void a_lease_that_is_not_reentrant_is_not_in_the_table(void **state) {
+FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
     take("r", id(0), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
@@ -172,9 +165,8 @@ static void a_lease_that_is_not_reentrant_is_not_in_the_table(void **state) {
     give(&lease, id(0));
 }
 
-static void an_id_and_a_thread_of_the_same_number_are_two(void **state) {
+FRESH_TEST(an_id_and_a_thread_of_the_same_number_are_two) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
-    (void)state;
     struct redlock_holder thread = id(0), named = id(thread.id);
     assert_true(thread.is_thread);
     assert_false(named.is_thread);
@@ -190,9 +182,8 @@ static void *thread_id(void *data) {
 }
 
 /* In this pattern the system uses pthread_t and thread ids again at once. */
-static void a_new_thread_never_has_a_dead_ones_id(void **state) {
+FRESH_TEST(a_new_thread_never_has_a_dead_ones_id) {
     struct redlock_holder seen[64];
-    (void)state;
     for (size_t i = 0; i < 64; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, thread_id, &seen[i]), 0);
@@ -205,10 +196,9 @@ static void a_new_thread_never_has_a_dead_ones_id(void **state) {
     assert_int_equal(id(0).id, id(0).id);
 }
 
-static void a_lost_lease_is_not_shared(void **state) {
+FRESH_TEST(a_lost_lease_is_not_shared) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     take("r", id(0), &lease);
     (void)share("r", id(0));
     lease.validity_ms = 0;
@@ -219,10 +209,9 @@ static void a_lost_lease_is_not_shared(void **state) {
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
 }
 
-static void the_count_has_a_limit(void **state) {
+FRESH_TEST(the_count_has_a_limit) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     table.count_max = 2;
     take("r", id(0), &lease);
     (void)share("r", id(0));
@@ -231,10 +220,9 @@ static void the_count_has_a_limit(void **state) {
     give(&lease, id(0));
 }
 
-static void a_release_that_did_not_end_the_handle_leaves_it_held(void **state) {
+FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    (void)state;
     take("r", id(0), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
     redlock_reentrant_release_done(&table, hold, false);
@@ -245,10 +233,9 @@ static void a_release_that_did_not_end_the_handle_leaves_it_held(void **state) {
 
 /* A lease may be freed before the thread that released it runs again. The next lease may have the
  * same address. */
-static void the_address_of_a_lease_given_back_may_be_anothers(void **state) {
+FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL, *none = NULL;
-    (void)state;
     take("r", id(1), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
@@ -257,12 +244,11 @@ static void the_address_of_a_lease_given_back_may_be_anothers(void **state) {
     give(&lease, id(2));
 }
 
-static void forgetting_needs_the_last_count_and_the_owner(void **state) {
+FRESH_TEST(forgetting_needs_the_last_count_and_the_owner) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     pthread_t thread;
     struct redlock_holder other;
-    (void)state;
     assert_int_equal(pthread_create(&thread, NULL, thread_id, &other), 0);
     pthread_join(thread, NULL);
     take("r", id(0), &lease);
@@ -277,10 +263,9 @@ static void forgetting_needs_the_last_count_and_the_owner(void **state) {
     redlock_reentrant_release_done(&table, hold, true);
 }
 
-static void many_holds_are_all_found(void **state) {
+FRESH_TEST(many_holds_are_all_found) {
     static redlock_lease leases[3000];
     static char names[3000][16];
-    (void)state;
     for (size_t i = 0; i < 3000; i++) {
         (void)snprintf(names[i], sizeof names[i], "r%zu", i);
         leases[i] = (redlock_lease){.resource = names[i], .validity_ms = 9};
@@ -298,11 +283,10 @@ static void many_holds_are_all_found(void **state) {
     assert_int_equal(atomic_load(&table.holds), 0);
 }
 
-static void without_memory_the_answer_is_an_error_and_growth_waits(void **state) {
+FRESH_TEST(without_memory_the_answer_is_an_error_and_growth_waits) {
     struct redlock_reentrant failing;
     redlock_lease leases[REDLOCK_HOLD_BUCKETS_FIRST + 2];
     char names[REDLOCK_HOLD_BUCKETS_FIRST + 2][16];
-    (void)state;
     out_of_memory = true;
     int refused_code = refused("r", id(0), NEVER_NS);
     int init_code = redlock_reentrant_init(&failing, 1);
@@ -343,10 +327,9 @@ static void begin(struct entrant *entrant, size_t waiting) {
 }
 
 /* A wake-up ends the wait of those that are cancelled, and of nobody else. */
-static void a_cancelled_thread_does_not_wait(void **state) {
+FRESH_TEST(a_cancelled_thread_does_not_wait) {
     redlock_cancel cancel = {.turns = 0}, other = {.turns = 0};
     struct entrant second, third, fourth;
-    (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
     begin_cancellable(&second, 1, &cancel);
     begin_cancellable(&third, 2, &other);
@@ -365,11 +348,10 @@ static void a_cancelled_thread_does_not_wait(void **state) {
     redlock_reentrant_acquire_done(&table, third.hold, NULL);
 }
 
-static void the_second_thread_of_an_owner_shares_what_the_first_gets(void **state) {
+FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     struct entrant second, third;
-    (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
     begin(&second, 1);
     begin(&third, 2);
@@ -385,10 +367,9 @@ static void the_second_thread_of_an_owner_shares_what_the_first_gets(void **stat
     give(&lease, id(5));
 }
 
-static void the_second_thread_tries_itself_when_the_first_got_nothing(void **state) {
+FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct entrant second;
-    (void)state;
     struct redlock_hold *first = take("r", id(5), NULL);
     begin(&second, 1);
     redlock_reentrant_acquire_done(&table, first, NULL);
@@ -398,11 +379,10 @@ static void the_second_thread_tries_itself_when_the_first_got_nothing(void **sta
     give(&lease, id(5));
 }
 
-static void a_thread_that_comes_during_the_last_release_acquires_after_it(void **state) {
+FRESH_TEST(a_thread_that_comes_during_the_last_release_acquires_after_it) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     struct entrant second;
-    (void)state;
     take("r", id(5), &lease);
     assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
     begin(&second, 1);
@@ -412,8 +392,7 @@ static void a_thread_that_comes_during_the_last_release_acquires_after_it(void *
     redlock_reentrant_acquire_done(&table, second.hold, NULL);
 }
 
-static void the_wait_for_another_thread_of_the_owner_is_bounded(void **state) {
-    (void)state;
+FRESH_TEST(the_wait_for_another_thread_of_the_owner_is_bounded) {
     struct redlock_hold *first = take("r", id(5), NULL);
     assert_int_equal(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
     int64_t deadline_ns = from_now_ns(30);
@@ -425,8 +404,7 @@ static void the_wait_for_another_thread_of_the_owner_is_bounded(void **state) {
 
 /* R2: the deadline is on CLOCK_BOOTTIME. By another clock the wait would last longer by the time of
  * the suspension. */
-static void the_wait_is_no_longer_after_a_suspension(void **state) {
-    (void)state;
+FRESH_TEST(the_wait_is_no_longer_after_a_suspension) {
     struct redlock_hold *first = take("r", id(5), NULL);
     suspended_s = 3600;
     alarm(60);
@@ -438,9 +416,8 @@ static void the_wait_is_no_longer_after_a_suspension(void **state) {
     redlock_reentrant_acquire_done(&table, first, NULL);
 }
 
-static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) {
+FRESH_TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
-    (void)state;
     take("r", id(5), &lease);
     for (int locked = 0; locked < 2; locked++) {
         int status;
@@ -463,35 +440,7 @@ static void a_child_does_not_wait_for_a_mutex_that_nobody_unlocks(void **state) 
     give(&lease, id(5));
 }
 
-static void what_is_held_at_the_end_is_freed(void **state) {
+FRESH_TEST(what_is_held_at_the_end_is_freed) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
-    (void)state;
     take("r", id(5), &lease); /* tear_down() must free it; the leak checker checks that */
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(only_the_last_leave_releases),
-        TEST(another_owner_is_a_stranger),
-        TEST(a_lease_that_is_not_reentrant_is_not_in_the_table),
-        TEST(an_id_and_a_thread_of_the_same_number_are_two),
-        TEST(a_new_thread_never_has_a_dead_ones_id),
-        TEST(a_lost_lease_is_not_shared),
-        TEST(the_count_has_a_limit),
-        TEST(a_release_that_did_not_end_the_handle_leaves_it_held),
-        TEST(the_address_of_a_lease_given_back_may_be_anothers),
-        TEST(forgetting_needs_the_last_count_and_the_owner),
-        TEST(many_holds_are_all_found),
-        TEST(without_memory_the_answer_is_an_error_and_growth_waits),
-        TEST(the_second_thread_of_an_owner_shares_what_the_first_gets),
-        TEST(the_second_thread_tries_itself_when_the_first_got_nothing),
-        TEST(a_thread_that_comes_during_the_last_release_acquires_after_it),
-        TEST(a_cancelled_thread_does_not_wait),
-        TEST(the_wait_for_another_thread_of_the_owner_is_bounded),
-        TEST(the_wait_is_no_longer_after_a_suspension),
-        TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks),
-        TEST(what_is_held_at_the_end_is_freed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

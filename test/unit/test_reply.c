@@ -1,27 +1,20 @@
 /* Replies in any number of pieces, bounds on size and nesting, and what is not RESP (R20). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdio.h>
 
 #include "wire/reply.h"
 
 static struct redlock_reader *reader;
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     reader = redlock_reader_new();
     return reader == NULL ? -1 : 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     redlock_reader_delete(reader);
     return 0;
 }
@@ -77,9 +70,10 @@ static void assert_stream(void) {
     assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, 1);
 }
 
-static void all_types_at_once(void **state) {
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(all_types_at_once) {
     const struct redlock_reply *reply;
-    (void)state;
     feed(stream, sizeof stream - 1);
     assert_stream();
     assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
@@ -87,14 +81,13 @@ static void all_types_at_once(void **state) {
 
 /* Votes are known by their bytes where they come whole, and parsed where they do not: nobody can
  * tell. */
-static void votes_cut_anywhere(void **state) {
+FRESH_TEST(votes_cut_anywhere) {
     static const char votes[] = "+OK\r\n:1\r\n:0\r\n:-1\r\n$-1\r\n+OKAY\r\n:10\r\n$1\r\nx\r\n+OK\r\n";
     static const enum redlock_reply_type types[] = {REDLOCK_REPLY_STATUS,  REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_INTEGER,
                                                     REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_NIL,     REDLOCK_REPLY_STATUS,
                                                     REDLOCK_REPLY_INTEGER, REDLOCK_REPLY_STRING,  REDLOCK_REPLY_STATUS};
     static const int64_t integers[] = {0, 1, 0, -1, 0, 0, 10, 0, 0};
     static const size_t sizes[] = {2, 0, 0, 0, 0, 4, 0, 1, 2};
-    (void)state;
     for (size_t cut = 0; cut < sizeof votes; cut++) {
         const struct redlock_reply *reply;
         size_t count = 0;
@@ -112,11 +105,10 @@ static void votes_cut_anywhere(void **state) {
 }
 
 /* The strings of a reply that comes in pieces outlive the parser's buffer. */
-static void all_types_byte_by_byte(void **state) {
+FRESH_TEST(all_types_byte_by_byte) {
     struct redlock_reader *whole = reader;
     const struct redlock_reply *expected, *got;
     size_t replies = 0;
-    (void)state;
     feed(stream, sizeof stream - 1);
     reader = redlock_reader_new();
     for (size_t i = 0; i < sizeof stream - 1; i++) {
@@ -144,9 +136,8 @@ static void all_types_byte_by_byte(void **state) {
     redlock_reader_delete(whole);
 }
 
-static void many_replies_in_a_row(void **state) {
+FRESH_TEST(many_replies_in_a_row) {
     char bytes[16384];
-    (void)state;
     for (int round = 0; round < 40; round++) {
         size_t size = 0;
         while (size < sizeof bytes - 64) {
@@ -173,8 +164,7 @@ static void assert_refused(const char *bytes) {
     redlock_reader_delete(fresh);
 }
 
-static void what_is_not_resp_is_refused(void **state) {
-    (void)state;
+TEST(what_is_not_resp_is_refused) {
     assert_refused("HTTP/1.1 400 Bad Request\r\n");
     assert_refused("$-7\r\nabc\r\n");
     assert_refused("*99999999999999999999\r\n");
@@ -182,11 +172,10 @@ static void what_is_not_resp_is_refused(void **state) {
 
 /* hiredis before 1.1 has a limit to the depth and refuses it; later ones read it, and then it is
  * none of our types. */
-static void deep_nesting_is_no_vote(void **state) {
+TEST(deep_nesting_is_no_vote) {
     const char bytes[] = "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n";
     const struct redlock_reply *reply = NULL;
     struct redlock_reader *fresh = redlock_reader_new();
-    (void)state;
     assert_true(redlock_reader_feed(fresh, bytes, strlen(bytes)));
     enum redlock_read read = redlock_reader_next(fresh, &reply);
     if (read != REDLOCK_READ_PROTOCOL) {
@@ -199,12 +188,11 @@ static void deep_nesting_is_no_vote(void **state) {
 
 /* A bulk of a gigabyte is cut when its bytes come, not when it is announced: no memory is set
  * aside for it. */
-static void a_reply_over_a_mebibyte_is_cut(void **state) {
+FRESH_TEST(a_reply_over_a_mebibyte_is_cut) {
     static char block[65536];
     const struct redlock_reply *reply;
     enum redlock_read read = REDLOCK_READ_MORE;
     size_t fed = 0;
-    (void)state;
     memset(block, 'x', sizeof block);
     feed("$1073741824\r\n", 13);
     while (read == REDLOCK_READ_MORE) {
@@ -217,11 +205,10 @@ static void a_reply_over_a_mebibyte_is_cut(void **state) {
     assert_non_null(strstr(redlock_reader_error(reader), "1 MiB"));
 }
 
-static void an_array_without_end_is_cut(void **state) {
+FRESH_TEST(an_array_without_end_is_cut) {
     const struct redlock_reply *reply;
     enum redlock_read read = REDLOCK_READ_MORE;
     size_t fed = 0;
-    (void)state;
     feed("*2000000000\r\n", 13);
     while (read == REDLOCK_READ_MORE) {
         assert_true(fed <= REDLOCK_REPLY_SIZE_MAX + 64);
@@ -232,9 +219,8 @@ static void an_array_without_end_is_cut(void **state) {
     assert_int_equal(read, REDLOCK_READ_PROTOCOL);
 }
 
-static void a_reply_of_almost_a_mebibyte_is_whole(void **state) {
+FRESH_TEST(a_reply_of_almost_a_mebibyte_is_whole) {
     static char block[1000000];
-    (void)state;
     memset(block, 'y', sizeof block);
     feed("$1000000\r\n", 10);
     feed(block, sizeof block);
@@ -243,19 +229,4 @@ static void a_reply_of_almost_a_mebibyte_is_whole(void **state) {
     assert_int_equal(reply->value.size, sizeof block);
     assert_memory_equal(reply->value.bytes, block, sizeof block);
     assert_value(&next()->value, REDLOCK_REPLY_STATUS, "OK", 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_types_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(votes_cut_anywhere, setup, teardown),
-        cmocka_unit_test_setup_teardown(all_types_byte_by_byte, setup, teardown),
-        cmocka_unit_test_setup_teardown(many_replies_in_a_row, setup, teardown),
-        cmocka_unit_test(what_is_not_resp_is_refused),
-        cmocka_unit_test(deep_nesting_is_no_vote),
-        cmocka_unit_test_setup_teardown(a_reply_over_a_mebibyte_is_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_array_without_end_is_cut, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_reply_of_almost_a_mebibyte_is_whole, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

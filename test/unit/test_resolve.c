@@ -1,13 +1,8 @@
 /* Addresses without a lookup, a lookup on a thread, and a lookup that is given up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
@@ -21,10 +16,9 @@ static struct redlock_address address_of(char *host, uint16_t port) {
     return (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP, .host = host, .port = port};
 }
 
-static void literals_and_paths_need_no_lookup(void **state) {
+TEST(literals_and_paths_need_no_lookup) {
     char v4[] = "127.0.0.1", v6[] = "::1", name[] = "localhost", path[] = "/run/x.sock";
     struct redlock_endpoints endpoints;
-    (void)state;
     struct redlock_address address = address_of(v4, 7000);
     assert_true(redlock_resolve_literal(&address, &endpoints));
     const struct sockaddr_in *in = (const struct sockaddr_in *)&endpoints.list[0].address;
@@ -56,9 +50,8 @@ static const char *look_up(const char *name, struct redlock_endpoints *endpoints
     return result;
 }
 
-static void a_thread_finds_localhost_and_no_nonsense(void **state) {
+TEST(a_thread_finds_localhost_and_no_nonsense) {
     struct redlock_endpoints endpoints = {.count = 0};
-    (void)state;
     assert_null(look_up("localhost", &endpoints));
     assert_true(endpoints.count >= 1);
     /* A label of more than 63 bytes is not a name, so no server is asked. */
@@ -77,8 +70,7 @@ static size_t thread_count(void) {
     return count;
 }
 
-static void a_lookup_can_be_given_up(void **state) {
-    (void)state;
+TEST(a_lookup_can_be_given_up) {
     for (int i = 0; i < 50; i++) {
         int error = 0;
         struct redlock_lookup *lookup = redlock_lookup_start("localhost", 7000, &error);
@@ -90,13 +82,4 @@ static void a_lookup_can_be_given_up(void **state) {
         (void)poll(NULL, 0, 1);
     }
     assert_int_equal(thread_count(), 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(literals_and_paths_need_no_lookup),
-        cmocka_unit_test(a_thread_finds_localhost_and_no_nonsense),
-        cmocka_unit_test(a_lookup_can_be_given_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

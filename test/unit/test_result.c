@@ -1,15 +1,10 @@
 /* Results as people and programs read them: sentences, copies, votes, names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "result/result.h"
+#include "test.h"
 
 /* The votes are the last example's. */
 static struct redlock_result example(enum redlock_result_of of, int code) {
@@ -38,8 +33,7 @@ static struct redlock_result example(enum redlock_result_of of, int code) {
     return result;
 }
 
-static void says_what_why_and_what_to_do(void **state) {
-    (void)state;
+TEST(says_what_why_and_what_to_do) {
     char text[512];
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     redlock_result_message(&result, text, sizeof text);
@@ -88,8 +82,7 @@ static void says_what_why_and_what_to_do(void **state) {
 
 /* Equal texts are told once, and what to do follows from the cause of what the nodes said, not
  * from its words. */
-static void folds_texts_and_advises_by_cause(void **state) {
-    (void)state;
+TEST(folds_texts_and_advises_by_cause) {
     static const char look[] = "Look at these nodes and at the network to them.",
                       slow[] = "If they are slow or far away, give a longer node_timeout_ms (--node-timeout).";
     static const struct {
@@ -132,8 +125,7 @@ static void folds_texts_and_advises_by_cause(void **state) {
 }
 
 /* The first of the list is the one to mend first. A vote that does not complain has no cause. */
-static void of_several_causes_one_is_advised_on(void **state) {
-    (void)state;
+TEST(of_several_causes_one_is_advised_on) {
     static const struct redlock_text full = {.string = "OOM command not allowed", .cause = REDLOCK_CAUSE_OOM},
                                      denied = {.string = "NOPERM no", .cause = REDLOCK_CAUSE_NOPERM};
     char text[512];
@@ -148,8 +140,7 @@ static void of_several_causes_one_is_advised_on(void **state) {
 }
 
 /* To wait for nodes in quarantine helps only where they would make a quorum. */
-static void advises_to_wait_only_where_that_helps(void **state) {
-    (void)state;
+TEST(advises_to_wait_only_where_that_helps) {
     static const struct redlock_text quarantine = {
         .string = "no vote for 11 s: it restarted, and may have forgotten locks", .cause = REDLOCK_CAUSE_QUARANTINE};
     static const struct redlock_text refused = {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION};
@@ -169,8 +160,7 @@ static void advises_to_wait_only_where_that_helps(void **state) {
 }
 
 /* The holder is named where the tokens at a quorum name the same one. */
-static void says_who_holds_it(void **state) {
-    (void)state;
+TEST(says_who_holds_it) {
     static const struct redlock_text a = {.string = "queued behind web-3:4711", .cause = REDLOCK_CAUSE_HELD},
                                      b = {.string = "queued behind db:1", .cause = REDLOCK_CAUSE_HELD};
     char text[512];
@@ -212,8 +202,7 @@ static void says_who_holds_it(void **state) {
 }
 
 /* "free" is an answer, too. */
-static void an_inspection_without_a_quorum_lacks_answers(void **state) {
-    (void)state;
+TEST(an_inspection_without_a_quorum_lacks_answers) {
     char text[512];
     struct redlock_result result = example(REDLOCK_RESULT_INSPECT, REDLOCK_ERR_NO_QUORUM);
     result.votes[0].kind = REDLOCK_VOTE_DENIED;
@@ -224,8 +213,7 @@ static void an_inspection_without_a_quorum_lacks_answers(void **state) {
 }
 
 /* A call that was refused before any node was asked. */
-static void a_refused_call_says_which_argument(void **state) {
-    (void)state;
+TEST(a_refused_call_says_which_argument) {
     char text[512];
     redlock_result *result =
         redlock_result_refused(REDLOCK_RESULT_ACQUIRE, "r", REDLOCK_ERR_INVALID, "ttl_ms is 0; it must be 1 to 9");
@@ -245,8 +233,7 @@ static void a_refused_call_says_which_argument(void **state) {
     redlock_result_free(result);
 }
 
-static void message_fits_any_buffer(void **state) {
-    (void)state;
+TEST(message_fits_any_buffer) {
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
     char whole[512];
     const size_t length = redlock_result_message(&result, whole, sizeof whole);
@@ -262,8 +249,7 @@ static void message_fits_any_buffer(void **state) {
     }
 }
 
-static void a_copy_owns_its_strings(void **state) {
-    (void)state;
+TEST(a_copy_owns_its_strings) {
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     char error[] = "will be gone";
     struct redlock_text text = {.string = error, .cause = REDLOCK_CAUSE_OOM};
@@ -287,8 +273,7 @@ static void a_copy_owns_its_strings(void **state) {
 }
 
 /* A program built against an older header has a shorter struct: nothing is written past it. */
-static void a_shorter_vote_is_filled_as_far_as_it_goes(void **state) {
-    (void)state;
+TEST(a_shorter_vote_is_filled_as_far_as_it_goes) {
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_OK);
     redlock_vote vote;
     memset(&vote, 0x5a, sizeof vote);
@@ -300,8 +285,7 @@ static void a_shorter_vote_is_filled_as_far_as_it_goes(void **state) {
     assert_memory_equal(&vote.error, untouched, sizeof untouched);
 }
 
-static void every_code_has_a_name_and_a_text(void **state) {
-    (void)state;
+TEST(every_code_has_a_name_and_a_text) {
 #define REDLOCK_X(name, value, text)                                                                                   \
     assert_string_equal(redlock_strerror(value), text);                                                                \
     assert_null(strstr(redlock_error_name(value), "ERR_"));
@@ -313,21 +297,4 @@ static void every_code_has_a_name_and_a_text(void **state) {
     assert_string_equal(redlock_vote_name(REDLOCK_VOTE_ABSTAINED), "ABSTAINED");
     assert_string_equal(redlock_node_state_name(REDLOCK_NODE_STALLED), "STALLED");
     assert_string_equal(redlock_version(), REDLOCK_VERSION);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(says_what_why_and_what_to_do),
-        cmocka_unit_test(folds_texts_and_advises_by_cause),
-        cmocka_unit_test(of_several_causes_one_is_advised_on),
-        cmocka_unit_test(advises_to_wait_only_where_that_helps),
-        cmocka_unit_test(says_who_holds_it),
-        cmocka_unit_test(an_inspection_without_a_quorum_lacks_answers),
-        cmocka_unit_test(a_refused_call_says_which_argument),
-        cmocka_unit_test(message_fits_any_buffer),
-        cmocka_unit_test(a_copy_owns_its_strings),
-        cmocka_unit_test(a_shorter_vote_is_filled_as_far_as_it_goes),
-        cmocka_unit_test(every_code_has_a_name_and_a_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The heap of deadlines against a plain array, over random operations. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "core/backoff.h"
 #include "core/validity.h"
 #include "group/schedule.h"
+#include "test.h"
 
 #define ITEMS 200
 
@@ -33,8 +28,7 @@ static void pop_one(struct redlock_schedule *schedule, struct redlock_due *items
     when_ns[due - items] = REDLOCK_NEVER_NS;
 }
 
-static void same_as_an_array(void **state) {
-    (void)state;
+TEST(same_as_an_array) {
     struct redlock_schedule schedule = {0};
     struct redlock_due items[ITEMS] = {0};
     int64_t when_ns[ITEMS];
@@ -62,8 +56,7 @@ static void same_as_an_array(void **state) {
     redlock_schedule_clear(&schedule);
 }
 
-static void empty_has_nothing_due(void **state) {
-    (void)state;
+TEST(empty_has_nothing_due) {
     struct redlock_schedule schedule = {0};
     assert_null(redlock_schedule_pop(&schedule, REDLOCK_NEVER_NS));
     assert_int_equal(redlock_schedule_first_ns(&schedule), REDLOCK_NEVER_NS);
@@ -71,8 +64,7 @@ static void empty_has_nothing_due(void **state) {
 }
 
 /* Room is kept for those who are there, not for all that ever were. */
-static void room_is_given_back(void **state) {
-    (void)state;
+TEST(room_is_given_back) {
     struct redlock_schedule schedule = {0};
     struct redlock_due due = {0};
     uint32_t capacity = 0;
@@ -85,13 +77,4 @@ static void room_is_given_back(void **state) {
     }
     assert_int_equal(schedule.count, 0);
     redlock_schedule_clear(&schedule);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_as_an_array),
-        cmocka_unit_test(empty_has_nothing_due),
-        cmocka_unit_test(room_is_given_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The SHA1 of each script is that of its source, by a SHA1 of the test's own (a server's is
  * compared in the integration tests). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <stdio.h>
 
 #include "wire/script.h"
@@ -52,9 +47,8 @@ static void sha1(const char *source, size_t size, char hex[41]) {
     (void)sprintf(hex, "%08x%08x%08x%08x%08x", h[0], h[1], h[2], h[3], h[4]);
 }
 
-static void each_sha1_is_that_of_its_source(void **state) {
+TEST(each_sha1_is_that_of_its_source) {
     char hex[41];
-    (void)state;
     sha1("abc", 3, hex);
     assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
     for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
@@ -70,9 +64,4 @@ static void each_sha1_is_that_of_its_source(void **state) {
         sha1(script->source, script->source_size, hex);
         assert_string_equal(hex, script->sha1);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_sha1_is_that_of_its_source)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* Seals: which pushes a client believes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/validity.h"
 #include "group/seal.h"
+#include "test.h"
 
 #define PERIOD_NS (REDLOCK_SEAL_PERIOD_MS * REDLOCK_NS_PER_MS)
 #define TOKEN     "00000000000000000123456789abcdef0123456789abcdef"
@@ -30,14 +26,13 @@ static bool fits(const struct redlock_push *push, int64_t now_ns) {
     return redlock_seal_fits(secret, 2, push, now_ns);
 }
 
-static void a_seal_fits_for_one_to_two_periods(void **state) {
+TEST(a_seal_fits_for_one_to_two_periods) {
     const struct {
         int64_t sent_ns, last_ns;
     } rows[] = {{0, 2 * PERIOD_NS - 1},
                 {PERIOD_NS - 1, 2 * PERIOD_NS - 1},
                 {PERIOD_NS, 3 * PERIOD_NS - 1},
                 {1000 * PERIOD_NS + 5, 1002 * PERIOD_NS - 1}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct redlock_push push = sealed(rows[i].sent_ns);
         assert_true(fits(&push, rows[i].sent_ns));
@@ -48,12 +43,11 @@ static void a_seal_fits_for_one_to_two_periods(void **state) {
     }
 }
 
-static void every_word_counts(void **state) {
+TEST(every_word_counts) {
     static const uint64_t other_secret[2] = {UINT64_C(0x0123456789abcdef), 43};
     const struct redlock_push push = sealed(5);
     struct redlock_push other = push;
     char token[sizeof TOKEN] = TOKEN;
-    (void)state;
     for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
         assert_int_equal(redlock_seal_fits(secret, i, &push, 5), i == 2);
     }
@@ -87,7 +81,7 @@ static void every_word_counts(void **state) {
     assert_false(fits(&other, 5));
 }
 
-static void the_longest_words_fit(void **state) {
+TEST(the_longest_words_fit) {
     char token[REDLOCK_TOKEN_SIZE_MAX], key[REDLOCK_RESOURCE_SIZE_MAX];
     uint64_t seals[REDLOCK_NODES_MAX];
     struct redlock_push push = {.id = UINT32_MAX,
@@ -96,7 +90,6 @@ static void the_longest_words_fit(void **state) {
                                 .token_size = sizeof token,
                                 .key = key,
                                 .key_size = sizeof key};
-    (void)state;
     memset(token, 't', sizeof token);
     memset(key, 'k', sizeof key);
     redlock_seal_make(secret, redlock_nodes_all(REDLOCK_NODES_MAX), &push, INT64_MAX, seals);
@@ -104,10 +97,4 @@ static void the_longest_words_fit(void **state) {
     assert_true(redlock_seal_fits(secret, 30, &push, INT64_MAX));
     key[sizeof key - 1]--;
     assert_false(redlock_seal_fits(secret, 30, &push, INT64_MAX));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_seal_fits_for_one_to_two_periods),
-                                       cmocka_unit_test(every_word_counts), cmocka_unit_test(the_longest_words_fit)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* SipHash-2-4 on vectors of its authors (vectors.h of the reference implementation). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/siphash.h"
+#include "test.h"
 
 /* The key is the bytes 0 to 15, the input the bytes 0, 1, 2 and so on. */
-static void it_is_that_of_its_authors(void **state) {
+TEST(it_is_that_of_its_authors) {
     static const struct {
         size_t size;
         uint64_t hash;
@@ -21,16 +17,10 @@ static void it_is_that_of_its_authors(void **state) {
         {31, UINT64_C(0x32d892fad841c342)}, {63, UINT64_C(0x958a324ceb064572)}};
     static const uint64_t key[2] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908)};
     unsigned char input[64];
-    (void)state;
     for (unsigned i = 0; i < sizeof input; i++) {
         input[i] = (unsigned char)i;
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_true(redlock_siphash(key, input, rows[i].size) == rows[i].hash);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_that_of_its_authors)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* A connection that dies without a sound, and the second one that is tried beside it (R9, R16,
  * R17). */
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,26 +21,22 @@
 /* The server's end of the connection that goes silent; -1: none. */
 static int old = -1;
 
-static int setup(void **state) {
-    (void)state;
+static int setup(UNUSED void **state) {
     peer_start(&peer);
     return 0;
 }
 
-static int setup_guarded(void **state) {
-    (void)state;
+static int setup_guarded(UNUSED void **state) {
     peer_start_guarded(&peer);
     return 0;
 }
 
-static int setup_marked(void **state) {
-    (void)state;
+static int setup_marked(UNUSED void **state) {
     peer_start_marked(&peer);
     return 0;
 }
 
-static int teardown(void **state) {
-    (void)state;
+static int teardown(UNUSED void **state) {
     if (old >= 0) {
         (void)close(old);
         old = -1;
@@ -110,9 +101,10 @@ static void turn_for(int64_t ms) {
     }
 }
 
+#define SPARE_TEST(name) TEST_WITH(name, setup, teardown)
+
 /* R9: the old connection is reset, and killed by its id before any request. */
-static void a_new_connection_that_answers_replaces_a_silent_one(void **state) {
-    (void)state;
+SPARE_TEST(a_new_connection_that_answers_replaces_a_silent_one) {
     let_spare_take_over();
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
     PEER_UNTIL(&peer, old_is_reset());
@@ -129,8 +121,7 @@ static void a_new_connection_that_answers_replaces_a_silent_one(void **state) {
 }
 
 /* They may be waiting at both ends when the loop looks. */
-static void what_the_old_one_has_answered_already_counts(void **state) {
-    (void)state;
+SPARE_TEST(what_the_old_one_has_answered_already_counts) {
     let_spare_ask();
     peer_say(&peer, "$31\r\nredis_version:7.0.15\r\nrun_id:r1\r\n*2\r\n$10\r\n1763791726\r\n$5\r\n50413\r\n:8\r\n");
     say_on_old("+OK\r\n");
@@ -141,8 +132,7 @@ static void what_the_old_one_has_answered_already_counts(void **state) {
 }
 
 /* What is asked meanwhile goes to the first that answers. */
-static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
-    (void)state;
+SPARE_TEST(a_slow_connection_stays_and_gets_what_was_kept) {
     let_spare_ask();
     assert_true(send_for_long("b", 2));
     turn_for(20);
@@ -158,8 +148,7 @@ static void a_slow_connection_stays_and_gets_what_was_kept(void **state) {
 }
 
 /* Some overdue answers come, and then nothing: no new request has to wait for it. */
-static void a_connection_that_goes_silent_again_gets_another_spare(void **state) {
-    (void)state;
+SPARE_TEST(a_connection_that_goes_silent_again_gets_another_spare) {
     connect_it();
     for (uint32_t i = 1; i <= 4; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -186,8 +175,7 @@ static void read_from_old(const char *bytes) {
 }
 
 /* The loop stands still until another spare is due, and reads before it looks at timers. */
-static void what_was_kept_for_a_spare_that_never_begins_is_sent(void **state) {
-    (void)state;
+SPARE_TEST(what_was_kept_for_a_spare_that_never_begins_is_sent) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     assert_true(peer_send(&peer, "a", 2));
@@ -208,8 +196,7 @@ static void what_was_kept_for_a_spare_that_never_begins_is_sent(void **state) {
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
 }
 
-static void what_was_kept_goes_to_the_new_connection(void **state) {
-    (void)state;
+SPARE_TEST(what_was_kept_goes_to_the_new_connection) {
     go_silent();
     assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r1", 8, 7);
@@ -225,8 +212,7 @@ static bool send_without_timeout(uint32_t round) {
 }
 
 /* A release that waits for its answer, however late, is asked again by its owner (R8). */
-static void what_was_written_on_the_old_connection_is_unknown(void **state) {
-    (void)state;
+SPARE_TEST(what_was_written_on_the_old_connection_is_unknown) {
     connect_it();
     assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
@@ -242,10 +228,9 @@ static void what_was_written_on_the_old_connection_is_unknown(void **state) {
 }
 
 /* The new connection gets no half of a request (R4). */
-static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
+SPARE_TEST(what_was_written_in_part_is_unknown_and_dropped) {
     const size_t size = (size_t)32 * 1024 * 1024;
     char *big = malloc(size + 1);
-    (void)state;
     assert_non_null(big);
     memset(big, 'x', size);
     big[size] = '\0';
@@ -266,8 +251,7 @@ static void what_was_written_in_part_is_unknown_and_dropped(void **state) {
 }
 
 /* Votes of one server may not count for another (R18). */
-static void another_server_gets_nothing_that_was_kept(void **state) {
-    (void)state;
+SPARE_TEST(another_server_gets_nothing_that_was_kept) {
     go_silent();
     assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r2", 8, 0);
@@ -281,8 +265,7 @@ static void another_server_gets_nothing_that_was_kept(void **state) {
 }
 
 /* Without a run_id nobody knows which server it is; an id is not killed at a stranger. */
-static void a_server_without_a_name_gets_nothing_either(void **state) {
-    (void)state;
+SPARE_TEST(a_server_without_a_name_gets_nothing_either) {
     peer_greet(&peer, "", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "a", 1));
@@ -303,9 +286,8 @@ static bool is_known_to_others(const char *mark) {
 }
 
 /* By its mark, the other nodes learn that it is the same server as theirs. */
-static void the_mark_of_a_spare_is_known_to_others(void **state) {
+TEST_WITH(the_mark_of_a_spare_is_known_to_others, setup_marked, teardown) {
     char first[64];
-    (void)state;
     peer_greet(&peer, "", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(is_known_to_others(peer.mark));
@@ -325,8 +307,7 @@ static void the_mark_of_a_spare_is_known_to_others(void **state) {
 }
 
 /* The guard has seen this run before: it may go on. */
-static void a_guarded_node_resumes_with_the_same_run(void **state) {
-    (void)state;
+TEST_WITH(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown) {
     go_silent();
     assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r1", 8, 7);
@@ -335,10 +316,9 @@ static void a_guarded_node_resumes_with_the_same_run(void **state) {
 }
 
 /* R16: one at a time, and then a pause; R17: after the limit the node is given up. */
-static void a_node_that_hangs_gets_few_connections(void **state) {
+SPARE_TEST(a_node_that_hangs_gets_few_connections) {
     struct pollfd came = {.fd = peer.listener, .events = POLLIN};
     int connections = 0;
-    (void)state;
     go_silent();
     const int64_t begun_ns = redlock_loop_now_ns(NULL);
     for (uint32_t i = 2; peer_info(&peer).state != REDLOCK_NODE_WAITING; i++) {
@@ -362,8 +342,7 @@ static void a_node_that_hangs_gets_few_connections(void **state) {
 }
 
 /* It is no news about the node. */
-static void a_spare_that_is_refused_changes_nothing(void **state) {
-    (void)state;
+SPARE_TEST(a_spare_that_is_refused_changes_nothing) {
     let_spare_ask();
     peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
     peer_expect_end(&peer, true);
@@ -373,8 +352,7 @@ static void a_spare_that_is_refused_changes_nothing(void **state) {
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
 }
 
-static void a_stalled_connection_is_replaced_too(void **state) {
-    (void)state;
+SPARE_TEST(a_stalled_connection_is_replaced_too) {
     connect_it();
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -390,8 +368,7 @@ static void a_stalled_connection_is_replaced_too(void **state) {
 }
 
 /* Not a byte of it was written, and none will be: FAILED is the truth (R4). */
-static void what_was_kept_fails_when_the_node_stalls(void **state) {
-    (void)state;
+SPARE_TEST(what_was_kept_fails_when_the_node_stalls) {
     connect_it();
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -408,8 +385,7 @@ static void what_was_kept_fails_when_the_node_stalls(void **state) {
 }
 
 /* Three that time out at once do not stall a node whose spare has just begun. */
-static void many_requests_wait_for_the_spare(void **state) {
-    (void)state;
+SPARE_TEST(many_requests_wait_for_the_spare) {
     connect_it();
     for (uint32_t i = 1; i <= 3; i++) {
         assert_true(peer_send(&peer, "a", i));
@@ -445,9 +421,8 @@ static bool answer_late_but_steadily(void) {
     return longest_ns > 4 * pause_ns;
 }
 
-static void a_busy_connection_gets_no_spare(void **state) {
+SPARE_TEST(a_busy_connection_gets_no_spare) {
     struct pollfd came = {.fd = peer.listener, .events = POLLIN};
-    (void)state;
     connect_it();
     for (int i = 0; i < 5 && answer_late_but_steadily(); i++) {
         (void)teardown(NULL);
@@ -460,8 +435,7 @@ static void a_busy_connection_gets_no_spare(void **state) {
 }
 
 /* The subscription may be as dead as the connection that it goes with. */
-static void the_subscription_is_renewed(void **state) {
-    (void)state;
+TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
     listen_on_it();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, "a");
@@ -474,8 +448,7 @@ static void the_subscription_is_renewed(void **state) {
 }
 
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */
-static void a_forked_child_lets_go_of_the_new_connection(void **state) {
-    (void)state;
+SPARE_TEST(a_forked_child_lets_go_of_the_new_connection) {
     let_spare_take_over();
     const int fd = peer.node->connection.fd;
     const pid_t child = fork();
@@ -494,32 +467,4 @@ static void a_forked_child_lets_go_of_the_new_connection(void **state) {
     assert_int_equal(status, 0);
     assert_true(peer_send(&peer, "b", 2));
     peer_expect(&peer, "b");
-}
-
-#define spare_test(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        spare_test(a_new_connection_that_answers_replaces_a_silent_one),
-        spare_test(what_the_old_one_has_answered_already_counts),
-        spare_test(a_slow_connection_stays_and_gets_what_was_kept),
-        spare_test(a_connection_that_goes_silent_again_gets_another_spare),
-        spare_test(what_was_kept_for_a_spare_that_never_begins_is_sent),
-        spare_test(what_was_kept_goes_to_the_new_connection),
-        spare_test(what_was_written_on_the_old_connection_is_unknown),
-        spare_test(what_was_written_in_part_is_unknown_and_dropped),
-        spare_test(another_server_gets_nothing_that_was_kept),
-        spare_test(a_server_without_a_name_gets_nothing_either),
-        cmocka_unit_test_setup_teardown(a_guarded_node_resumes_with_the_same_run, setup_guarded, teardown),
-        cmocka_unit_test_setup_teardown(the_mark_of_a_spare_is_known_to_others, setup_marked, teardown),
-        spare_test(a_node_that_hangs_gets_few_connections),
-        spare_test(a_spare_that_is_refused_changes_nothing),
-        spare_test(a_stalled_connection_is_replaced_too),
-        spare_test(what_was_kept_fails_when_the_node_stalls),
-        spare_test(many_requests_wait_for_the_spare),
-        spare_test(a_busy_connection_gets_no_spare),
-        spare_test(a_forked_child_lets_go_of_the_new_connection),
-        cmocka_unit_test_setup_teardown(the_subscription_is_renewed, subscriber_setup, subscriber_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

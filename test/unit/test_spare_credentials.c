@@ -1,11 +1,6 @@
 /* New credentials while the connection is silent: what the second one says. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,9 +20,10 @@ static void assert_replaced(void) {
     assert_null(peer.node->rotation.spare.password);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, subscriber_setup_with_password, credentials_teardown)
+
 /* The password was changed while the connection was silent. */
-static void a_spare_begins_with_the_new_ones(void **state) {
-    (void)state;
+FRESH_TEST(a_spare_begins_with_the_new_ones) {
     connect_with(OLD);
     const int old = go_silent();
     offer("bob", "neu-1");
@@ -43,8 +39,7 @@ static void a_spare_begins_with_the_new_ones(void **state) {
 }
 
 /* The client was told before the server. */
-static void a_spare_that_is_refused_with_the_new_ones_has_the_old_next(void **state) {
-    (void)state;
+FRESH_TEST(a_spare_that_is_refused_with_the_new_ones_has_the_old_next) {
     connect_with(OLD);
     const int old = go_silent();
     offer("bob", "neu-1");
@@ -61,8 +56,7 @@ static void a_spare_that_is_refused_with_the_new_ones_has_the_old_next(void **st
 }
 
 /* The server was told after it had refused the new ones. */
-static void a_spare_that_is_refused_with_the_old_ones_has_the_new_next(void **state) {
-    (void)state;
+FRESH_TEST(a_spare_that_is_refused_with_the_old_ones_has_the_new_next) {
     connect_with(OLD);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
@@ -79,8 +73,7 @@ static void a_spare_that_is_refused_with_the_old_ones_has_the_new_next(void **st
 }
 
 /* The old connection was only slow. */
-static void a_needless_spare_changes_no_credentials(void **state) {
-    (void)state;
+FRESH_TEST(a_needless_spare_changes_no_credentials) {
     connect_with(OLD);
     const int old = go_silent();
     offer("bob", "neu-1");
@@ -93,15 +86,4 @@ static void a_needless_spare_changes_no_credentials(void **state) {
     assert_accepted();
     assert_int_equal(peer_info(&peer).connects, 1);
     (void)close(old);
-}
-
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup_with_password, credentials_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(a_spare_begins_with_the_new_ones),
-        TEST(a_spare_that_is_refused_with_the_new_ones_has_the_old_next),
-        TEST(a_spare_that_is_refused_with_the_old_ones_has_the_new_next),
-        TEST(a_needless_spare_changes_no_credentials),
-    };
-    return cmocka_run_group_tests_name("spare_credentials", tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* A node's second connection, which only subscribes: when it opens, its greeting, what it hears. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
@@ -19,8 +14,9 @@
 
 #include "subscriber.h"
 
-static void it_opens_once_it_is_asked_to_listen(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, subscriber_setup, subscriber_teardown)
+
+FRESH_TEST(it_opens_once_it_is_asked_to_listen) {
     connect_it();
     assert_nobody_comes();
     redlock_node_listen(peer.node, "ch");
@@ -31,8 +27,7 @@ static void it_opens_once_it_is_asked_to_listen(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void before_the_node_is_ready_it_waits_for_that(void **state) {
-    (void)state;
+FRESH_TEST(before_the_node_is_ready_it_waits_for_that) {
     redlock_node_listen(peer.node, "ch");
     peer_accept(&peer);
     assert_nobody_comes();
@@ -49,8 +44,7 @@ static void stall(void) {
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
 }
 
-static void a_stalled_node_listens_too(void **state) {
-    (void)state;
+FRESH_TEST(a_stalled_node_listens_too) {
     connect_it();
     stall();
     peer_accept(&second);
@@ -64,8 +58,7 @@ static void a_stalled_node_listens_too(void **state) {
     (void)close(spare);
 }
 
-static void a_push_is_told(void **state) {
-    (void)state;
+FRESH_TEST(a_push_is_told) {
     listen_on_it();
     peer_say(&second, A_PUSH A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 2);
@@ -85,8 +78,7 @@ static void a_push_is_told(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void what_is_no_push_is_ignored_and_warned_of_once(void **state) {
-    (void)state;
+FRESH_TEST(what_is_no_push_is_ignored_and_warned_of_once) {
     listen_on_it();
     peer_say(
         &second, MESSAGE
@@ -143,14 +135,12 @@ static void assert_refused(const char *error, const char *words) {
     assert_string_equal(peer_info(&peer).queue_error, "");
 }
 
-static void without_permission_it_is_refused(void **state) {
-    (void)state;
+FRESH_TEST(without_permission_it_is_refused) {
     assert_refused("-NOPERM this user has no permissions to access one of the channels\r\n",
                    "SUBSCRIBE refused (NOPERM this user");
 }
 
-static void without_the_command_it_is_refused(void **state) {
-    (void)state;
+FRESH_TEST(without_the_command_it_is_refused) {
     assert_refused("-ERR unknown command 'SUBSCRIBE', with args beginning with: 'ch'\r\n",
                    "SUBSCRIBE refused (ERR unknown command 'SUBSCRIBE')");
 }
@@ -176,8 +166,7 @@ static void assert_tried_again(const char *bytes, const char *words, int logged)
     assert_int_equal(peer_info(&peer).queue_refused, tries >= 3);
 }
 
-static void another_server_is_not_listened_to(void **state) {
-    (void)state;
+FRESH_TEST(another_server_is_not_listened_to) {
     connect_it();
     begin_to_listen();
     assert_tried_again("$11\r\nrun_id:r2\r\n\r\n+OK\r\n" SUBSCRIBED A_PUSH, "this is another server", 1);
@@ -188,8 +177,7 @@ static void another_server_is_not_listened_to(void **state) {
     greet_second();
 }
 
-static void where_info_is_refused_no_server_is_known(void **state) {
-    (void)state;
+FRESH_TEST(where_info_is_refused_no_server_is_known) {
     peer_accept(&peer);
     peer_ping(&peer);
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
@@ -204,8 +192,7 @@ static void where_info_is_refused_no_server_is_known(void **state) {
     until_told(REDLOCK_LISTENING, "");
 }
 
-static void a_bad_greeting_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(a_bad_greeting_is_tried_again) {
     connect_it();
     begin_to_listen();
     assert_tried_again("+OK\r\n", "out of protocol", 1);
@@ -218,8 +205,7 @@ static void a_bad_greeting_is_tried_again(void **state) {
     greet_second();
 }
 
-static void closed_in_its_greeting_it_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(closed_in_its_greeting_it_is_tried_again) {
     connect_it();
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);
@@ -234,8 +220,7 @@ static void closed_in_its_greeting_it_is_tried_again(void **state) {
 }
 
 /* Some proxies do that at SUBSCRIBE: behind them, nodes keep no queue. */
-static void closed_in_each_greeting_it_is_as_refused(void **state) {
-    (void)state;
+FRESH_TEST(closed_in_each_greeting_it_is_as_refused) {
     connect_it();
     begin_to_listen();
     for (int i = 0; i < 5; i++) {
@@ -250,8 +235,7 @@ static void closed_in_each_greeting_it_is_as_refused(void **state) {
     greet_second(); /* this lifts it */
 }
 
-static void silent_in_its_greeting_it_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(silent_in_its_greeting_it_is_tried_again) {
     connect_it();
     begin_to_listen();
     assert_tried_again(RUN_ID_R1 "+OK\r\n", "connected, but not subscribed within 2000 ms", 1);
@@ -259,10 +243,9 @@ static void silent_in_its_greeting_it_is_tried_again(void **state) {
 }
 
 /* The host drops the SYN while the backlog is full. */
-static void a_connect_that_hangs_is_tried_again(void **state) {
+FRESH_TEST(a_connect_that_hangs_is_tried_again) {
     struct sockaddr_in server = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(peer.port)};
-    (void)state;
     connect_it();
     assert_int_equal(listen(peer.listener, 0), 0);
     const int filler = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -276,9 +259,8 @@ static void a_connect_that_hangs_is_tried_again(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void without_a_descriptor_it_is_tried_again(void **state) {
+FRESH_TEST(without_a_descriptor_it_is_tried_again) {
     struct rlimit before, none_free;
-    (void)state;
     connect_it();
     const int free_now = dup(peer.listener);
     assert_int_equal(close(free_now), 0);
@@ -304,8 +286,7 @@ static void without_a_descriptor_it_is_tried_again(void **state) {
     assert_string_equal(peer_info(&peer).queue_error, "");
 }
 
-static void refused_by_the_host_it_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(refused_by_the_host_it_is_tried_again) {
     connect_it();
     (void)close(peer.listener);
     redlock_node_listen(peer.node, "ch");
@@ -317,9 +298,8 @@ static void refused_by_the_host_it_is_tried_again(void **state) {
     assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
 }
 
-static void the_password_comes_first_and_is_never_told(void **state) {
+TEST_WITH(the_password_comes_first_and_is_never_told, subscriber_setup_with_password, subscriber_teardown) {
     static const char auth[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n" HELLO;
-    (void)state;
     peer_accept(&peer);
     peer_expect(&peer, "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n");
     peer_say(&peer, "+OK\r\n$11\r\nrun_id:r1\r\n\r\n-NOPERM no TIME\r\n:7\r\n");
@@ -335,30 +315,4 @@ static void the_password_comes_first_and_is_never_told(void **state) {
     peer_expect(&second, auth);
     peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup, subscriber_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(it_opens_once_it_is_asked_to_listen),
-        TEST(before_the_node_is_ready_it_waits_for_that),
-        TEST(a_stalled_node_listens_too),
-        TEST(a_push_is_told),
-        TEST(what_is_no_push_is_ignored_and_warned_of_once),
-        TEST(without_permission_it_is_refused),
-        TEST(without_the_command_it_is_refused),
-        TEST(another_server_is_not_listened_to),
-        TEST(where_info_is_refused_no_server_is_known),
-        TEST(a_bad_greeting_is_tried_again),
-        TEST(closed_in_its_greeting_it_is_tried_again),
-        TEST(closed_in_each_greeting_it_is_as_refused),
-        TEST(silent_in_its_greeting_it_is_tried_again),
-        TEST(a_connect_that_hangs_is_tried_again),
-        TEST(without_a_descriptor_it_is_tried_again),
-        TEST(refused_by_the_host_it_is_tried_again),
-        cmocka_unit_test_setup_teardown(the_password_comes_first_and_is_never_told, subscriber_setup_with_password,
-                                        subscriber_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

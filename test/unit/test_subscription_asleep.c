@@ -1,12 +1,7 @@
 /* A node's second connection after a time in which the process was stopped. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -37,9 +32,10 @@ static int setup(void **state) {
     return subscriber_setup(state);
 }
 
+#define FRESH_TEST(name) TEST_WITH(name, setup, subscriber_teardown)
+
 /* The next PING was due 5 s after the greeting: it is sent now, and has its whole time. */
-static void what_came_during_a_sleep_is_read(void **state) {
-    (void)state;
+FRESH_TEST(what_came_during_a_sleep_is_read) {
     listen_on_it();
     peer_say(&second, A_PUSH);
     asleep_s = 60;
@@ -52,8 +48,7 @@ static void what_came_during_a_sleep_is_read(void **state) {
 }
 
 /* The PONG was due 5 s after the PING. It came in time, but nobody looked. */
-static void a_pong_that_came_during_a_sleep_counts(void **state) {
-    (void)state;
+FRESH_TEST(a_pong_that_came_during_a_sleep_counts) {
     listen_on_it();
     asleep_s = 6;
     peer_expect(&second, PING);
@@ -63,8 +58,7 @@ static void a_pong_that_came_during_a_sleep_counts(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void who_died_during_a_sleep_is_found_by_a_ping(void **state) {
-    (void)state;
+FRESH_TEST(who_died_during_a_sleep_is_found_by_a_ping) {
     listen_on_it();
     asleep_s = 60;
     peer_expect(&second, PING);
@@ -72,13 +66,4 @@ static void who_died_during_a_sleep_is_found_by_a_ping(void **state) {
     until_told(REDLOCK_LISTENING_NOT, "no answer to PING within 5000 ms");
     peer_expect_end(&second, true);
     greet_second_that_kills();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_came_during_a_sleep_is_read, setup, subscriber_teardown),
-        cmocka_unit_test_setup_teardown(a_pong_that_came_during_a_sleep_counts, setup, subscriber_teardown),
-        cmocka_unit_test_setup_teardown(who_died_during_a_sleep_is_found_by_a_ping, setup, subscriber_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

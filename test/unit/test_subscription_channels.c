@@ -1,16 +1,11 @@
 /* The other channels of a node's second connection: when it subscribes to them, hears them, and
  * leaves them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "scarce_memory.h"
 #include "subscriber.h"
+#include "test.h"
 
 #define ASK(name)         "*2\r\n$9\r\nSUBSCRIBE\r\n$16\r\nredlock:leader:" name "\r\n"
 #define LEAVE(name)       "*2\r\n$11\r\nUNSUBSCRIBE\r\n$16\r\nredlock:leader:" name "\r\n"
@@ -81,8 +76,9 @@ static void assert_says_nothing(void) {
     assert_int_equal(second.heard_size, 0);
 }
 
-static void it_subscribes_to_one_after_the_other(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+
+FRESH_TEST(it_subscribes_to_one_after_the_other) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a"), *b = add("redlock:leader:b");
     peer_expect(&second, ASK("b"));
@@ -99,8 +95,7 @@ static void it_subscribes_to_one_after_the_other(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void announcements_are_told(void **state) {
-    (void)state;
+FRESH_TEST(announcements_are_told) {
     listen_on_it();
     (void)hear("redlock:leader:a", ASK("a"), HEARD("a"));
     peer_say(&second, SAID("a", "$8\r\n5000 tok\r\n"));
@@ -117,8 +112,7 @@ static void announcements_are_told(void **state) {
 }
 
 /* It listens to the manager's own first, so this is one greeting for all. */
-static void a_new_connection_hears_all_again(void **state) {
-    (void)state;
+FRESH_TEST(a_new_connection_hears_all_again) {
     listen_on_it();
     struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     struct redlock_channel *b = add("redlock:leader:b");
@@ -146,8 +140,7 @@ static void a_new_connection_hears_all_again(void **state) {
     }
 }
 
-static void before_it_listens_it_only_remembers(void **state) {
-    (void)state;
+FRESH_TEST(before_it_listens_it_only_remembers) {
     redlock_node_listen(peer.node, "ch");
     struct redlock_channel *a = add("redlock:leader:a"), *b = add("redlock:leader:b");
     take_out(b);
@@ -160,8 +153,7 @@ static void before_it_listens_it_only_remembers(void **state) {
 }
 
 /* An ACL may have changed since. */
-static void what_was_refused_is_asked_for_again_with_each_ping(void **state) {
-    (void)state;
+FRESH_TEST(what_was_refused_is_asked_for_again_with_each_ping) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
     peer_expect(&second, ASK("a"));
@@ -178,8 +170,7 @@ static void what_was_refused_is_asked_for_again_with_each_ping(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void a_channel_without_permission_is_refused_alone(void **state) {
-    (void)state;
+FRESH_TEST(a_channel_without_permission_is_refused_alone) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
     peer_expect(&second, ASK("a"));
@@ -199,8 +190,7 @@ static void a_channel_without_permission_is_refused_alone(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void any_other_error_ends_it(void **state) {
-    (void)state;
+FRESH_TEST(any_other_error_ends_it) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
     peer_expect(&second, ASK("a"));
@@ -213,8 +203,7 @@ static void any_other_error_ends_it(void **state) {
     until_told_hears(a, true);
 }
 
-static void a_channel_is_left(void **state) {
-    (void)state;
+FRESH_TEST(a_channel_is_left) {
     listen_on_it();
     struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     take_out(a);
@@ -233,9 +222,8 @@ static void a_channel_is_left(void **state) {
 }
 
 /* The answer that is to come is that of nobody, and the next one is asked after it. */
-static void a_channel_may_leave_while_it_is_asked(void **state) {
+FRESH_TEST(a_channel_may_leave_while_it_is_asked) {
     static const char *const answers[] = {HEARD("a") LEFT("a"), NOPERM LEFT("a")};
-    (void)state;
     listen_on_it();
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         struct redlock_channel *a = add("redlock:leader:a");
@@ -261,8 +249,7 @@ static void a_channel_may_leave_while_it_is_asked(void **state) {
 
 /* Without permission to leave, it stays and says nothing that counts. Errors come in order: this
  * one is not about the channel that is asked for. */
-static void leaving_may_be_refused(void **state) {
-    (void)state;
+FRESH_TEST(leaving_may_be_refused) {
     listen_on_it();
     struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     struct redlock_channel *b = hear("redlock:leader:b", ASK("b"), HEARD("b"));
@@ -288,9 +275,8 @@ static void leaving_may_be_refused(void **state) {
 }
 
 /* R20 */
-static void out_of_protocol_it_ends(void **state) {
+FRESH_TEST(out_of_protocol_it_ends) {
     static const char *const lies[] = {HEARD("b"), LEFT("a"), "+OK\r\n", HEARD("a") HEARD("a"), HEARD("a") NOPERM};
-    (void)state;
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
@@ -312,8 +298,7 @@ static void until_lost_after(int told) {
     greet_second();
 }
 
-static void without_memory_to_ask_it_comes_back(void **state) {
-    (void)state;
+FRESH_TEST(without_memory_to_ask_it_comes_back) {
     listen_on_it();
     bool failed = true;
     for (int i = 1; failed; i++) {
@@ -338,8 +323,7 @@ static void without_memory_to_ask_it_comes_back(void **state) {
 }
 
 /* Nobody is told inside the call that found it. */
-static void without_memory_to_leave_it_comes_back(void **state) {
-    (void)state;
+FRESH_TEST(without_memory_to_leave_it_comes_back) {
     listen_on_it();
     for (int i = 0; i < 5; i++) { /* too much for the room that the connection has */
         struct redlock_channel *channel = malloc(sizeof *channel + 1001);
@@ -359,25 +343,4 @@ static void without_memory_to_leave_it_comes_back(void **state) {
     assert_int_equal(peer.told_listening, told);
     until_lost_after(told);
     assert_says_nothing();
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(it_subscribes_to_one_after_the_other),
-        TEST(announcements_are_told),
-        TEST(a_new_connection_hears_all_again),
-        TEST(before_it_listens_it_only_remembers),
-        TEST(what_was_refused_is_asked_for_again_with_each_ping),
-        TEST(a_channel_without_permission_is_refused_alone),
-        TEST(any_other_error_ends_it),
-        TEST(a_channel_is_left),
-        TEST(a_channel_may_leave_while_it_is_asked),
-        TEST(leaving_may_be_refused),
-        TEST(out_of_protocol_it_ends),
-        TEST(without_memory_to_ask_it_comes_back),
-        TEST(without_memory_to_leave_it_comes_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

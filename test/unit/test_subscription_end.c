@@ -1,21 +1,17 @@
 /* How a node's second connection ends: by whom, who is told, and whether it comes back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "scarce_memory.h"
 #include "subscriber.h"
 
-static void closed_by_the_server_it_comes_back(void **state) {
-    (void)state;
+#define FRESH_TEST(name) TEST_WITH(name, subscriber_setup, subscriber_teardown)
+
+FRESH_TEST(closed_by_the_server_it_comes_back) {
     listen_on_it();
     for (int i = 0; i < 3; i++) {
         peer_close(&second);
@@ -28,7 +24,7 @@ static void closed_by_the_server_it_comes_back(void **state) {
 }
 
 /* R20: what a subscriber cannot hear. */
-static void out_of_protocol_it_ends_and_comes_back(void **state) {
+FRESH_TEST(out_of_protocol_it_ends_and_comes_back) {
     static const char *const lies[] = {
         "+OK\r\n",
         ":1\r\n",
@@ -42,7 +38,6 @@ static void out_of_protocol_it_ends_and_comes_back(void **state) {
         "*4\r\n$8\r\npmessage\r\n$1\r\nc\r\n$2\r\nch\r\n$1\r\na\r\n",
         "*0\r\n",
     };
-    (void)state;
     listen_on_it();
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         peer_say(&second, lies[i]);
@@ -53,9 +48,8 @@ static void out_of_protocol_it_ends_and_comes_back(void **state) {
 }
 
 /* Whoever may publish can do that. */
-static void a_message_that_is_too_large_is_named(void **state) {
+FRESH_TEST(a_message_that_is_too_large_is_named) {
     static char block[64 * 1024 + 1];
-    (void)state;
     listen_on_it();
     memset(block, 'x', sizeof block - 1);
     peer_say(&second, "*3\r\n$7\r\nmessage\r\n$2\r\nch\r\n$1100000\r\n");
@@ -70,8 +64,7 @@ static void a_message_that_is_too_large_is_named(void **state) {
     assert_int_equal(peer.became_unready, 0);
 }
 
-static void it_ends_with_the_first_connection(void **state) {
-    (void)state;
+FRESH_TEST(it_ends_with_the_first_connection) {
     listen_on_it();
     peer_close(&peer);
     until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
@@ -92,8 +85,7 @@ static void it_ends_with_the_first_connection(void **state) {
 }
 
 /* There the id may be a stranger's. */
-static void a_connection_of_another_server_is_not_killed(void **state) {
-    (void)state;
+FRESH_TEST(a_connection_of_another_server_is_not_killed) {
     listen_on_it();
     peer_close(&peer);
     until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
@@ -105,8 +97,7 @@ static void a_connection_of_another_server_is_not_killed(void **state) {
 }
 
 /* The server is alive, but this connection is dead, and nobody publishes. */
-static void ping_finds_a_dead_connection(void **state) {
-    (void)state;
+FRESH_TEST(ping_finds_a_dead_connection) {
     int64_t begin_ns = redlock_loop_now_ns(NULL);
     listen_on_it();
     peer_expect(&second, PING);
@@ -141,8 +132,7 @@ static void serve_until_it_listens(void) {
     }
 }
 
-static void without_memory_it_is_tried_again(void **state) {
-    (void)state;
+FRESH_TEST(without_memory_it_is_tried_again) {
     listen_on_it();
     bool failed = true;
     for (memory.fails = 1; failed; memory.fails++) {
@@ -161,8 +151,7 @@ static void without_memory_it_is_tried_again(void **state) {
 }
 
 /* A plain close: it sends no RST. */
-static void its_deletion_closes_it(void **state) {
-    (void)state;
+FRESH_TEST(its_deletion_closes_it) {
     listen_on_it();
     redlock_node_delete(peer.node, false);
     peer.node = NULL;
@@ -171,8 +160,7 @@ static void its_deletion_closes_it(void **state) {
     assert_int_equal(peer.told_listening, 1);
 }
 
-static void its_deletion_while_it_greets_tells_nobody(void **state) {
-    (void)state;
+FRESH_TEST(its_deletion_while_it_greets_tells_nobody) {
     connect_it();
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);
@@ -182,9 +170,8 @@ static void its_deletion_while_it_greets_tells_nobody(void **state) {
     assert_int_equal(peer.told_listening, 0);
 }
 
-static void a_forked_child_only_closes_it(void **state) {
+FRESH_TEST(a_forked_child_only_closes_it) {
     int status = -1;
-    (void)state;
     listen_on_it();
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -199,17 +186,4 @@ static void a_forked_child_only_closes_it(void **state) {
     assert_false(second.heard_end || second.heard_reset);
     assert_int_equal(second.heard_size, 0);
     assert_int_equal(peer.told_listening, 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, subscriber_setup, subscriber_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(a_message_that_is_too_large_is_named),      TEST(closed_by_the_server_it_comes_back),
-        TEST(out_of_protocol_it_ends_and_comes_back),    TEST(a_connection_of_another_server_is_not_killed),
-        TEST(it_ends_with_the_first_connection),         TEST(ping_finds_a_dead_connection),
-        TEST(without_memory_it_is_tried_again),          TEST(its_deletion_closes_it),
-        TEST(its_deletion_while_it_greets_tells_nobody), TEST(a_forked_child_only_closes_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* What is said when TLS fails, and whether somebody must act. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <errno.h>
 
 #include <openssl/err.h>
@@ -29,8 +24,14 @@ static void assert_explained(struct redlock_tls_scene scene, enum redlock_cause 
     assert_int_equal(failure.cause, cause);
 }
 
-static void a_certificate_is_not_accepted(void **state) {
-    (void)state;
+static int before(UNUSED void **state) {
+    (void)OPENSSL_init_ssl(OPENSSL_INIT_LOAD_SSL_STRINGS, NULL);
+    return 0;
+}
+
+TESTS_WITH(before, NULL);
+
+TEST(a_certificate_is_not_accepted) {
     static const struct {
         long verified;
         const char *words;
@@ -51,16 +52,14 @@ static void a_certificate_is_not_accepted(void **state) {
     }
 }
 
-static void a_lack_of_memory_is_ours(void **state) {
-    (void)state;
+TEST(a_lack_of_memory_is_ours) {
     assert_explained((struct redlock_tls_scene){.error = SSL_ERROR(SSL_R_CERTIFICATE_VERIFY_FAILED),
                                                 .verified = X509_V_ERR_OUT_OF_MEM,
                                                 .in_handshake = true},
                      REDLOCK_CAUSE_OURS, "no memory to check its certificate");
 }
 
-static void an_alert_says_what_the_node_wants(void **state) {
-    (void)state;
+TEST(an_alert_says_what_the_node_wants) {
     static const struct {
         int alert;
         bool was_asked, has_certificate;
@@ -90,16 +89,14 @@ static void an_alert_says_what_the_node_wants(void **state) {
     }
 }
 
-static void the_wrong_port_is_guessed(void **state) {
-    (void)state;
+TEST(the_wrong_port_is_guessed) {
     struct redlock_tls_scene scene = {.error = SSL_ERROR(SSL_R_WRONG_VERSION_NUMBER), .in_handshake = true};
     assert_explained(scene, REDLOCK_CAUSE_NOT_A_NODE, "is this a TLS port?");
     scene.in_handshake = false;
     assert_explained(scene, REDLOCK_CAUSE_CONNECTION, "an error in TLS: wrong version number");
 }
 
-static void the_end_of_the_stream_comes_before_what_openssl_says(void **state) {
-    (void)state;
+TEST(the_end_of_the_stream_comes_before_what_openssl_says) {
     struct redlock_tls_scene scene = {
         .error = SSL_ERROR(SSL_R_BAD_LENGTH), .stream_ended = true, .in_handshake = true, .was_asked = true};
     assert_explained(scene, REDLOCK_CAUSE_CONNECTION,
@@ -113,8 +110,7 @@ static void the_end_of_the_stream_comes_before_what_openssl_says(void **state) {
     assert_explained(scene, REDLOCK_CAUSE_OURS, "no memory");
 }
 
-static void other_errors_are_openssls(void **state) {
-    (void)state;
+TEST(other_errors_are_openssls) {
     struct redlock_tls_scene scene = {.error = SSL_ERROR(ERR_R_MALLOC_FAILURE), .in_handshake = true};
     assert_explained(scene, REDLOCK_CAUSE_OURS, "no memory in the TLS handshake");
     scene.error = SSL_ERROR(SSL_R_UNSUPPORTED_PROTOCOL);
@@ -127,17 +123,4 @@ static void other_errors_are_openssls(void **state) {
     /* Verification was not what failed. */
     scene.error = SSL_ERROR(SSL_R_CERTIFICATE_VERIFY_FAILED);
     assert_explained(scene, REDLOCK_CAUSE_CONNECTION, "certificate verify failed");
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_certificate_is_not_accepted),
-        cmocka_unit_test(a_lack_of_memory_is_ours),
-        cmocka_unit_test(an_alert_says_what_the_node_wants),
-        cmocka_unit_test(the_wrong_port_is_guessed),
-        cmocka_unit_test(the_end_of_the_stream_comes_before_what_openssl_says),
-        cmocka_unit_test(other_errors_are_openssls),
-    };
-    (void)OPENSSL_init_ssl(OPENSSL_INIT_LOAD_SSL_STRINGS, NULL); /* as its first context does */
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* The arithmetic of R1: drift rounds up, validity rounds down, nothing overflows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <redlock/redlock.h>
 
 #include "core/validity.h"
 
 #define MS REDLOCK_NS_PER_MS
 
-static void drift_is_one_percent_rounded_up_and_two(void **state) {
-    (void)state;
+TEST(drift_is_one_percent_rounded_up_and_two) {
     static const int64_t table[][2] = {{1, 3},
                                        {2, 3},
                                        {99, 3},
@@ -35,8 +30,7 @@ static void drift_is_one_percent_rounded_up_and_two(void **state) {
     }
 }
 
-static void a_deadline_is_start_and_ttl_less_drift(void **state) {
-    (void)state;
+TEST(a_deadline_is_start_and_ttl_less_drift) {
     assert_int_equal(redlock_deadline_ns(0, 10000), 9898 * MS);
     assert_int_equal(redlock_deadline_ns(77, 10000), 9898 * MS + 77);
     assert_int_equal(redlock_deadline_ns(5 * MS, 3), 5 * MS);
@@ -47,8 +41,7 @@ static void a_deadline_is_start_and_ttl_less_drift(void **state) {
                      century_ns + (REDLOCK_TTL_MS_MAX - 21474839) * MS);
 }
 
-static void validity_rounds_down_and_never_below_nothing(void **state) {
-    (void)state;
+TEST(validity_rounds_down_and_never_below_nothing) {
     assert_int_equal(redlock_validity_ms(10 * MS, 0), 10);
     assert_int_equal(redlock_validity_ms(10 * MS, 1), 9);
     assert_int_equal(redlock_validity_ms(10 * MS, 9 * MS), 1);
@@ -60,8 +53,7 @@ static void validity_rounds_down_and_never_below_nothing(void **state) {
     assert_int_equal(redlock_validity_ms(0, 5), 0);
 }
 
-static void later_is_never_when_it_does_not_fit(void **state) {
-    (void)state;
+TEST(later_is_never_when_it_does_not_fit) {
     assert_int_equal(redlock_after_ms(7, 0), 7);
     assert_int_equal(redlock_after_ms(7, 3), 3 * MS + 7);
     assert_int_equal(redlock_after_ms(0, INT64_MAX), REDLOCK_NEVER_NS);
@@ -73,14 +65,4 @@ static void later_is_never_when_it_does_not_fit(void **state) {
     assert_int_equal(redlock_after_ns(5, 6), 11);
     assert_int_equal(redlock_after_ns(5, REDLOCK_NEVER_NS), REDLOCK_NEVER_NS);
     assert_int_equal(redlock_after_ns(5, REDLOCK_NEVER_NS - 6), REDLOCK_NEVER_NS - 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(drift_is_one_percent_rounded_up_and_two),
-        cmocka_unit_test(a_deadline_is_start_and_ttl_less_drift),
-        cmocka_unit_test(validity_rounds_down_and_never_below_nothing),
-        cmocka_unit_test(later_is_never_when_it_does_not_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* The bytes of each request. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/fence.h"
 #include "kinds.h"
+#include "test.h"
 #include "wire/script.h"
 
 #define TOKEN        "0123456789abcdef0123456789abcdef"
@@ -37,9 +32,8 @@ static struct redlock_message message_of(enum redlock_operation operation) {
         .operation = operation, .target = &res, .token = TOKEN, .token_size = 32, .ttl_ms = 10000, .wait_suffix = ":w"};
 }
 
-static void acquire_is_set_nx_px(void **state) {
+TEST(acquire_is_set_nx_px) {
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    (void)state;
     assert_bytes(&message,
                  "*6\r\n$3\r\nSET\r\n$3\r\nres\r\n$32\r\n" TOKEN "\r\n$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n10000\r\n");
     message.ttl_ms = REDLOCK_TTL_MS_MAX;
@@ -67,16 +61,14 @@ static void assert_script(struct redlock_message message, enum redlock_script_id
 #define A_TTL    "$5\r\n10000\r\n"
 #define A_FENCE  "$20\r\n" FENCE_DIGITS "\r\n"
 
-static void the_others_are_scripts_by_sha_or_source(void **state) {
-    (void)state;
+TEST(the_others_are_scripts_by_sha_or_source) {
     assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
     assert_script(message_of(REDLOCK_OP_EXTEND), REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
     assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "5", ONE_KEY, "$2\r\n:w\r\n");
 }
 
-static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
+TEST(a_fence_and_a_time_are_asked_of_scripts) {
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    (void)state;
     message.fence_keys = &fence_keys;
     message.timed = true;
     assert_script(message, REDLOCK_SCRIPT_ACQUIRE, "9", ONE_KEY, A_TOKEN A_TTL "$0\r\n\r\n$1\r\n0\r\n$1\r\n1\r\n");
@@ -95,9 +87,8 @@ static void a_fence_and_a_time_are_asked_of_scripts(void **state) {
     assert_script(message, REDLOCK_SCRIPT_FENCE, "8", TWO_KEYS, A_TOKEN A_FENCE "$1\r\n0\r\n");
 }
 
-static void a_release_that_only_deletes_may_be_a_command(void **state) {
+TEST(a_release_that_only_deletes_may_be_a_command) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
-    (void)state;
     message.only_deletes = true;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
     message.deleting = REDLOCK_DELETING_DELEX;
@@ -106,9 +97,8 @@ static void a_release_that_only_deletes_may_be_a_command(void **state) {
     assert_bytes(&message, "*3\r\n$7\r\nDELIFEQ\r\n$3\r\nres\r\n" A_TOKEN);
 }
 
-static void a_release_may_keep_the_lock_from_the_queue(void **state) {
+TEST(a_release_may_keep_the_lock_from_the_queue) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
-    (void)state;
     message.handing = REDLOCK_HAND_NOBODY;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n");
     message.handing = REDLOCK_HAND_FREE;
@@ -120,7 +110,7 @@ static void a_release_may_keep_the_lock_from_the_queue(void **state) {
 /* A seal is filled in for each node. */
 #define ID(number) "$30\r\n" number "00000000000000000000\r\n"
 
-static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
+TEST(a_place_in_a_queue_is_asked_of_a_script) {
     static const char keys[] = "$1\r\n3\r\n$3\r\nres\r\n$5\r\nres:w\r\n$7\r\nres:wer\r\n";
     struct redlock_message message = message_of(REDLOCK_OP_WAIT);
     struct redlock_place place = {.ticket = UINT64_C(1795167037123456),
@@ -129,7 +119,6 @@ static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
                                   .channel = "redlock:c",
                                   .id = UINT32_MAX,
                                   .takes = true};
-    (void)state;
     message.round = 7;
     message.place = &place;
     assert_script(message, REDLOCK_SCRIPT_WAIT, "15", keys,
@@ -142,7 +131,7 @@ static void a_place_in_a_queue_is_asked_of_a_script(void **state) {
 }
 
 /* The rest of the bytes is the same for all. */
-static void each_node_gets_its_own_seal(void **state) {
+TEST(each_node_gets_its_own_seal) {
     static const uint64_t seals[] = {7, UINT64_MAX};
     static const char *const digits[] = {"00000000000000000007", "18446744073709551615"};
     const struct redlock_place place = {.channel = "c", .id = 5, .seals = seals};
@@ -150,7 +139,6 @@ static void each_node_gets_its_own_seal(void **state) {
                                              {.key = "res", .key_size = 3, .announced = true}};
     char bytes[REDLOCK_WIRE_SIZE_MAX], wanted[64];
     enum redlock_reply_kind kind;
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct redlock_message message = message_of(REDLOCK_OP_WAIT);
         message.target = &targets[i / 2];
@@ -165,10 +153,9 @@ static void each_node_gets_its_own_seal(void **state) {
     }
 }
 
-static void an_election_asks_to_tell_observers(void **state) {
+TEST(an_election_asks_to_tell_observers) {
     static const struct redlock_target res = {.key = "res", .key_size = 3, .announced = true};
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
-    (void)state;
     message.target = &res;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "8", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n$1\r\n1\r\n");
     message.handing = REDLOCK_HAND_NOBODY;
@@ -185,17 +172,15 @@ static void an_election_asks_to_tell_observers(void **state) {
     assert_script(message, REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
 }
 
-static void healing_is_the_same_set_and_time_is_time(void **state) {
+TEST(healing_is_the_same_set_and_time_is_time) {
     struct redlock_message message = message_of(REDLOCK_OP_HEAL);
-    (void)state;
     assert_bytes(&message, "*6\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL);
     assert_bytes(&(struct redlock_message){.operation = REDLOCK_OP_TIME}, "*1\r\n$4\r\nTIME\r\n");
 }
 
-static void an_acquire_may_ask_for_the_holder(void **state) {
+TEST(an_acquire_may_ask_for_the_holder) {
 #define NAMING "*7\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL "$3\r\nGET\r\n"
     const struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    (void)state;
     assert_form(&message, REDLOCK_NAMING_ONCE, NAMING);
     assert_form(&message, REDLOCK_NAMING_TWICE, NAMING NAMING);
 }
@@ -211,7 +196,7 @@ static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
     return kind_as(message, REDLOCK_NAMING_NOT);
 }
 
-static void the_kind_is_the_messages_form(void **state) {
+TEST(the_kind_is_the_messages_form) {
     static const enum redlock_operation operations[REDLOCK_KIND_COUNT] = {
         [SET] = REDLOCK_OP_ACQUIRE,        [FENCED] = REDLOCK_OP_ACQUIRE,   [TIMED] = REDLOCK_OP_ACQUIRE,
         [BOTH] = REDLOCK_OP_ACQUIRE,       [EXTEND] = REDLOCK_OP_EXTEND,    [EXTENDED] = REDLOCK_OP_EXTEND,
@@ -221,7 +206,6 @@ static void the_kind_is_the_messages_form(void **state) {
         [NAMED_TWICE] = REDLOCK_OP_ACQUIRE};
     const struct redlock_place place = {.channel = "c"};
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    (void)state;
     message.fence_keys = &fence_keys;
     message.place = &place;
     assert_int_equal(kind_of(&message), SET);
@@ -255,7 +239,7 @@ static void the_kind_is_the_messages_form(void **state) {
     }
 }
 
-static void the_longest_messages_fit(void **state) {
+TEST(the_longest_messages_fit) {
     static const enum redlock_operation operations[] = {REDLOCK_OP_ACQUIRE, REDLOCK_OP_FENCE, REDLOCK_OP_EXTEND,
                                                         REDLOCK_OP_RELEASE, REDLOCK_OP_WAIT};
     char suffix[REDLOCK_WAIT_SUFFIX_SIZE_MAX + 1] = "", channel[REDLOCK_CHANNEL_SIZE_MAX + 1] = "";
@@ -281,7 +265,6 @@ static void the_longest_messages_fit(void **state) {
         .wait_suffix = suffix,
         .place = &place,
         .round = UINT32_MAX};
-    (void)state;
     memset(suffix, 's', sizeof suffix - 1);
     memset(channel, 'c', sizeof channel - 1);
     memset(key, '\n', sizeof key);
@@ -291,22 +274,4 @@ static void the_longest_messages_fit(void **state) {
     }
     message.operation = REDLOCK_OP_ACQUIRE;
     assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_TWICE, buffer, &kind), 2 * sizeof key, sizeof buffer);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(acquire_is_set_nx_px),
-        cmocka_unit_test(the_others_are_scripts_by_sha_or_source),
-        cmocka_unit_test(a_fence_and_a_time_are_asked_of_scripts),
-        cmocka_unit_test(a_release_that_only_deletes_may_be_a_command),
-        cmocka_unit_test(a_release_may_keep_the_lock_from_the_queue),
-        cmocka_unit_test(a_place_in_a_queue_is_asked_of_a_script),
-        cmocka_unit_test(each_node_gets_its_own_seal),
-        cmocka_unit_test(an_election_asks_to_tell_observers),
-        cmocka_unit_test(healing_is_the_same_set_and_time_is_time),
-        cmocka_unit_test(an_acquire_may_ask_for_the_holder),
-        cmocka_unit_test(the_kind_is_the_messages_form),
-        cmocka_unit_test(the_longest_messages_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

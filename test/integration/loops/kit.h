@@ -40,7 +40,7 @@ extern int kit_sends;
 
 int kit_setup(void **state);
 int kit_teardown(void **state);
-#define loop_test(function) cmocka_unit_test_setup_teardown(function, kit_setup, kit_teardown)
+#define LOOP_TEST(function) TEST_WITH(function, kit_setup, kit_teardown)
 
 /* The loop's own work, which setup starts. */
 void kit_on_tick(void *data);

@@ -62,9 +62,8 @@ static void refuse(const redlock_loop_ops *ops, const redlock_manager_options *h
     assert_int_equal(slots, 0);
 }
 
-static void bad_functions_are_refused(void **state) {
+TEST(bad_functions_are_refused) {
     const redlock_manager_options how = options();
-    (void)state;
     refuse(NULL, &how, REDLOCK_ERR_INVALID, "ops is NULL");
     refuse(&good, NULL, REDLOCK_ERR_INVALID, "options is NULL");
     assert_int_equal(redlock_manager_create_on(&good, NULL, &how, NULL, NULL, 0), REDLOCK_ERR_INVALID);
@@ -88,17 +87,15 @@ static void bad_functions_are_refused(void **state) {
     }
 }
 
-static void a_loop_that_refuses_the_timer_is_named(void **state) {
+TEST(a_loop_that_refuses_the_timer_is_named) {
     const redlock_manager_options how = options();
-    (void)state;
     watches_left = 0;
     refuse(&good, &how, REDLOCK_ERR_SYSTEM, "cannot create a timer: the event loop refused its descriptor");
 }
 
 /* What was begun on the loop ends, too. */
-static void bad_options_leave_nothing_on_the_loop(void **state) {
+TEST(bad_options_leave_nothing_on_the_loop) {
     redlock_manager_options how = options();
-    (void)state;
     watches_left = 100;
     how.nodes = (const char *[]){"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:1"};
     refuse(&good, &how, REDLOCK_ERR_INVALID, "nodes 1 and 3 are both");
@@ -110,11 +107,10 @@ static void bad_options_leave_nothing_on_the_loop(void **state) {
     refuse(&good, &how, REDLOCK_ERR_INVALID, "node_timeout_ms is 0");
 }
 
-static void a_poll_is_needed(void **state) {
+TEST(a_poll_is_needed) {
     const redlock_manager_options how = options();
     redlock_manager *manager = NULL;
     char error[256] = "";
-    (void)state;
     assert_int_equal(redlock_manager_create_poll(NULL, &how, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_string_equal(error, "poll is NULL");
     redlock_poll *poll = redlock_poll_new();
@@ -125,14 +121,4 @@ static void a_poll_is_needed(void **state) {
     assert_int_equal(redlock_poll_free(poll), REDLOCK_ERR_BUSY);
     redlock_manager_abandon(manager);
     assert_int_equal(redlock_poll_free(poll), REDLOCK_OK);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_functions_are_refused),
-        cmocka_unit_test(a_loop_that_refuses_the_timer_is_named),
-        cmocka_unit_test(bad_options_leave_nothing_on_the_loop),
-        cmocka_unit_test(a_poll_is_needed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,11 +9,12 @@
 
 #define TTL_MS 2400 /* long enough for a machine under load */
 
+TESTS_WITH(world_three, world_end);
+
 /* One manager acquires and renews; another one on the same loop waits in the queue, and gets the
  * lock by the release; its servers die, and it is told in time. Meanwhile the loop's own timer and
  * sockets go on. */
-static void a_lock_lives_beside_the_loops_own_work(void **state) {
-    (void)state;
+LOOP_TEST(a_lock_lives_beside_the_loops_own_work) {
     redlock_manager *first = kit_new_manager(), *second = kit_new_manager();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     options.auto_extend = true;
@@ -48,8 +49,7 @@ static void a_lock_lives_beside_the_loops_own_work(void **state) {
 }
 
 /* A refused connection is an error event on some loops. */
-static void a_dead_node_is_told_as_such(void **state) {
-    (void)state;
+LOOP_TEST(a_dead_node_is_told_as_such) {
     redlock_manager_options options = kit_options();
     options.nodes = (const char *[]){world_servers.uris[0], world_closed_uri(), world_servers.uris[1]};
     redlock_manager *manager = kit_connected(&options);
@@ -66,8 +66,7 @@ static void a_dead_node_is_told_as_such(void **state) {
 }
 
 /* The connections that the server closes come back. */
-static void a_node_that_restarts_is_connected_again(void **state) {
-    (void)state;
+LOOP_TEST(a_node_that_restarts_is_connected_again) {
     redlock_manager *manager = kit_new_manager();
     server_kill(&world_servers.at[1]);
     UNTIL(world_node_info(manager, 1).state != REDLOCK_NODE_READY);
@@ -93,8 +92,7 @@ static int wake_ups_in(int ms) {
 }
 
 /* Nothing else wakes the loop than the timer of the test: an idle manager has none. */
-static void an_idle_manager_wakes_nobody(void **state) {
-    (void)state;
+LOOP_TEST(an_idle_manager_wakes_nobody) {
     redlock_manager_options options = kit_options();
     redlock_manager *first = kit_connected(&options), *second = kit_connected(&options);
     redlock_acquire_options lasting = world_acquire_options(600000, 0);
@@ -108,8 +106,7 @@ static void an_idle_manager_wakes_nobody(void **state) {
 }
 
 /* The control of the test above: a manager with a timer of its own, the clock guard's second. */
-static void a_timer_of_a_manager_wakes_the_loop(void **state) {
-    (void)state;
+LOOP_TEST(a_timer_of_a_manager_wakes_the_loop) {
     redlock_manager_options options = kit_options();
     options.clock_guard = true;
     options.ttl_max_ms = 10000;
@@ -170,8 +167,7 @@ static void assert_one_write_a_node(void) {
 }
 
 /* R6: the requests of one turn leave together, wherever they are made. */
-static void requests_of_one_turn_go_out_in_one_write(void **state) {
-    (void)state;
+LOOP_TEST(requests_of_one_turn_go_out_in_one_write) {
     crowd.managers[0] = kit_new_manager();
     crowd.managers[1] = kit_new_manager();
 
@@ -210,8 +206,7 @@ static void ask_late(void *data) {
 }
 
 /* As late as it may be: the loop still does not wait before the request is written. */
-static void a_request_just_before_the_loop_waits_is_not_left_behind(void **state) {
-    (void)state;
+LOOP_TEST(a_request_just_before_the_loop_waits_is_not_left_behind) {
     if (loop_kind.before_wait == NULL) {
         skip(); /* the loop has no such moment */
     }
@@ -262,8 +257,7 @@ static void begin_chain(void) {
     }
 }
 
-static void managers_begin_and_end_inside_callbacks(void **state) {
-    (void)state;
+LOOP_TEST(managers_begin_and_end_inside_callbacks) {
     redlock_manager *other = kit_new_manager();
     memset(&chain, 0, sizeof chain);
     begin_chain();
@@ -273,8 +267,7 @@ static void managers_begin_and_end_inside_callbacks(void **state) {
     kit_close_manager(other);
 }
 
-static void a_manager_that_cannot_be_made_leaves_nothing(void **state) {
-    (void)state;
+LOOP_TEST(a_manager_that_cannot_be_made_leaves_nothing) {
     redlock_manager_options options = kit_options();
     redlock_manager *manager = NULL;
     char error[256] = "";
@@ -309,8 +302,7 @@ static void child(redlock_manager *first, redlock_manager *second, bool goes_on)
     _exit(0);
 }
 
-static void a_fork_leaves_the_parents_locks_alone(void **state) {
-    (void)state;
+LOOP_TEST(a_fork_leaves_the_parents_locks_alone) {
     redlock_manager *first = kit_new_manager(), *second = kit_new_manager();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     struct loss *loss = world_loss();
@@ -343,8 +335,7 @@ static void a_fork_leaves_the_parents_locks_alone(void **state) {
 
 /* R2: a lease ends while the machine is suspended. The kernel's timer fires at the resume, since it
  * counts that time; the loop's own timers do not. */
-static void a_lease_is_lost_while_the_machine_is_suspended(void **state) {
-    (void)state;
+LOOP_TEST(a_lease_is_lost_while_the_machine_is_suspended) {
     redlock_manager *manager = kit_new_manager();
     struct loss *loss = world_loss();
     redlock_acquire_options options = world_acquire_options(600000, 0);
@@ -367,21 +358,4 @@ static void a_lease_is_lost_while_the_machine_is_suspended(void **state) {
     kit_start_own();
     (void)kit_release(lease);
     kit_close_manager(manager);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        loop_test(a_lock_lives_beside_the_loops_own_work),
-        loop_test(a_dead_node_is_told_as_such),
-        loop_test(a_node_that_restarts_is_connected_again),
-        loop_test(an_idle_manager_wakes_nobody),
-        loop_test(a_timer_of_a_manager_wakes_the_loop),
-        loop_test(requests_of_one_turn_go_out_in_one_write),
-        loop_test(a_request_just_before_the_loop_waits_is_not_left_behind),
-        loop_test(managers_begin_and_end_inside_callbacks),
-        loop_test(a_manager_that_cannot_be_made_leaves_nothing),
-        loop_test(a_fork_leaves_the_parents_locks_alone),
-        loop_test(a_lease_is_lost_while_the_machine_is_suspended),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

@@ -82,12 +82,14 @@ static void take_many(redlock_manager *manager) {
     UNTIL(replies == MANY + 1);
 }
 
-static void a_lock_over_tls(void **state) {
+static int start(void **state);
+TESTS_WITH(start, world_end);
+
+WORLD_TEST(a_lock_over_tls) {
     const struct tls_front_options options = {
         .target_port = world_servers.at[0].port, .cert_file = pki_file("node.pem"), .key_file = pki_file("node.key")};
     struct outcome *connected = world_outcome(), *acquired = world_outcome(), *released = world_outcome();
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
-    (void)state;
     front = tls_front_start(world_loop, &options);
     loop = loop_kind.open();
     loop_kind.start_timer(loop, 1, on_tick, NULL);
@@ -112,9 +114,4 @@ static int start(void **state) {
         exit(77);
     }
     return world_three(state);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {world_test(a_lock_over_tls)};
-    return cmocka_run_group_tests(tests, start, world_end);
 }
