@@ -8,6 +8,7 @@
 #define NAME   "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$6\r\nme-sub\r\n"
 #define LISTEN "*2\r\n$9\r\nSUBSCRIBE\r\n$2\r\nch\r\n"
 #define ID     "*2\r\n$6\r\nCLIENT\r\n$2\r\nID\r\n"
+#define KILL   "*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n$1\r\n9\r\n"
 #define HELLO  INFO ID NAME LISTEN
 
 #define RUN_ID_R1  "$11\r\nrun_id:r1\r\n\r\n:9\r\n" /* and the id of the connection */

@@ -314,12 +314,18 @@ FRESH_TEST(an_answer_that_is_none_ends_the_connection) {
     assert_accepted();
 }
 
-static void subscribe(const char *auth) {
+/* The one before it, which may be dead, is killed. */
+static void subscribe(const char *auth, bool kills) {
     const int before = peer.told_listening;
     peer_accept(&second);
     peer_expect(&second, auth);
-    peer_expect(&second, HELLO);
-    peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
+    peer_expect(&second, kills ? INFO ID NAME : HELLO);
+    peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n");
+    if (kills) {
+        peer_expect(&second, KILL LISTEN);
+        peer_say(&second, ":1\r\n");
+    }
+    peer_say(&second, SUBSCRIBED);
     PEER_UNTIL(&second, peer.told_listening > before);
     assert_int_equal(peer.listening, REDLOCK_LISTENING);
 }
@@ -328,7 +334,7 @@ static void subscribe(const char *auth) {
 FRESH_TEST(a_new_user_begins_the_second_connection_anew) {
     connect_with(OLD);
     redlock_node_listen(peer.node, "ch");
-    subscribe(OLD);
+    subscribe(OLD, false);
     offer("bob", "neu-1");
     peer_expect(&peer, NEW WITH_PING);
     peer_say(&peer, "+OK\r\n" ECHO);
@@ -342,6 +348,6 @@ FRESH_TEST(a_new_user_begins_the_second_connection_anew) {
     assert_accepted();
     assert_false(peer_info(&peer).listens);
     peer_expect_end(&second, true);
-    subscribe(ALICE);
+    subscribe(ALICE, true);
     assert_int_equal(peer.became_unready, 0);
 }
