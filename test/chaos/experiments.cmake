@@ -53,13 +53,11 @@ chaos_comparison(clock_jump --refusals clock-jump --seconds 12)
 chaos_comparison(memoryless_restarts memoryless-restarts --seconds 20)
 
 # The library once more, with its planted bugs.
-redlock_planted_sources(planted_sources CORE BASE LOOP WIRE RESULT NODE GROUP ELECTION MANAGER BLOCKING)
+redlock_planted_objects(objects core base loop wire result node group election manager blocking)
 get_directory_property(conductor DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_CONDUCTOR)
 get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_PARTS)
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)
-add_executable(redlock_chaos_planted ${conductor} ${planted_sources} planted.c)
-target_compile_definitions(redlock_chaos_planted PRIVATE REDLOCK_PLANTED_BUGS)
-target_include_directories(redlock_chaos_planted PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+add_executable(redlock_chaos_planted ${conductor} ${objects} planted.c)
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
   redlock_tls PkgConfig::HIREDIS Threads::Threads)
 

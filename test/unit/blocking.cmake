@@ -1,15 +1,10 @@
 # The blocking client's parts that need no node: the mailbox, the bell, and the table of reentrant
 # holds with leases of its own.
-function(redlock_blocking_test name)
-  add_executable(${name} ${name}.c ${ARGN})
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-  target_link_libraries(${name} PRIVATE redlock_flags redlock_test Threads::Threads)
-  add_test(NAME ${name} COMMAND ${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS "unit;blocking")
-endfunction()
-
-redlock_blocking_test(test_mailbox ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)
-redlock_blocking_test(test_bell ${PROJECT_SOURCE_DIR}/src/blocking/bell.c ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)
-redlock_blocking_test(test_reentrant ${PROJECT_SOURCE_DIR}/src/blocking/reentrant.c)
-redlock_blocking_test(test_news ${PROJECT_SOURCE_DIR}/src/blocking/news.c)
+redlock_test_archive(redlock_test_blocking blocking)
+foreach(name mailbox bell reentrant news)
+  add_executable(test_${name} test_${name}.c)
+  target_link_libraries(test_${name} PRIVATE redlock_test_blocking redlock_test Threads::Threads)
+  add_test(NAME test_${name} COMMAND test_${name})
+  set_tests_properties(test_${name} PROPERTIES TIMEOUT 300 LABELS "unit;blocking")
+endforeach()
 target_link_options(test_reentrant PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=clock_gettime)

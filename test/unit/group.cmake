@@ -1,9 +1,7 @@
 # The group over a fake env: exactly-once completion, callbacks, memory. No libev, no sockets.
-redlock_sources(GROUP_UNDER_TEST CORE BASE RESULT GROUP ELECTION)
-add_library(redlock_test_group STATIC ${GROUP_UNDER_TEST} ${PROJECT_SOURCE_DIR}/src/wire/page.c fake_env.c group_kit.c
-  queue_kit.c told_kit.c)
-target_include_directories(redlock_test_group PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(redlock_test_group PUBLIC redlock_flags redlock_test)
+redlock_test_archive(redlock_test_group core base result group election wire/page)
+target_sources(redlock_test_group PRIVATE fake_env.c group_kit.c queue_kit.c told_kit.c)
+target_link_libraries(redlock_test_group PUBLIC redlock_test)
 foreach(name group group_life group_list group_fence group_guards group_queue group_pushes
     group_overtaken group_queue_end group_left
     group_sights group_tickets group_observer group_observer_end group_campaign group_events group_expiring

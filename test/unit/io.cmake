@@ -1,9 +1,7 @@
 # The I/O edge without a server: bytes, replies, addresses, queues, the loop, a node over a socket.
-redlock_sources(IO_UNDER_TEST CORE BASE LOOP WIRE NODE)
-add_library(redlock_test_io STATIC EXCLUDE_FROM_ALL ${IO_UNDER_TEST})
-target_include_directories(redlock_test_io PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_link_libraries(redlock_test_io PUBLIC redlock_flags redlock_libev redlock_tls PkgConfig::HIREDIS
-  redlock_test Threads::Threads)
+redlock_test_archive(redlock_test_io core base loop wire node)
+target_link_libraries(redlock_test_io PUBLIC redlock_libev redlock_tls PkgConfig::HIREDIS redlock_test
+  Threads::Threads)
 
 foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox
   connection random siphash resolve loop poll)
