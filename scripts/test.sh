@@ -6,7 +6,7 @@ set -uo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-ALL_PARTS=(release lint instructions clang asan tsan valgrind coverage)
+ALL_PARTS=(release asan tsan clang lint instructions valgrind coverage)
 # OpenSSL 3.2 and newer want libzstd-dev in static programs.
 TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev
     libzstd-dev redis-server openssl abigail-tools gcc-multilib python3 python3-cffi python3-dev python3-setuptools
@@ -37,11 +37,13 @@ Installs missing packages, builds, and runs the tests of all parts, or of the pa
             branches
 
   --build-dir DIR   where to build; default: build/
-  --jobs N          how many compilers run at a time, and twice as many tests; default: the number
-                    of processors
+  --jobs N          how many compilers and tests that compute run at a time, and beside them five
+                    times as many tests that wait; default: the number of processors
   --no-install      install nothing; tests that need a missing package fail or are skipped
   --help            this text
 
+The tests with the label "waiting" begin once their part is built. They run beside whatever comes
+next, which has a lower priority, and the script prints their output when they have ended.
 The last line is the count over all parts: "N passed, N failed, N skipped". It counts CTest's tests,
 and the coverage as one test. A part that does not build counts as one failure.
 Exit status: 0 if nothing failed, 1 otherwise, 64 for bad usage.
@@ -68,13 +70,17 @@ while (($#)); do
     shift
 done
 ((${#parts[@]})) || parts=("${ALL_PARTS[@]}")
-mkdir -p "$builds" || redlock_die "cannot make the directory $builds"
+mkdir -p "$builds/ctest" || redlock_die "cannot make the directory $builds"
 builds=$(cd "$builds" && pwd)
 export CMAKE_BUILD_PARALLEL_LEVEL=$jobs CTEST_OUTPUT_ON_FAILURE=1
 
 passed=0 failed=0 skipped=0
 failures=() skips=()
-wrap=() # put before ctest
+wrap=()        # put before ctest
+niceness=10    # of what computes: what waits gets a processor when it needs one
+crowds=()      # parts whose waiting tests are not counted yet,
+declare -A pid # with the processes that run them
+declare -A due # how many tests of a part are not counted yet
 
 fail() {
     printf '%s\n' "FAILED: $*"
@@ -82,12 +88,20 @@ fail() {
     failures+=("$*")
 }
 
+# A processor for those who wait, before this subshell. Elsewhere there may be no renice.
+yield() {
+    ((niceness == 0)) || renice -n "$niceness" "$BASHPID" >/dev/null 2>&1
+}
+
 # build NAME [cmake args…] : builds in $builds/NAME, or updates a build that exists.
 build() {
     local name=$1 began=$SECONDS
     shift
     printf '%s: building in %s …\n' "$name" "$builds/$name"
-    (redlock_build "$builds/$name" -DREDLOCK_TESTS=ON "$@") || {
+    (
+        yield
+        redlock_build "$builds/$name" -DREDLOCK_TESTS=ON "$@"
+    ) || {
         fail "$name does not build"
         return 1
     }
@@ -123,20 +137,23 @@ fates() {
     ' "$1"
 }
 
-# run_tests PART BUILD [ctest args…] : runs CTest there and adds to the count. To find no test is a
-# failure.
-run_tests() {
-    local part=$1 dir=$builds/$2 began=$SECONDS fate test why count=0
+# run_ctest RUN BUILD [ctest args…] : runs CTest over a build, in a directory of its own: two at a
+# time would mix their files. Leaves junit.xml and the exit status there.
+run_ctest() {
+    local run=$builds/ctest/$1 build=$builds/$2
     shift 2
-    local junit=$dir/junit-$part.xml
-    rm -f "$junit"
-    # Most tests wait: for servers, and for locks to end. So more of them run than there are
-    # processors.
-    (cd "$dir" && "${wrap[@]}" ctest --no-tests=error -j $((2 * jobs)) --output-on-failure --output-junit "$junit" \
-        "$@") </dev/null
-    local status=$? before=$failed
-    if [[ ! -s $junit ]]; then
-        fail "$part: ctest left no results (its exit status was $status)"
+    mkdir -p "$run" && rm -f "$run/junit.xml" "$run/status"
+    printf 'subdirs("%s")\n' "$build" >"$run/CTestTestfile.cmake"
+    (cd "$run" && "${wrap[@]}" ctest --no-tests=error --output-on-failure --output-junit junit.xml "$@") </dev/null
+    echo $? >"$run/status"
+}
+
+# count_tests PART RUN : adds what run_ctest left to the count. To find no test is a failure.
+count_tests() {
+    local part=$1 run=$builds/ctest/$2 status before=$failed fate test why count=0
+    status=$(cat "$run/status" 2>/dev/null) || status=unknown
+    if [[ ! -s $run/junit.xml ]]; then
+        fail "$part: ctest left no results in $run (its exit status was $status)"
         return 1
     fi
     while IFS=$'\t' read -r fate test why; do
@@ -146,42 +163,102 @@ run_tests() {
         skipped) skipped=$((skipped + 1)) && skips+=("$part: $test: $why") ;;
         *) fail "$part: $test" ;;
         esac
-    done < <(fates "$junit")
+    done < <(fates "$run/junit.xml")
     # The exit status of ctest and its file must agree.
     if ((count == 0)); then
         fail "$part: no tests were found"
-    elif ((status != 0 && failed == before)); then
+    elif [[ $status != 0 ]] && ((failed == before)); then
         fail "$part: ctest ended with status $status"
     fi
-    printf '%s: %d tests in %d s\n' "$part" "$count" $((SECONDS - began))
+    due[$part]=$((${due[$part]:-0} - count))
+    printf '%s: %d tests\n' "$2" "$count"
+}
+
+# run_tests PART BUILD JOBS [ctest args…] : runs tests of one kind.
+run_tests() {
+    local part=$1 build=$2
+    (
+        yield
+        run_ctest "$part" "$build" -j "${@:3}"
+    )
+    count_tests "$part" "$part"
+}
+
+# run_lanes PART BUILD LABELS OTHERS : runs the tests that have one of LABELS and none of OTHERS
+# (two regular expressions, or nothing). Those that wait begin beside the others, when the waiting
+# tests of the parts before have ended.
+run_lanes() {
+    local part=$1 build=$2 wanted=(${3:+-L "$3"}) others=$4 before=''
+    ((${#crowds[@]} == 0)) || before=${pid[${crowds[-1]}]}
+    run_ctest "$part" "$build" -N "${wanted[@]}" ${others:+-LE "$others"} >"$builds/ctest/$part.list"
+    due[$part]=$(sed -n 's/^Total Tests: //p' "$builds/ctest/$part.list")
+    set -m # a process group of its own, which clean_up can end
+    {
+        [[ -z $before ]] || tail --pid="$before" -f /dev/null
+        run_ctest "$part-waiting" "$build" -j $((5 * jobs)) "${wanted[@]}" -L '^waiting$' ${others:+-LE "$others"}
+    } >"$builds/ctest/$part.log" 2>&1 &
+    set +m
+    pid[$part]=$!
+    crowds+=("$part")
+    run_tests "$part" "$build" "$jobs" "${wanted[@]}" -LE "${others:+$others|}^waiting$"
+}
+
+# collect [all|PART] : prints and counts the waiting tests that have ended. Waits for those of all
+# parts, or of one.
+collect() {
+    local part left=()
+    for part in "${crowds[@]}"; do
+        if [[ ${1:-} != all && ${1:-} != "$part" ]] && kill -0 "${pid[$part]}" 2>/dev/null; then
+            left+=("$part")
+            continue
+        fi
+        wait "${pid[$part]}"
+        printf '\n== %s, waiting tests\n' "$part"
+        cat "$builds/ctest/$part.log"
+        count_tests "$part" "$part-waiting"
+        ((due[$part] == 0)) || fail "$part: its two lanes ran other tests than it has (difference: $((due[$part])))"
+        unset "pid[$part]"
+    done
+    crowds=("${left[@]}")
+}
+
+# Nothing outlives this script, and no emulator stays in the release build.
+clean_up() {
+    local part
+    for part in "${crowds[@]}"; do
+        kill -- "-${pid[$part]}" 2>/dev/null
+    done
+    ((emulated)) && build_release
 }
 
 # The part valgrind uses this build, too.
 build_release() {
-    build release --preset release -DREDLOCK_CHAOS=ON -DCMAKE_CROSSCOMPILING_EMULATOR="${1:-}"
+    local emulator=${1:-}
+    emulated=${#emulator}
+    build release --preset release -DREDLOCK_CHAOS=ON -DCMAKE_CROSSCOMPILING_EMULATOR="$emulator"
 }
 
 part_release() {
-    build_release && run_tests release release -LE 'lint|instructions'
+    build_release && run_lanes release release '' 'lint|instructions'
 }
 
 part_lint() {
-    build_release && run_tests lint release -L lint
+    build_release && run_tests lint release "$jobs" -L lint
 }
 
 part_instructions() {
-    build_release && run_tests instructions release -L '^instructions$'
+    build_release && run_tests instructions release 1 -L '^instructions$'
 }
 
 part_clang() {
     build clang --preset release -DREDLOCK_CHAOS=ON -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ &&
-        run_tests clang clang -L unit
+        run_lanes clang clang unit ''
 }
 
 part_asan() {
     export ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 \
         UBSAN_OPTIONS=print_stacktrace=1
-    build asan --preset asan -DREDLOCK_CHAOS=ON && run_tests asan asan -LE 'lint|compose|control'
+    build asan --preset asan -DREDLOCK_CHAOS=ON && run_lanes asan asan '' 'lint|compose|control'
     unset ASAN_OPTIONS UBSAN_OPTIONS
 }
 
@@ -189,7 +266,7 @@ part_tsan() {
     # gcc's ThreadSanitizer fails if address spaces are more random than it expects.
     setarch -R true 2>/dev/null && wrap=(setarch -R)
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-    build tsan --preset tsan && run_tests tsan tsan -L '^blocking$'
+    build tsan --preset tsan && run_lanes tsan tsan '^blocking$' ''
     unset TSAN_OPTIONS
     wrap=()
 }
@@ -202,11 +279,9 @@ part_valgrind() {
     # CMake runs each test's program under the emulator.
     local emulator='valgrind;--quiet;--error-exitcode=99;--leak-check=full;--track-fds=no'
     emulator+=';--errors-for-leak-kinds=definite,indirect,possible'
-    # An interrupt must not leave the emulator in the release build.
-    trap build_release EXIT
-    trap 'exit 130' INT TERM HUP
-    build_release "$emulator" && run_tests valgrind release -L '^(core|valgrind_ok)$'
-    trap - EXIT INT TERM HUP
+    collect release # its waiting tests must not find the emulator
+    local niceness=0 # these tests have deadlines
+    build_release "$emulator" && run_tests valgrind release $((2 * jobs)) -L '^(core|valgrind_ok)$'
     build_release
 }
 
@@ -217,7 +292,7 @@ part_coverage() {
     }
     build coverage --preset coverage || return
     find "$builds/coverage" -name '*.gcda' -delete
-    run_tests coverage coverage -L '^core$'
+    run_tests coverage coverage "$jobs" -L '^core$'
     # Do not count the branches of assertions: no test survives an assertion that fails.
     local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/"
         --exclude-branches-by-pattern '\s*assert\(.*'
@@ -234,6 +309,9 @@ part_coverage() {
     fi
 }
 
+emulated=0
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
 began=$SECONDS
 if ((install)); then
     (redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}") || exit 1
@@ -244,7 +322,9 @@ for part in "${parts[@]}"; do
     printf '\n== %s\n' "$part"
     "part_$part"
     printf '== %s: %d s\n' "$part" $((SECONDS - part_began))
+    collect
 done
+collect all
 
 printf '\n%d s in all\n' $((SECONDS - began))
 for line in "${skips[@]}"; do

@@ -5,6 +5,6 @@ if(TARGET chaos_client AND TARGET chaos_history)
   foreach(theme client client_fence auditor crew)
     chaos_test(test_${theme} TIMEOUT 300 SOURCES client_kit.c client_reading.c
       LIBS chaos_client chaos_history redlock_test_support PkgConfig::JANSSON PkgConfig::HIREDIS)
-    set_tests_properties(test_${theme} PROPERTIES LABELS "chaos;integration")
+    set_tests_properties(test_${theme} PROPERTIES LABELS "chaos;integration;waiting")
   endforeach()
 endif()

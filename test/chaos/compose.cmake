@@ -7,7 +7,7 @@ function(chaos_compose_test name)
   set(environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> REDLOCK_COMPOSE_FILE=${PROJECT_SOURCE_DIR}/docker-compose.yml
     REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>)
   add_test(NAME ${name} COMMAND ${docker} ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 LABELS "chaos;compose" RESOURCE_LOCK docker
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 LABELS "chaos;compose;waiting" RESOURCE_LOCK docker
     SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
@@ -26,6 +26,6 @@ if(TARGET redlock_chaos)
     --availability 1.0 --iptables -- --schedule ${CMAKE_CURRENT_SOURCE_DIR}/lost-packets.txt --backend compose
     --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 9 --seed 1)
   # Containers start beside them, which is work; see chaos_comparison.
-  set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES LABELS "chaos;compose;experiment"
-    PROCESSORS 4)
+  set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES PROCESSORS 8
+    LABELS "chaos;compose;experiment;waiting")
 endif()

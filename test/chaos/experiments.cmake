@@ -6,7 +6,8 @@ endif()
 # They mostly wait, so they run beside each other and beside other tests.
 function(chaos_experiment name)
   add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh ${ARGN})
-  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 LABELS "chaos;experiment" SKIP_RETURN_CODE 77)
+  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 20 LABELS "chaos;experiment;waiting"
+    SKIP_RETURN_CODE 77)
 endfunction()
 
 set(chaos $<TARGET_FILE:redlock_chaos>)
@@ -46,7 +47,7 @@ function(chaos_comparison name)
   # The longest come first, so that nothing has to wait for them in the end. 40 clients, five
   # servers and their links need the processors of a small machine: beside 20 busy processes no
   # request is answered within the node timeout, and nobody gets a lock.
-  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 100 PROCESSORS 4 LABELS "chaos;experiment"
+  set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 100 PROCESSORS 8 LABELS "chaos;experiment;waiting"
     SKIP_RETURN_CODE 77)
 endfunction()
 chaos_comparison(clock_jump --refusals clock-jump --seconds 12)

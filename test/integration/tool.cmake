@@ -34,12 +34,15 @@ foreach(name usage options locks holder change list list_many metrics far clear 
     completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
     fencing terminal tls rights)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
-  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
+  set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool;waiting" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")
 endforeach()
 
 # It makes a million keys.
 set_tests_properties(tool_list_many PROPERTIES TIMEOUT 600)
+# The longest. Ten takeovers at a time have busy processes beside them, which is enough of a crowd.
+set_tests_properties(tool_elect tool_loss tool_reload PROPERTIES COST 50)
+set_tests_properties(tool_takeover PROPERTIES COST 60 PROCESSORS 8)
 
 # A command that is stopped, or not yet forked, while its lease ends. The command also loads the
 # preloaded module, so no sanitizers.
@@ -51,8 +54,8 @@ target_compile_definitions(slow_fork PRIVATE _GNU_SOURCE)
 target_compile_options(slow_fork PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion)
 target_link_libraries(slow_fork PRIVATE ${CMAKE_DL_LIBS})
 add_test(NAME tool_stopped COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_stopped.sh)
-set_tests_properties(tool_stopped PROPERTIES TIMEOUT 300 LABELS "integration;tool"
+set_tests_properties(tool_stopped PROPERTIES TIMEOUT 300 LABELS "integration;tool;waiting"
   ENVIRONMENT "${tool_environment};SLOW_KILL=$<TARGET_FILE:slow_kill>;SLOW_FORK=$<TARGET_FILE:slow_fork>")
 
 add_test(NAME demo COMMAND ${PROJECT_SOURCE_DIR}/scripts/demo.sh --no-install --tool $<TARGET_FILE:redlock_tool>)
-set_tests_properties(demo PROPERTIES TIMEOUT 300 LABELS "integration;tool")
+set_tests_properties(demo PROPERTIES TIMEOUT 300 LABELS "integration;tool;waiting")
