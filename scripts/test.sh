@@ -296,7 +296,7 @@ part_coverage() {
     # Do not count the branches of assertions: no test survives an assertion that fails.
     local gcovr=(gcovr --root "$REDLOCK_ROOT" --filter "$REDLOCK_ROOT/src/core/"
         --exclude-branches-by-pattern '\s*assert\(.*'
-        "$builds/coverage/src/CMakeFiles/redlock_objects.dir")
+        "$builds/coverage/src/CMakeFiles/redlock_objects.dir/core")
     echo "lines of src/core:"
     "${gcovr[@]}" --txt
     echo "branches of src/core:"
