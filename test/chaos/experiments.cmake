@@ -24,6 +24,8 @@ chaos_experiment(rolling_restart ${chaos} clean --availability 1.0 -- rolling-re
 chaos_experiment(majority_pause ${chaos} clean -- majority-pause --seconds 12 --seed 1)
 chaos_experiment(split ${chaos} clean -- split --seconds 12 --seed 1)
 chaos_experiment(slow_node ${chaos} clean --availability 1.0 -- slow-node --seconds 10 --seed 1)
+# No acquire may fail, so no crowd may slow the nodes down.
+set_tests_properties(chaos_minority_down chaos_rolling_restart chaos_slow_node PROPERTIES COST 90 PROCESSORS 8)
 chaos_experiment(queue ${chaos} clean -- queue --seconds 20 --seed 1)
 chaos_experiment(queue_protected ${chaos} clean -- queue --protect --seconds 12 --seed 1)
 chaos_experiment(change ${chaos} clean --refusals --steps 4 -- change --seconds 24 --seed 1)
