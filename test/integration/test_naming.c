@@ -41,7 +41,7 @@ static struct outcome *acquire(redlock_manager *manager, const char *resource) {
 }
 
 static void release(redlock_lease *lease) {
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
 /* All fakes have heard so many of each. */
@@ -95,7 +95,7 @@ WORLD_TEST(a_refusal_falls_back_to_the_plain_set) {
         assert_non_null(strstr(world_log.text, "so it is not asked any more: "));
         world_close(manager);
         manager = on_fakes(REDIS_7, errors[i], NULL, NIL);
-        assert_int_equal(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
+        assert_is(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
         assert_heard(2, 1);
         world_close(manager);
     }
@@ -104,7 +104,7 @@ WORLD_TEST(a_refusal_falls_back_to_the_plain_set) {
 /* The first UNKNOWN vote decides, because all three are needed; the others may be pending. */
 static void assert_unclear(struct outcome *outcome) {
     size_t node = 0;
-    assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
     assert_null(outcome->lease);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 0);
     while (node < 2 && outcome_vote(outcome, node) != REDLOCK_VOTE_UNKNOWN) {
@@ -122,7 +122,7 @@ WORLD_TEST(a_server_that_ignores_it_grants_nothing_that_is_held) {
     for (int i = 0; i < 3 && (outcome = acquire(manager, "n"))->code != REDLOCK_ERR_CONTENDED; i++) {
         assert_unclear(outcome);
     }
-    assert_int_equal(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
+    assert_is(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
 }
 
 WORLD_TEST(a_server_that_ignores_it_grants_what_is_free) {
@@ -158,7 +158,7 @@ WORLD_TEST(a_denied_acquire_names_the_holder) {
     assert_true(world_wait_with_key("n", 3, DRIVE_TIMEOUT_MS));
     for (int i = 0; i < 3; i++) {
         struct outcome *denied = acquire(other, "n");
-        assert_int_equal(denied->code, REDLOCK_ERR_CONTENDED);
+        assert_is(denied->code, REDLOCK_ERR_CONTENDED);
         const size_t vote = outcome_vote(denied, 0) == REDLOCK_VOTE_DENIED ? 0 : 1;
         assert_string_equal(outcome_vote_error(denied, vote),
                             names ? "held by web-3:4711" : "held under another token");
@@ -179,7 +179,7 @@ WORLD_TEST(a_denied_acquire_names_the_holder) {
     lease = acquire(holder, "n")->lease;
     assert_true(world_wait_with_key("n", 3, DRIVE_TIMEOUT_MS));
     struct outcome *denied = acquire(other, "n");
-    assert_int_equal(denied->code, REDLOCK_ERR_CONTENDED);
+    assert_is(denied->code, REDLOCK_ERR_CONTENDED);
     const size_t vote = outcome_vote(denied, 0) == REDLOCK_VOTE_DENIED ? 0 : 1;
     assert_string_equal(outcome_vote_error(denied, vote), names ? "held by web-3:4711" : "held under another token");
     release(lease);
@@ -196,15 +196,15 @@ WORLD_TEST(what_is_no_lock_is_held_by_others) {
     }
     for (int i = 0; i < 2; i++) {
         struct outcome *denied = acquire(manager, "list");
-        assert_int_equal(denied->code, REDLOCK_ERR_CONTENDED);
+        assert_is(denied->code, REDLOCK_ERR_CONTENDED);
     }
     /* The connections that said so much are lost, once. */
     if (real_ones_name()) {
-        assert_int_equal(acquire(manager, "large")->code, REDLOCK_ERR_NO_QUORUM);
+        assert_is(acquire(manager, "large")->code, REDLOCK_ERR_NO_QUORUM);
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     }
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(acquire(manager, "large")->code, REDLOCK_ERR_CONTENDED);
+        assert_is(acquire(manager, "large")->code, REDLOCK_ERR_CONTENDED);
     }
 }
 
@@ -224,7 +224,7 @@ WORLD_TEST(who_may_not_read_the_key_locks_without_a_name) {
     redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
     for (int i = 0; i < 2; i++) {
         struct outcome *outcome = acquire(manager, "n");
-        assert_int_equal(outcome->code, REDLOCK_OK);
+        assert_is(outcome->code, REDLOCK_OK);
         /* The script may not read the key, either. */
         (void)drive_release(world_loop, outcome->lease, world_outcome());
         for (size_t j = 0; j < 3; j++) {

@@ -109,7 +109,7 @@ static void open_node(const char *credentials) {
     assert_non_null(heard.loop);
     redlock_loop_reactor(heard.loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);
-    assert_int_equal(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
+    assert_is(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
     heard.node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(heard.node);
     redlock_node_listen(heard.node, "ch");
@@ -121,7 +121,7 @@ static void listen_as(const char *credentials) {
 }
 
 static void assert_listens(void) {
-    assert_int_equal(heard.listening, REDLOCK_LISTENING);
+    assert_is(heard.listening, REDLOCK_LISTENING);
     const int before = heard.pushes;
     assert_string_equal(server_ask(server, "PUBLISH", "ch", A_PUSH), "1");
     UNTIL(heard.pushes > before);
@@ -202,7 +202,7 @@ NODE_TEST(killed_it_comes_back) {
     for (int i = 1; i <= 3; i++) {
         assert_string_equal(server_ask(server, "CLIENT", "KILL", "TYPE", "pubsub"), "1");
         UNTIL(heard.told == 2 * i);
-        assert_int_equal(heard.listening, REDLOCK_LISTENING_NOT);
+        assert_is(heard.listening, REDLOCK_LISTENING_NOT);
         UNTIL(heard.told == 2 * i + 1);
         assert_listens();
     }
@@ -228,7 +228,7 @@ NODE_TEST(its_ping_is_answered) {
 
 static void assert_refused(const char *credentials, const char *words) {
     listen_as(credentials);
-    assert_int_equal(heard.listening, REDLOCK_LISTENING_REFUSED);
+    assert_is(heard.listening, REDLOCK_LISTENING_REFUSED);
     if (strstr(heard.why, words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", heard.why, words);
     }
@@ -265,6 +265,6 @@ NODE_TEST(without_a_confirmation_it_is_as_refused) {
     UNTIL(subscribes() > 3); /* it goes on */
     assert_int_equal(heard.told, 1);
     redlock_node_info_get(heard.node, &info);
-    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_is(info.state, REDLOCK_NODE_READY);
     assert_non_null(strstr(info.queue_error, "out of protocol"));
 }

@@ -57,12 +57,12 @@ KIT_TEST(a_lock_over_tls) {
     redlock_acquire_options options = world_acquire_options(60000, 0);
     options.fencing = true;
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
-    assert_int_equal(drive_acquire(world_loop, manager, "lock", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "lock", &options, outcome), REDLOCK_OK);
     redlock_lease *lease = outcome->lease;
     assert_true(redlock_lease_fence(lease) > 0);
-    assert_int_equal(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_inspect(world_loop, manager, "lock", outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "lock", outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(servers_wait_without_key(&secured, "lock", DRIVE_TIMEOUT_MS));
 }
 
@@ -86,13 +86,13 @@ KIT_TEST(a_lock_is_handed_over) {
     assert_true(drive_until(world_loop, all_listen, waiter, DRIVE_TIMEOUT_MS));
     redlock_lease *lease = world_acquire(holder, "line", 60000);
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(redlock_acquire(waiter, "line", &options, NULL, outcome_collect, waited), REDLOCK_OK);
+    assert_is(redlock_acquire(waiter, "line", &options, NULL, outcome_collect, waited), REDLOCK_OK);
     assert_true(drive_until(world_loop, waits, waiter, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waited));
-    assert_int_equal(waited->code, REDLOCK_OK);
+    assert_is(waited->code, REDLOCK_OK);
     assert_int_equal(world_statistics(waiter).handed_over, 1);
-    assert_int_equal(drive_release(world_loop, waited->lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, waited->lease, outcome), REDLOCK_OK);
 }
 
 KIT_TEST(nodes_restart_and_hang) {
@@ -102,10 +102,10 @@ KIT_TEST(nodes_restart_and_hang) {
     redlock_lease *lease = world_acquire(manager, "restart", 60000);
     server_resume(&secured.at[0]);
     server_kill(&secured.at[1]);
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     server_restart(&secured.at[1]);
     assert_true(drive_reconnected(world_loop, manager, 1, 2));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(servers_wait_without_key(&secured, "restart", DRIVE_TIMEOUT_MS));
 }
 
@@ -130,12 +130,12 @@ KIT_TEST(a_silent_connection_is_replaced) {
     for (size_t i = 0; i < NODES; i++) {
         proxy_freeze_now(proxies[i]);
     }
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
     for (size_t i = 0; i < NODES; i++) {
         assert_true(drive_reconnected(world_loop, manager, i, 2));
     }
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(servers_wait_without_key(&secured, "silent", DRIVE_TIMEOUT_MS));
 }
 
@@ -176,7 +176,7 @@ static void expect_child(pid_t child) {
 KIT_TEST(a_forked_child_opens_its_own_client) {
     redlock_client *client = open_client();
     redlock_lease *lease = NULL;
-    assert_int_equal(redlock_client_acquire(client, "fork", NULL, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "fork", NULL, &lease, NULL), REDLOCK_OK);
     const pid_t child = fork();
     if (child == 0) {
         alarm(60);
@@ -191,9 +191,9 @@ KIT_TEST(a_forked_child_opens_its_own_client) {
         _exit(!good);
     }
     expect_child(child);
-    assert_int_equal(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    assert_is(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_close(client), REDLOCK_OK);
     assert_true(servers_wait_without_key(&secured, "fork", DRIVE_TIMEOUT_MS));
     assert_true(servers_wait_without_key(&secured, "child", DRIVE_TIMEOUT_MS));
 }
@@ -238,7 +238,7 @@ KIT_TEST(a_child_that_abandons_its_manager_is_silent) {
     expect_child(child);
     drive_for(world_loop, 20);
     assert_int_equal(tls_front_seen(front)->bytes[TLS_FRONT_REQUESTS], bytes);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
     assert_int_equal(world_node_info(manager, 0).connects, 1);
 }
 

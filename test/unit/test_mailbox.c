@@ -19,7 +19,7 @@ TEST(letters_come_out_oldest_first) {
     redlock_mailbox_init(&mailbox);
     assert_null(redlock_mailbox_take(&mailbox));
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(redlock_mailbox_put(&mailbox, &notes[i].letter), REDLOCK_MAILBOX_QUEUED);
+        assert_is(redlock_mailbox_put(&mailbox, &notes[i].letter), REDLOCK_MAILBOX_QUEUED);
     }
     struct redlock_letter *letter = redlock_mailbox_take(&mailbox);
     for (int i = 0; i < 5; i++) {
@@ -36,8 +36,8 @@ TEST(only_the_first_letter_to_a_sleeper_wakes) {
     redlock_mailbox_init(&mailbox);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_true(redlock_mailbox_sleep(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[0].letter), REDLOCK_MAILBOX_WAKE);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[1].letter), REDLOCK_MAILBOX_QUEUED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[0].letter), REDLOCK_MAILBOX_WAKE);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[1].letter), REDLOCK_MAILBOX_QUEUED);
     assert_false(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
     struct redlock_letter *letter = redlock_mailbox_take(&mailbox);
@@ -46,11 +46,11 @@ TEST(only_the_first_letter_to_a_sleeper_wakes) {
     assert_null(letter->next->next);
     assert_true(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_QUEUED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_QUEUED);
     assert_ptr_equal(redlock_mailbox_take(&mailbox), &notes[2].letter);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_null(redlock_mailbox_take(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[3].letter), REDLOCK_MAILBOX_QUEUED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[3].letter), REDLOCK_MAILBOX_QUEUED);
 }
 
 TEST(a_closed_mailbox_gives_back_and_refuses) {
@@ -63,17 +63,17 @@ TEST(a_closed_mailbox_gives_back_and_refuses) {
     assert_ptr_equal(letter, &notes[0].letter);
     assert_ptr_equal(letter->next, &notes[1].letter);
     assert_null(letter->next->next);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
     assert_null(redlock_mailbox_take(&mailbox));
     assert_null(redlock_mailbox_close(&mailbox));
     assert_true(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
 
     redlock_mailbox_init(&mailbox);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_null(redlock_mailbox_close(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
 }
 
 #define WRITERS 8

@@ -89,13 +89,13 @@ NEWS_TEST(each_kind_is_read_once) {
     assert_string_equal(event->reason, "");
     add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
     event = take(REDLOCK_ELECTION_TROUBLE);
-    assert_int_equal(event->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(event->code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(event->result);
     add(REDLOCK_ELECTION_RESIGNED, 0, REDLOCK_ERR_LOST);
-    assert_int_equal(take(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_ERR_LOST);
+    assert_is(take(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_ERR_LOST);
     add(REDLOCK_ELECTION_ENDED, 0, REDLOCK_ERR_CLOSED);
     event = take(REDLOCK_ELECTION_ENDED);
-    assert_int_equal(event->code, REDLOCK_ERR_CLOSED);
+    assert_is(event->code, REDLOCK_ERR_CLOSED);
     assert_null(event->result);
     assert_empty();
 }
@@ -164,7 +164,7 @@ NEWS_TEST(a_resignation_comes_before_the_next_term) {
 NEWS_TEST(only_the_newest_trouble_and_leader_are_told) {
     add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_ERR_NO_QUORUM);
     add(REDLOCK_ELECTION_TROUBLE, 0, REDLOCK_OK);
-    assert_int_equal(take(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
+    assert_is(take(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
     add(REDLOCK_ELECTION_LEADER, 0, 0);
     redlock_leader nobody = {.token = "", .holder = ""};
     redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LEADER, .leader = &nobody});

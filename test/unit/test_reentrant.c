@@ -94,7 +94,7 @@ static void *enter(void *data) {
 static struct redlock_hold *take(const char *resource, struct redlock_holder holder, redlock_lease *lease) {
     struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_TAKE);
+    assert_is(entrant.entered, REDLOCK_ENTER_TAKE);
     assert_non_null(entrant.hold);
     assert_null(entrant.lease);
     if (lease) {
@@ -106,21 +106,21 @@ static struct redlock_hold *take(const char *resource, struct redlock_holder hol
 static redlock_lease *share(const char *resource, struct redlock_holder holder) {
     struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_SHARED);
+    assert_is(entrant.entered, REDLOCK_ENTER_SHARED);
     return entrant.lease;
 }
 
 static int refused(const char *resource, struct redlock_holder holder, int64_t deadline_ns) {
     struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = deadline_ns};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_ERROR);
+    assert_is(entrant.entered, REDLOCK_ENTER_ERROR);
     assert_null(entrant.lease);
     return entrant.code;
 }
 
 static void give(redlock_lease *lease, struct redlock_holder holder) {
     struct redlock_hold *hold = NULL;
-    assert_int_equal(redlock_reentrant_leave(&table, lease, holder, &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_leave(&table, lease, holder, &hold), REDLOCK_LEAVE_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -132,13 +132,13 @@ FRESH_TEST(only_the_last_leave_releases) {
     take("r", id(0), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     give(&lease, id(0));
     assert_int_equal(atomic_load(&table.holds), 0);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_STRANGE);
     take("r", id(0), &lease);
     give(&lease, id(0));
 }
@@ -150,18 +150,18 @@ FRESH_TEST(another_owner_is_a_stranger) {
     redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("other", id(7), NULL), NULL);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(8), &hold), REDLOCK_LEAVE_REFUSED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_REFUSED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(8), &hold), REDLOCK_LEAVE_REFUSED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_REFUSED);
     give(&lease, id(7));
 }
 
 FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
     take("r", id(0), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
-    assert_int_equal(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
     give(&lease, id(0));
 }
 
@@ -202,9 +202,9 @@ FRESH_TEST(a_lost_lease_is_not_shared) {
     take("r", id(0), &lease);
     (void)share("r", id(0));
     lease.validity_ms = 0;
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
     give(&lease, id(0));
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
 }
@@ -215,8 +215,8 @@ FRESH_TEST(the_count_has_a_limit) {
     table.count_max = 2;
     take("r", id(0), &lease);
     (void)share("r", id(0));
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     give(&lease, id(0));
 }
 
@@ -224,10 +224,10 @@ FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
     redlock_reentrant_release_done(&table, hold, false);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
     give(&lease, id(0));
 }
 
@@ -237,8 +237,8 @@ FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL, *none = NULL;
     take("r", id(1), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
     take("r", id(2), &lease);
     redlock_reentrant_release_done(&table, hold, true);
     give(&lease, id(2));
@@ -253,13 +253,13 @@ FRESH_TEST(forgetting_needs_the_last_count_and_the_owner) {
     pthread_join(thread, NULL);
     take("r", id(0), &lease);
     (void)share("r", id(0));
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_LEAVE_REFUSED);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_LEAVE_REFUSED);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
     redlock_reentrant_release_done(&table, hold, true);
     take("r", id(5), &lease);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -277,7 +277,7 @@ FRESH_TEST(many_holds_are_all_found) {
     }
     for (size_t i = 0; i < 3000; i++) {
         struct redlock_hold *hold = NULL;
-        assert_int_equal(redlock_reentrant_leave(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_LEAVE_RETAINED);
+        assert_is(redlock_reentrant_leave(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_LEAVE_RETAINED);
         give(&leases[i], id(1 + i % 3));
     }
     assert_int_equal(atomic_load(&table.holds), 0);
@@ -291,8 +291,8 @@ FRESH_TEST(without_memory_the_answer_is_an_error_and_growth_waits) {
     int refused_code = refused("r", id(0), NEVER_NS);
     int init_code = redlock_reentrant_init(&failing, 1);
     out_of_memory = false;
-    assert_int_equal(refused_code, REDLOCK_ERR_NO_MEMORY);
-    assert_int_equal(init_code, REDLOCK_ERR_NO_MEMORY);
+    assert_is(refused_code, REDLOCK_ERR_NO_MEMORY);
+    assert_is(init_code, REDLOCK_ERR_NO_MEMORY);
     assert_int_equal(atomic_load(&table.holds), 0);
     for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++) {
         (void)snprintf(names[i], sizeof names[i], "r%zu", i);
@@ -337,14 +337,14 @@ FRESH_TEST(a_cancelled_thread_does_not_wait) {
     atomic_fetch_add(&cancel.turns, 1);
     redlock_reentrant_wake(&table);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_ERROR);
-    assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
+    assert_is(second.entered, REDLOCK_ENTER_ERROR);
+    assert_is(second.code, REDLOCK_ERR_CANCELLED);
     begin_cancellable(&fourth, 1, &cancel); /* it is set already */
     pthread_join(fourth.thread, NULL);
-    assert_int_equal(fourth.code, REDLOCK_ERR_CANCELLED);
+    assert_is(fourth.code, REDLOCK_ERR_CANCELLED);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(third.thread, NULL);
-    assert_int_equal(third.entered, REDLOCK_ENTER_TAKE);
+    assert_is(third.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, third.hold, NULL);
 }
 
@@ -358,12 +358,12 @@ FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
     redlock_reentrant_acquire_done(&table, first, &lease);
     pthread_join(second.thread, NULL);
     pthread_join(third.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_SHARED);
-    assert_int_equal(third.entered, REDLOCK_ENTER_SHARED);
+    assert_is(second.entered, REDLOCK_ENTER_SHARED);
+    assert_is(third.entered, REDLOCK_ENTER_SHARED);
     assert_ptr_equal(second.lease, &lease);
     assert_ptr_equal(third.lease, &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
     give(&lease, id(5));
 }
 
@@ -374,7 +374,7 @@ FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
     begin(&second, 1);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    assert_is(second.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, second.hold, &lease);
     give(&lease, id(5));
 }
@@ -384,19 +384,19 @@ FRESH_TEST(a_thread_that_comes_during_the_last_release_acquires_after_it) {
     struct redlock_hold *hold = NULL;
     struct entrant second;
     take("r", id(5), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
     begin(&second, 1);
     redlock_reentrant_release_done(&table, hold, true);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    assert_is(second.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, second.hold, NULL);
 }
 
 FRESH_TEST(the_wait_for_another_thread_of_the_owner_is_bounded) {
     struct redlock_hold *first = take("r", id(5), NULL);
-    assert_int_equal(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
     int64_t deadline_ns = from_now_ns(30);
-    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
     assert_true(from_now_ns(0) >= deadline_ns);
     assert_int_equal(table.waiting, 0);
     redlock_reentrant_acquire_done(&table, first, NULL);
@@ -409,7 +409,7 @@ FRESH_TEST(the_wait_is_no_longer_after_a_suspension) {
     suspended_s = 3600;
     alarm(60);
     int64_t deadline_ns = from_now_ns(30);
-    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
     assert_true(from_now_ns(0) >= deadline_ns);
     alarm(0);
     suspended_s = 0;
