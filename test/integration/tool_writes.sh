@@ -67,7 +67,8 @@ green
 # One of three: the others vote, and a probe for all nodes tells.
 redis 0 config set maxmemory 1 >/dev/null
 expect 0 tool status
-says "$out" '^3 of 3 nodes ready, 1 of them without a vote; a quorum is 2: locks can be taken, until one more node fails$'
+says "$out" '^3 of 3 nodes ready, 1 of them without a vote; a quorum is 2: locks can be taken, '\
+'until one more node fails$'
 expect 68 tool -q status --all-ready
 redis 0 config set maxmemory 0 >/dev/null
 
