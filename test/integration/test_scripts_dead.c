@@ -184,6 +184,28 @@ static void without_pubsub_publish_decides(void **state) {
     assert_left(2);
 }
 
+/* Whoever may write the entries need not have a right to the channels that they name. */
+static void nobody_speaks_on_the_channels_of_others(void **state) {
+    static const char *const channels[] = {"orders", "redlock:leader:door", "xredlock:heard", "redlock:"};
+    (void)state;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct raw other;
+        assert_true(raw_open_tcp(&other, "127.0.0.1", server->port));
+        assert_string_equal(raw_ask(&other, "AUTH", "all", "geheim"), "OK");
+        (void)raw_ask(&other, "SUBSCRIBE", channels[i]);
+        start_anew();
+        lock_as(OURS);
+        queue_add(1, SECOND, channels[i], STALE_MS);
+        queue_add(2, FIRST, CHANNEL, STALE_MS);
+        assert_int_equal(look().waiters, 1);
+        assert_int_equal(release_as(OURS), HANDED_OVER);
+        assert_value("door", FIRST);
+        assert_pushed(FIRST);
+        assert_string_equal(raw_ask(&other, "PING"), "pong\n\n");
+        raw_close(&other);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(one_release_passes_over_a_thousand),
@@ -196,6 +218,7 @@ int main(void) {
         QUEUE_TEST(the_living_are_counted),
         QUEUE_TEST(one_look_has_its_bound),
         QUEUE_TEST(without_pubsub_publish_decides),
+        QUEUE_TEST(nobody_speaks_on_the_channels_of_others),
     };
     return cmocka_run_group_tests_name("the dead in a queue on a real server", tests, scripts_begin, scripts_end);
 }
