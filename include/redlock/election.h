@@ -170,7 +170,7 @@ typedef struct redlock_election_options {
     int64_t lock_delay_ms; /**< As redlock_acquire_options.lock_delay_ms. Default 0. */
     void *trace;           /**< As redlock_acquire_options.trace, for each term. Default NULL. */
     /** How long before its deadline a leader is told #REDLOCK_ELECTION_EXPIRING. As
-     * redlock_acquire_options.expiring_ms: 0 to ttl_ms / 2; default 0, never. */
+     * redlock_acquire_options.expiring_ms: 2 to ttl_ms / 2; default 0, never. */
     int64_t expiring_ms;
 } redlock_election_options;
 

@@ -364,7 +364,7 @@ typedef struct redlock_acquire_options {
     /**
      * How long before the deadline on_expiring runs. At most half of the ttl, also of a later
      * redlock_extend(): the first renewal begins at a third, so it has the time between to succeed.
-     * 0 to ttl_ms / 2; default 0, never.
+     * 2 to ttl_ms / 2: in its last millisecond a lease has no validity left. Default 0, never.
      */
     int64_t expiring_ms;
     /** Default none; see redlock_expiring_callback. Needs expiring_ms. */

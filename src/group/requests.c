@@ -49,6 +49,12 @@ static int check_times(struct redlock_failure *failure, const redlock_acquire_op
 static int check_expiring(struct redlock_failure *failure, const redlock_acquire_options *options) {
     const int code = redlock_check_range(failure, "expiring_ms", options->expiring_ms, 0, options->ttl_ms / 2,
                                          " (half of ttl_ms; 0: never)");
+    if (code == REDLOCK_OK && options->expiring_ms == 1) {
+        /* redlock_lease_validity_ms() is 0 then. */
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "expiring_ms is 1, when no whole millisecond is left to tell of; it must be 2 or more, or "
+                            "0 (never)");
+    }
     if (code == REDLOCK_OK && options->expiring_ms == 0 && options->on_expiring) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID,
                             "on_expiring needs expiring_ms: how long before the deadline");

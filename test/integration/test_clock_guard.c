@@ -40,8 +40,7 @@ static int start_with_clocks(size_t count) {
     return 0;
 }
 
-static int three_with_clocks(void **state) {
-    (void)state;
+static int three_with_clocks(UNUSED void **state) {
     if (!mkdtemp(folder)) {
         return -1;
     }
@@ -49,8 +48,7 @@ static int three_with_clocks(void **state) {
     return start_with_clocks(3);
 }
 
-static int five_with_clocks(void **state) {
-    (void)state;
+static int five_with_clocks(UNUSED void **state) {
     return start_with_clocks(5);
 }
 

@@ -32,10 +32,9 @@ static struct redlock_answer look(void) {
     return ask(&inspect);
 }
 
-TESTS_WITH(scripts_begin, scripts_end);
-
-QUEUE_TEST(one_release_passes_over_a_thousand) {
+static void one_release_passes_over_a_thousand(void **state) {
     static const int counts[] = {1, 64, 65, 200, 1000, MOST - 1};
+    (void)state;
     for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
         start_anew();
         lock_as(OURS);
@@ -48,7 +47,8 @@ QUEUE_TEST(one_release_passes_over_a_thousand) {
     }
 }
 
-QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand) {
+static void one_wait_that_takes_passes_over_a_thousand(void **state) {
+    (void)state;
     add_dead(1000, false, STALE_MS);
     queue_add(2, FIRST, CHANNEL, STALE_MS);
     assert_queued((struct wait){.token = SECOND, .ticket = 3}, 0, FIRST);
@@ -57,7 +57,8 @@ QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand) {
 }
 
 /* No script keeps a node busy for longer. */
-QUEUE_TEST(more_are_passed_over_in_turns) {
+static void more_are_passed_over_in_turns(void **state) {
+    (void)state;
     lock_as(OURS);
     add_dead(2 * MOST, true, STALE_MS);
     queue_add(2, FIRST, CHANNEL, STALE_MS);
@@ -69,8 +70,9 @@ QUEUE_TEST(more_are_passed_over_in_turns) {
 }
 
 /* Behind another library, the first polls: it must know that it is the first. */
-QUEUE_TEST(who_waits_behind_the_dead_is_the_first) {
+static void who_waits_behind_the_dead_is_the_first(void **state) {
     static const char *const channels[] = {DEAF, CHANNEL};
+    (void)state;
     for (int stale = 0; stale < 2; stale++) {
         start_anew();
         lock_as("of another library");
@@ -85,7 +87,8 @@ QUEUE_TEST(who_waits_behind_the_dead_is_the_first) {
 }
 
 /* Its own subscription may not be confirmed yet. */
-QUEUE_TEST(a_place_is_not_taken_from_who_asks) {
+static void a_place_is_not_taken_from_who_asks(void **state) {
+    (void)state;
     lock_as(OURS);
     queue_add(2, SECOND, CHANNEL, STALE_MS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
@@ -95,8 +98,9 @@ QUEUE_TEST(a_place_is_not_taken_from_who_asks) {
 }
 
 /* They crash, start again and take a place, behind somebody who waits for long. */
-QUEUE_TEST(the_memory_of_those_who_crash_is_bounded) {
+static void the_memory_of_those_who_crash_is_bounded(void **state) {
     char token[64];
+    (void)state;
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     for (int i = 0; i < 3000; i++) {
@@ -113,8 +117,9 @@ QUEUE_TEST(the_memory_of_those_who_crash_is_bounded) {
 }
 
 /* A monitor subscribes to everything. */
-QUEUE_TEST(a_pattern_makes_nobody_alive) {
+static void a_pattern_makes_nobody_alive(void **state) {
     struct raw monitor;
+    (void)state;
     assert_true(raw_open_tcp(&monitor, "127.0.0.1", server->port));
     assert_string_equal(raw_ask(&monitor, "AUTH", "all", "geheim"), "OK");
     assert_string_equal(raw_ask(&monitor, "PSUBSCRIBE", MONITOR), "psubscribe\n" MONITOR "\n1\n");
@@ -128,7 +133,8 @@ QUEUE_TEST(a_pattern_makes_nobody_alive) {
     raw_close(&monitor);
 }
 
-QUEUE_TEST(the_living_are_counted) {
+static void the_living_are_counted(void **state) {
+    (void)state;
     lock_as(OURS);
     add_dead(1000, false, STALE_MS);
     queue_add(1, SECOND, CHANNEL, -1);
@@ -145,7 +151,8 @@ QUEUE_TEST(the_living_are_counted) {
 
 /* No more are looked at; those behind count as living. A request that does not ask for the queue
  * learns nothing of it. */
-QUEUE_TEST(one_look_has_its_bound) {
+static void one_look_has_its_bound(void **state) {
+    (void)state;
     lock_as(OURS);
     add_dead(MOST + 10, true, STALE_MS);
     assert_int_equal(look().waiters, 10);
@@ -158,7 +165,8 @@ QUEUE_TEST(one_look_has_its_bound) {
 }
 
 /* Without the right to ask who listens, PUBLISH decides, and all who are not stale count. */
-QUEUE_TEST(without_pubsub_publish_decides) {
+static void without_pubsub_publish_decides(void **state) {
+    (void)state;
     assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
     lock_as(OURS);
     add_dead(100, true, STALE_MS);
@@ -174,4 +182,43 @@ QUEUE_TEST(without_pubsub_publish_decides) {
     assert_value("door", FIRST);
     assert_pushed(FIRST);
     assert_left(2);
+}
+
+/* Whoever may write the entries need not have a right to the channels that they name. */
+static void nobody_speaks_on_the_channels_of_others(void **state) {
+    static const char *const channels[] = {"orders", "redlock:leader:door", "xredlock:heard", "redlock:"};
+    (void)state;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct raw other;
+        assert_true(raw_open_tcp(&other, "127.0.0.1", server->port));
+        assert_string_equal(raw_ask(&other, "AUTH", "all", "geheim"), "OK");
+        (void)raw_ask(&other, "SUBSCRIBE", channels[i]);
+        start_anew();
+        lock_as(OURS);
+        queue_add(1, SECOND, channels[i], STALE_MS);
+        queue_add(2, FIRST, CHANNEL, STALE_MS);
+        assert_int_equal(look().waiters, 1);
+        assert_int_equal(release_as(OURS), HANDED_OVER);
+        assert_value("door", FIRST);
+        assert_pushed(FIRST);
+        assert_string_equal(raw_ask(&other, "PING"), "pong\n\n");
+        raw_close(&other);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(one_release_passes_over_a_thousand),
+        QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
+        QUEUE_TEST(more_are_passed_over_in_turns),
+        QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
+        QUEUE_TEST(a_place_is_not_taken_from_who_asks),
+        QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
+        QUEUE_TEST(a_pattern_makes_nobody_alive),
+        QUEUE_TEST(the_living_are_counted),
+        QUEUE_TEST(one_look_has_its_bound),
+        QUEUE_TEST(without_pubsub_publish_decides),
+        QUEUE_TEST(nobody_speaks_on_the_channels_of_others),
+    };
+    return cmocka_run_group_tests_name("the dead in a queue on a real server", tests, scripts_begin, scripts_end);
 }

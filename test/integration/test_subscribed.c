@@ -1,14 +1,9 @@
 /* A node's second connection with a real server: pushes, kills, restarts, and what an ACL
  * refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <ev.h>
 
 #include "loop/loop.h"
@@ -133,42 +128,37 @@ static bool no_subscriber(void) {
     return strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), "id=") == NULL;
 }
 
-static int start(void **state) {
+static int start(UNUSED void **state) {
     static const struct server_options options = {.config = "user bob on >geheim ~* allchannels +@all\n"
                                                             "user deaf on >geheim ~* resetchannels &other +@all\n"
                                                             "user mute on >geheim ~* allchannels +@all -subscribe\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
-static int start_without_subscribe(void **state) {
+static int start_without_subscribe(UNUSED void **state) {
     static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
 /* SUBSCRIBE is answered as PSUBSCRIBE. */
-static int start_without_confirmation(void **state) {
+static int start_without_confirmation(UNUSED void **state) {
     static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"
                                                             "rename-command PSUBSCRIBE SUBSCRIBE\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     servers_stop(&servers);
     return 0;
 }
 
-static int close_node(void **state) {
-    (void)state;
+static int close_node(UNUSED void **state) {
     redlock_node_delete(heard.node, false);
     redlock_loop_delete(heard.loop);
     ev_loop_destroy(heard.ev);
@@ -259,7 +249,6 @@ TESTS_WITH(start_without_confirmation, tear_down);
 /* As behind a proxy that has its own idea of SUBSCRIBE. */
 NODE_TEST(without_a_confirmation_it_is_as_refused) {
     redlock_node_info info = {.size = sizeof info};
-    (void)state;
     assert_refused("", "out of protocol");
     assert_int_equal(subscribes(), 3);
     UNTIL(subscribes() > 3); /* it goes on */

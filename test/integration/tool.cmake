@@ -32,7 +32,7 @@ set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TA
   SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program> BEAT=$<TARGET_FILE:beat>)
 foreach(name usage options locks holder change list list_many metrics far clear keep nodes_file reload
     completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
-    fencing terminal tls rights)
+    fencing terminal tls rights writes)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")

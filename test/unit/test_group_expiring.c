@@ -221,6 +221,9 @@ TOLD_TEST(a_time_that_leaves_a_renewal_none_is_refused, three_told) {
     assert_refused(&options, "expiring_ms is 5001; it must be 0 to 5000 (half of ttl_ms; 0: never)");
     options.expiring_ms = -1;
     assert_refused(&options, "expiring_ms is -1; it must be 0 to 5000 (half of ttl_ms; 0: never)");
+    options.expiring_ms = 1;
+    assert_refused(&options, "expiring_ms is 1, when no whole millisecond is left to tell of; it must be 2 or more, or "
+                             "0 (never)");
     options.expiring_ms = 0;
     assert_refused(&options, "on_expiring needs expiring_ms: how long before the deadline");
     redlock_lease *lease = take_warned(&seen);

@@ -70,6 +70,8 @@ TEST(each_reply_makes_its_vote) {
         {DELETING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing, or held under another token"},
         {INSPECT, "*4\r\n$3\r\nabc\r\n:99\r\n:0\r\n:-1\r\n", REDLOCK_VOTE_GRANTED, "abc"},
         {INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", REDLOCK_VOTE_DENIED, ""},
+        {INSPECT, "*5\r\n$-1\r\n:-2\r\n:0\r\n:-1\r\n$11\r\nOOM full up\r\n", REDLOCK_VOTE_DENIED, "OOM full up"},
+        {INSPECT, "*5\r\n$-1\r\n:-2\r\n:0\r\n:-1\r\n$9\r\nNOPERM no\r\n", REDLOCK_VOTE_DENIED, ""},
         {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
         {FENCING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
         {FENCING, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
@@ -370,12 +372,16 @@ TEST(a_refused_command_asks_for_the_script) {
     assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
 }
 
-/* A server that has not the command, or a user that may not read the key. */
+/* A server that has not the command, or a user that may not run it. A refused key is final: no
+ * script could renew the lock. */
 TEST(a_refused_name_asks_for_a_plain_set) {
     char text[512];
     assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).no_script);
-    assert_true(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
-    assert_is(vote_of(NAMED, "-NOPERM no\r\n", text).vote, REDLOCK_VOTE_FAILED);
+    assert_true(vote_of(NAMED_TWICE, "-NOPERM User u has no permissions to run the 'set' command\r\n", text).no_script);
+    assert_false(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
+    assert_is(vote_of(NAMED, "-NOPERM No permissions to access a key\r\n", text).vote, REDLOCK_VOTE_FAILED);
+    assert_is(cause, REDLOCK_CAUSE_NOPERM);
+    assert_non_null(strstr(text, "No permissions to access a key; this user must be allowed to read and write"));
     assert_false(vote_of(NAMED, "-OOM no\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-ERROR\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).no_script);

@@ -33,6 +33,13 @@ static void remark(const struct tool_session *session, const struct tool_finding
         tool_nodes_far_text(session, info, far, sizeof far);
         add_remark(buffer, size, far);
     }
+    const char *write_error = info->state == REDLOCK_NODE_READY ? tool_status_write_error(findings, node) : "";
+    if (write_error[0] != '\0') {
+        char refusal[512];
+        snprintf(refusal, sizeof refusal, "takes no locks: %s (%s)", write_error,
+                 tool_status_write_advice(write_error));
+        add_remark(buffer, size, refusal);
+    }
     add_remark(buffer, size, info->error);
     add_remark(buffer, size, info->warning);
     if (tool_status_keeps_no_queue(info) || tool_status_is_undecided(info)) {
@@ -71,7 +78,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     } else if (slow) {
         fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)", session->node_timeout_ms);
     }
-    int64_t ms = tool_nodes_quorum_in_ms(session);
+    /* The end of a quarantine does not make a node take writes. */
+    int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);
     char duration[32];
     if (ms > 0) {
         fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
