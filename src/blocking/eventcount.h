@@ -1,5 +1,5 @@
-/* An eventcount: many threads sleep, each until its own call is done. One system call wakes all that
- * are done. */
+/* An eventcount: many threads sleep, each until its own call is done. One system call wakes all
+ * that are done. */
 #ifndef REDLOCK_BLOCKING_EVENTCOUNT_H
 #define REDLOCK_BLOCKING_EVENTCOUNT_H
 
@@ -17,7 +17,7 @@
  * state    means                          sleep                   finish
  * AWAKE    not done, nobody to wake       → ASLEEP, and sleeps    → DONE
  * ASLEEP   not done, must be woken        sleeps on               → DONE, woken at the next notify
- * DONE     done, not the finisher's   returns                 –
+ * DONE     done, the sleeper's own again  returns                 –
  *
  * No wake-up is lost. The sleeper reads `epoch` (1) and sets ASLEEP (2). It sleeps only if `epoch`
  * has not changed: the kernel compares it (3) under the lock that it holds to wake (6). The

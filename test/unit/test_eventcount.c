@@ -1,5 +1,5 @@
-/* The eventcount: each thread that is finished wakes, and no other returns, however many sleep and share
- * a bit. */
+/* The eventcount: each thread that is finished wakes, and no other returns, however many sleep and
+ * share a bit. */
 #include <stdio.h>
 #include <stdlib.h>
 
