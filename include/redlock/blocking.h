@@ -295,7 +295,7 @@ REDLOCK_API int redlock_client_elect(redlock_client *client, const char *name, c
                                      redlock_client_election **election);
 
 /**
- * Blocks until there is news, and returns one event. Events that wait are merged, so that what one
+ * Blocks until there is an event, and returns it. Events that wait are merged, so that what one
  * reads is never out of date: LOST always comes first; a leadership that is over before anybody has
  * read of it is not told, nor is EXPIRING after the lease was extended; of LEADER and TROUBLE only
  * the newest is. ENDED is the last one.

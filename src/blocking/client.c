@@ -433,8 +433,8 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 
 /*
  * For a child process, which has no loop thread and must not wait for a lock. If the fork came in
- * the middle of a turn, the lists of the manager and of libev may be half-changed: leave them
- * alone.
+ * the middle of a turn, the lists of the manager and of libev may be half-changed: they stay as
+ * they are.
  */
 static void abandon(redlock_client *client) {
     if (!atomic_load(&client->in_turn)) {

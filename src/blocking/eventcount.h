@@ -24,7 +24,7 @@
  * finisher sets DONE (4), raises `epoch` (5) and wakes (6). If (4) comes before (2), the sleeper
  * finds DONE and does not sleep. Else (1) and (2) come before (4) and (5), so the sleeper has read
  * the old value. Then (3) either sees the new value and does not sleep, or comes before (6), which
- * wakes it. (Only a rise by 2^32 between (1) and (3) would leave `epoch` unchanged.)
+ * wakes it. (Only a rise by 2^32 between (1) and (3) would not change `epoch`.)
  *
  * A signal, or a notify for another sleeper with the same bit, also wakes a sleeper. It finds that
  * it is not done, and sleeps again.
