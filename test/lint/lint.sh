@@ -59,24 +59,33 @@ man() {
     echo "${#files[@]} pages"
 }
 
-# uncited TOP : each heading of docs/protocols.md that a comment there cites and that the page does
-# not have.
+# uncited TOP: each heading of a page of docs/ that a comment there cites and that the page does not
+# have.
 uncited() {
-    (cd "$1" && grep -rhzoE 'docs/protocols\.md,[[:space:]*]*"[^"]+"' src test include --include='*.[ch]' \
-        --include='*.lua') | tr '\0\n' '\n ' |
-        sed -E 's/^[^"]*"//; s/".*$//; s/[ *]+/ /g' | sort -u |
-            grep -vxF -f <(sed -n 's/^## //p' "$1/docs/protocols.md")
+    local page heading
+    cd "$1"
+    grep -rhzoE 'docs/[a-z-]+\.md,[[:space:]*]*"[^"\]+"' src test include tools --include='*.[ch]' --include='*.lua' |
+        tr '\0\n' '\n ' | sed -E 's/ *\* */ /g; s/ +/ /g; s/, ?"/\t/; s/"$//' | sort -u |
+        while IFS=$'\t' read -r page heading; do
+            sed -nE 's/^##+ //p' "$page" | grep -qxF -- "$heading" || echo "$page has no heading: $heading"
+        done
 }
 
-# Sources cite the protocols by the headings of their page.
+# Sources cite pages by their headings.
 citations() {
     local wrong
-    wrong=$(uncited .) && { echo "docs/protocols.md has no heading: $wrong"; exit 1; }
+    wrong=$(uncited .)
+    [[ -z $wrong ]] || { echo "$wrong"; exit 1; }
     temp=$(mktemp -d)
     trap 'rm -rf "$temp"' EXIT
-    cp -r --parents docs/protocols.md src test include "$temp"
+    cp -r docs src test include tools "$temp"
     sed -i 's/^## Late SETs$/## Early SETs/' "$temp/docs/protocols.md"
-    [[ $(uncited "$temp") == "Late SETs" ]] || { echo "control failed: a heading that is gone was not missed"; exit 1; }
+    sed -i 's/^## TLS$/## SSL/' "$temp/docs/operations.md"
+    wrong=$(uncited "$temp")
+    diff - <(echo "$wrong") <<END || { echo "control failed: not what was planted (<) was found (>)"; exit 1; }
+docs/operations.md has no heading: TLS
+docs/protocols.md has no heading: Late SETs
+END
     echo "every cited heading is there"
 }
 
