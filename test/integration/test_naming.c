@@ -67,15 +67,15 @@ static void assert_heard(int naming, int plain) {
     }
 }
 
-static void an_old_server_is_not_asked(void **state) {
-    (void)state;
+TESTS_WITH(world_three, world_end);
+
+WORLD_TEST(an_old_server_is_not_asked) {
     redlock_manager *manager = on_fakes("redis_version:6.2.14", "-ERR syntax error\r\n", NULL, OK);
     release(acquire(manager, "n")->lease);
     assert_heard(0, 1);
 }
 
-static void a_server_that_understands_is_asked_twice_and_then_once(void **state) {
-    (void)state;
+WORLD_TEST(a_server_that_understands_is_asked_twice_and_then_once) {
     redlock_manager *manager = on_fakes(REDIS_7, NIL, fake_server_own, OK);
     release(acquire(manager, "n")->lease);
     assert_heard(2, 0);
@@ -84,10 +84,9 @@ static void a_server_that_understands_is_asked_twice_and_then_once(void **state)
 }
 
 /* Of the command, in whatever words: the plain SET decides, in the same attempt. */
-static void a_refusal_falls_back_to_the_plain_set(void **state) {
+WORLD_TEST(a_refusal_falls_back_to_the_plain_set) {
     static const char *const errors[] = {"-ERR syntax error\r\n",
                                          "-NOPERM User u has no permissions to run the 'set' command\r\n"};
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         redlock_manager *manager = on_fakes(REDIS_7, errors[i], NULL, OK);
         release(acquire(manager, "n")->lease);
@@ -116,8 +115,7 @@ static void assert_unclear(struct outcome *outcome) {
 }
 
 /* Nil means "held by another" there. Taken for "set", it would let two in. */
-static void a_server_that_ignores_it_grants_nothing_that_is_held(void **state) {
-    (void)state;
+WORLD_TEST(a_server_that_ignores_it_grants_nothing_that_is_held) {
     redlock_manager *manager = on_fakes(REDIS_7, NIL, NULL, NIL);
     struct outcome *outcome = acquire(manager, "n");
     assert_unclear(outcome);
@@ -128,8 +126,7 @@ static void a_server_that_ignores_it_grants_nothing_that_is_held(void **state) {
     assert_is(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
 }
 
-static void a_server_that_ignores_it_grants_what_is_free(void **state) {
-    (void)state;
+WORLD_TEST(a_server_that_ignores_it_grants_what_is_free) {
     redlock_manager *manager = on_fakes(REDIS_7, OK, NIL, OK);
     release(acquire(manager, "n")->lease);
     assert_heard(2, 0);
@@ -138,8 +135,7 @@ static void a_server_that_ignores_it_grants_what_is_free(void **state) {
 }
 
 /* It understands, but the key is gone and another's before the second SET comes. */
-static void a_token_of_another_proves_nothing(void **state) {
-    (void)state;
+WORLD_TEST(a_token_of_another_proves_nothing) {
     redlock_manager *manager = on_fakes(REDIS_7, NIL, VALUE, OK);
     assert_unclear(acquire(manager, "n"));
     assert_heard(2, 0);
@@ -153,8 +149,7 @@ static bool real_ones_name(void) {
     return names;
 }
 
-static void a_denied_acquire_names_the_holder(void **state) {
-    (void)state;
+WORLD_TEST(a_denied_acquire_names_the_holder) {
     const bool names = real_ones_name();
     redlock_manager_options options = world_options();
     options.holder = "web-3:4711";
@@ -192,9 +187,8 @@ static void a_denied_acquire_names_the_holder(void **state) {
 }
 
 /* Another type, and a value over the limit of a reply: both are held by others. */
-static void what_is_no_lock_is_held_by_others(void **state) {
+WORLD_TEST(what_is_no_lock_is_held_by_others) {
     static char large[2 * 1024 * 1024];
-    (void)state;
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     memset(large, 'x', sizeof large - 1);
     for (size_t i = 0; i < 3; i++) {
@@ -216,8 +210,7 @@ static void what_is_no_lock_is_held_by_others(void **state) {
 }
 
 /* %W, of Redis 7: the user may write the key, but not read it, so no script may run on it. */
-static void who_may_not_read_the_key_gets_no_lock(void **state) {
-    (void)state;
+WORLD_TEST(who_may_not_read_the_key_gets_no_lock) {
     char uris[3][64];
     const char *given[3];
     if (strcmp(
@@ -241,19 +234,4 @@ static void who_may_not_read_the_key_gets_no_lock(void **state) {
             assert_string_equal(server_ask(&world_servers.at[j], "EXISTS", "n"), "0");
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        world_test(an_old_server_is_not_asked),
-        world_test(a_server_that_understands_is_asked_twice_and_then_once),
-        world_test(a_refusal_falls_back_to_the_plain_set),
-        world_test(a_server_that_ignores_it_grants_nothing_that_is_held),
-        world_test(a_server_that_ignores_it_grants_what_is_free),
-        world_test(a_token_of_another_proves_nothing),
-        world_test(a_denied_acquire_names_the_holder),
-        world_test(what_is_no_lock_is_held_by_others),
-        world_test(who_may_not_read_the_key_gets_no_lock),
-    };
-    return cmocka_run_group_tests(tests, world_three, world_end);
 }

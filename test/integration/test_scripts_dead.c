@@ -32,9 +32,10 @@ static struct redlock_answer look(void) {
     return ask(&inspect);
 }
 
-static void one_release_passes_over_a_thousand(void **state) {
+TESTS_WITH(scripts_begin, scripts_end);
+
+QUEUE_TEST(one_release_passes_over_a_thousand) {
     static const int counts[] = {1, 64, 65, 200, 1000, MOST - 1};
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
         start_anew();
         lock_as(OURS);
@@ -47,8 +48,7 @@ static void one_release_passes_over_a_thousand(void **state) {
     }
 }
 
-static void one_wait_that_takes_passes_over_a_thousand(void **state) {
-    (void)state;
+QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand) {
     add_dead(1000, false, STALE_MS);
     queue_add(2, FIRST, CHANNEL, STALE_MS);
     assert_queued((struct wait){.token = SECOND, .ticket = 3}, 0, FIRST);
@@ -57,8 +57,7 @@ static void one_wait_that_takes_passes_over_a_thousand(void **state) {
 }
 
 /* No script keeps a node busy for longer. */
-static void more_are_passed_over_in_turns(void **state) {
-    (void)state;
+QUEUE_TEST(more_are_passed_over_in_turns) {
     lock_as(OURS);
     add_dead(2 * MOST, true, STALE_MS);
     queue_add(2, FIRST, CHANNEL, STALE_MS);
@@ -70,9 +69,8 @@ static void more_are_passed_over_in_turns(void **state) {
 }
 
 /* Behind another library, the first polls: it must know that it is the first. */
-static void who_waits_behind_the_dead_is_the_first(void **state) {
+QUEUE_TEST(who_waits_behind_the_dead_is_the_first) {
     static const char *const channels[] = {DEAF, CHANNEL};
-    (void)state;
     for (int stale = 0; stale < 2; stale++) {
         start_anew();
         lock_as("of another library");
@@ -87,8 +85,7 @@ static void who_waits_behind_the_dead_is_the_first(void **state) {
 }
 
 /* Its own subscription may not be confirmed yet. */
-static void a_place_is_not_taken_from_who_asks(void **state) {
-    (void)state;
+QUEUE_TEST(a_place_is_not_taken_from_who_asks) {
     lock_as(OURS);
     queue_add(2, SECOND, CHANNEL, STALE_MS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1, .channel = DEAF}, 0, OURS);
@@ -98,9 +95,8 @@ static void a_place_is_not_taken_from_who_asks(void **state) {
 }
 
 /* They crash, start again and take a place, behind somebody who waits for long. */
-static void the_memory_of_those_who_crash_is_bounded(void **state) {
+QUEUE_TEST(the_memory_of_those_who_crash_is_bounded) {
     char token[64];
-    (void)state;
     lock_as(OURS);
     assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
     for (int i = 0; i < 3000; i++) {
@@ -117,9 +113,8 @@ static void the_memory_of_those_who_crash_is_bounded(void **state) {
 }
 
 /* A monitor subscribes to everything. */
-static void a_pattern_makes_nobody_alive(void **state) {
+QUEUE_TEST(a_pattern_makes_nobody_alive) {
     struct raw monitor;
-    (void)state;
     assert_true(raw_open_tcp(&monitor, "127.0.0.1", server->port));
     assert_string_equal(raw_ask(&monitor, "AUTH", "all", "geheim"), "OK");
     assert_string_equal(raw_ask(&monitor, "PSUBSCRIBE", MONITOR), "psubscribe\n" MONITOR "\n1\n");
@@ -133,8 +128,7 @@ static void a_pattern_makes_nobody_alive(void **state) {
     raw_close(&monitor);
 }
 
-static void the_living_are_counted(void **state) {
-    (void)state;
+QUEUE_TEST(the_living_are_counted) {
     lock_as(OURS);
     add_dead(1000, false, STALE_MS);
     queue_add(1, SECOND, CHANNEL, -1);
@@ -151,8 +145,7 @@ static void the_living_are_counted(void **state) {
 
 /* No more are looked at; those behind count as living. A request that does not ask for the queue
  * learns nothing of it. */
-static void one_look_has_its_bound(void **state) {
-    (void)state;
+QUEUE_TEST(one_look_has_its_bound) {
     lock_as(OURS);
     add_dead(MOST + 10, true, STALE_MS);
     assert_int_equal(look().waiters, 10);
@@ -165,8 +158,7 @@ static void one_look_has_its_bound(void **state) {
 }
 
 /* Without the right to ask who listens, PUBLISH decides, and all who are not stale count. */
-static void without_pubsub_publish_decides(void **state) {
-    (void)state;
+QUEUE_TEST(without_pubsub_publish_decides) {
     assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
     lock_as(OURS);
     add_dead(100, true, STALE_MS);
@@ -185,9 +177,8 @@ static void without_pubsub_publish_decides(void **state) {
 }
 
 /* Whoever may write the entries need not have a right to the channels that they name. */
-static void nobody_speaks_on_the_channels_of_others(void **state) {
+QUEUE_TEST(nobody_speaks_on_the_channels_of_others) {
     static const char *const channels[] = {"orders", "redlock:leader:door", "xredlock:heard", "redlock:"};
-    (void)state;
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
         struct raw other;
         assert_true(raw_open_tcp(&other, "127.0.0.1", server->port));
@@ -204,21 +195,4 @@ static void nobody_speaks_on_the_channels_of_others(void **state) {
         assert_string_equal(raw_ask(&other, "PING"), "pong\n\n");
         raw_close(&other);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        QUEUE_TEST(one_release_passes_over_a_thousand),
-        QUEUE_TEST(one_wait_that_takes_passes_over_a_thousand),
-        QUEUE_TEST(more_are_passed_over_in_turns),
-        QUEUE_TEST(who_waits_behind_the_dead_is_the_first),
-        QUEUE_TEST(a_place_is_not_taken_from_who_asks),
-        QUEUE_TEST(the_memory_of_those_who_crash_is_bounded),
-        QUEUE_TEST(a_pattern_makes_nobody_alive),
-        QUEUE_TEST(the_living_are_counted),
-        QUEUE_TEST(one_look_has_its_bound),
-        QUEUE_TEST(without_pubsub_publish_decides),
-        QUEUE_TEST(nobody_speaks_on_the_channels_of_others),
-    };
-    return cmocka_run_group_tests_name("the dead in a queue on a real server", tests, scripts_begin, scripts_end);
 }

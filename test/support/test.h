@@ -38,7 +38,7 @@ void test_register(struct test_entry *entry);
 #define TEST_WITH(test, setup, teardown) TEST_FROM(test, setup, teardown, NULL)
 #define TEST(test)                       TEST_WITH(test, NULL, NULL)
 
-/* `begin` runs before the first of the tests that follow, `end` after the last; each may be NULL. */
+/* `begin` runs before the first of the tests that follow, `end` after the last. May be NULL. */
 #define TESTS_WITH(begin, end)                                                                                         \
     TEST_ENTRY(begin##_with_##end, "the group of " #begin, NULL, begin, end, NULL, NULL) struct test_entry
 

@@ -1,5 +1,5 @@
-# The blocking client's parts that need no node: the mailbox, the bell, and the table of reentrant
-# holds with leases of its own.
+# The blocking client's parts that need no node: the mailbox, the eventcount, unread events, and the
+# table of reentrant holds with leases of its own.
 function(redlock_blocking_test name)
   add_executable(${name} ${name}.c ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
@@ -9,7 +9,8 @@ function(redlock_blocking_test name)
 endfunction()
 
 redlock_blocking_test(test_mailbox ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)
-redlock_blocking_test(test_bell ${PROJECT_SOURCE_DIR}/src/blocking/bell.c ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)
+redlock_blocking_test(test_eventcount ${PROJECT_SOURCE_DIR}/src/blocking/eventcount.c
+  ${PROJECT_SOURCE_DIR}/src/blocking/mailbox.c)
 redlock_blocking_test(test_reentrant ${PROJECT_SOURCE_DIR}/src/blocking/reentrant.c)
-redlock_blocking_test(test_news ${PROJECT_SOURCE_DIR}/src/blocking/news.c)
+redlock_blocking_test(test_events ${PROJECT_SOURCE_DIR}/src/blocking/events.c)
 target_link_options(test_reentrant PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=clock_gettime)

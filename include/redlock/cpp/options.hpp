@@ -231,7 +231,7 @@ struct listed {
 struct leader {
     std::string_view token;  /**< The token of the leader's lease; "" if nobody leads. */
     std::string_view holder; /**< Who the leader says it is. */
-    bool is_self = false;    /**< It was the election that tells it, when this news came. */
+    bool is_self = false;    /**< It was the election that tells it, when this event came. */
 
     /** Nobody. */
     leader() noexcept = default;

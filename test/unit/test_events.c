@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "blocking/news.h"
+#include "blocking/events.h"
 #include "test.h"
 
-/* Results, as far as news touches them. */
+/* Results, as far as events touches them. */
 static int results;
 static bool memory_fails;
 
@@ -24,16 +24,16 @@ void redlock_result_free(redlock_result *result) {
     free(result);
 }
 
-static struct redlock_news news;
+static struct redlock_events events;
 
 static int fresh(UNUSED void **state) {
-    news = (struct redlock_news){0};
+    events = (struct redlock_events){0};
     memory_fails = false;
     return 0;
 }
 
 static int clear(UNUSED void **state) {
-    redlock_news_clear(&news);
+    redlock_events_clear(&events);
     assert_int_equal(results, 0);
     return 0;
 }
@@ -45,9 +45,9 @@ static void add(redlock_election_event_kind kind, uint64_t term, int code) {
     redlock_election_event event = {.kind = kind, .term = term, .code = code, .reason = "it expired"};
     event.leader = kind == REDLOCK_ELECTION_LEADER ? &leader : NULL;
     event.result = (redlock_result *)(void *)&some_result;
-    event.election = (redlock_election *)(void *)&news;
-    event.lease = (redlock_lease *)(void *)&news;
-    redlock_news_add(&news, &event);
+    event.election = (redlock_election *)(void *)&events;
+    event.lease = (redlock_lease *)(void *)&events;
+    redlock_events_add(&events, &event);
 }
 
 static void lead(uint64_t term) {
@@ -59,7 +59,7 @@ static void lose(uint64_t term) {
 }
 
 static const redlock_election_event *take(redlock_election_event_kind kind) {
-    const redlock_election_event *event = redlock_news_take(&news);
+    const redlock_election_event *event = redlock_events_take(&events);
     assert_non_null(event);
     assert_int_equal(event->kind, kind);
     assert_null(event->election);
@@ -68,7 +68,7 @@ static const redlock_election_event *take(redlock_election_event_kind kind) {
 }
 
 static void assert_empty(void) {
-    assert_null(redlock_news_take(&news));
+    assert_null(redlock_events_take(&events));
 }
 
 #define NEWS_TEST(name) TEST_WITH(name, fresh, clear)
@@ -167,7 +167,7 @@ NEWS_TEST(only_the_newest_trouble_and_leader_are_told) {
     assert_is(take(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
     add(REDLOCK_ELECTION_LEADER, 0, 0);
     redlock_leader nobody = {.token = "", .holder = ""};
-    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LEADER, .leader = &nobody});
+    redlock_events_add(&events, &(redlock_election_event){.kind = REDLOCK_ELECTION_LEADER, .leader = &nobody});
     assert_string_equal(take(REDLOCK_ELECTION_LEADER)->leader->token, "");
     assert_empty();
 }
@@ -184,11 +184,11 @@ NEWS_TEST(what_was_read_stays) {
     take(REDLOCK_ELECTION_LEADING);
     lose(1);
     const redlock_election_event *event = take(REDLOCK_ELECTION_LOST);
-    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = "another"});
+    redlock_events_add(&events, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = "another"});
     assert_string_equal(event->reason, "it expired");
-    char longer[3 * REDLOCK_NEWS_TEXT_SIZE];
+    char longer[3 * REDLOCK_EVENTS_TEXT_SIZE];
     memset(longer, 'x', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    redlock_news_add(&news, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = longer});
-    assert_int_equal(strlen(take(REDLOCK_ELECTION_LOST)->reason), REDLOCK_NEWS_TEXT_SIZE - 1);
+    redlock_events_add(&events, &(redlock_election_event){.kind = REDLOCK_ELECTION_LOST, .reason = longer});
+    assert_int_equal(strlen(take(REDLOCK_ELECTION_LOST)->reason), REDLOCK_EVENTS_TEXT_SIZE - 1);
 }
