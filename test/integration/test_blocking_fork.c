@@ -128,7 +128,6 @@ TESTS_WITH(start, kit_stop);
 KIT_TEST(a_child_is_refused_and_opens_its_own) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_statistics before = {.size = sizeof before}, after = {.size = sizeof after};
-    (void)state;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     redlock_cancel *cancel = NULL;
     assert_is(redlock_cancel_new(client, &cancel), REDLOCK_OK);

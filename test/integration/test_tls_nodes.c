@@ -117,7 +117,6 @@ KIT_TEST(a_silent_connection_is_replaced) {
     const char *uris[NODES];
     struct proxy *proxies[NODES];
     struct outcome *outcome = world_outcome();
-    (void)state;
     for (size_t i = 0; i < NODES; i++) {
         proxies[i] = world_proxy(secured.at[i].port);
         (void)snprintf(room[i], sizeof room[i], "rediss://%s", proxy_name(proxies[i]));
@@ -258,7 +257,6 @@ KIT_TEST(changed_files_are_read_before_the_next_connection) {
                                               .key_file = pki_file("node.key"),
                                               .client_ca_file = pki_file("ca.pem")};
     static const char again[] = "TLS files were read again", kept[] = "the old ones stay in use";
-    (void)state;
     struct tls_front *front = kit_front_with(&options);
     pki_copy("client.pem", cert);
     pki_copy("client.key", key);
@@ -296,7 +294,6 @@ KIT_TEST(changed_files_are_read_before_the_next_connection) {
 
 KIT_TEST(a_program_may_change_its_folder) {
     char folder[PATH_MAX], begun[PATH_MAX];
-    (void)state;
     assert_non_null(getcwd(begun, sizeof begun));
     (void)snprintf(folder, sizeof folder, "%s", pki_file("ca.pem"));
     *strrchr(folder, '/') = '\0';
@@ -315,7 +312,6 @@ KIT_TEST(a_program_may_change_its_folder) {
  * broken, the old one stays in use. */
 KIT_TEST(a_changed_authority_mends_an_unusable_node) {
     const char *ca = pki_own_file("changing-ca.pem");
-    (void)state;
     pki_copy("ca.pem", ca);
     redlock_tls_options tls = kit_tls();
     tls.ca_file = ca;
@@ -341,7 +337,6 @@ static bool is_unusable(void *data) {
 KIT_TEST(an_authority_that_left_its_directory_is_trusted_no_more) {
     const char *changing = pki_own_file("changing-dir");
     char from[NAME_MAX + 8] = "", to[PATH_MAX];
-    (void)state;
     DIR *folder = opendir(pki_file("ca-dir"));
     assert_non_null(folder);
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
