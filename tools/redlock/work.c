@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "confirm.h"
-#include "duration.h"
 #include "nodes.h"
 #include "report.h"
+#include "values/values.h"
 
 #define GRACE_MS      INT64_C(5000) /* unless --grace says */
 #define MARGIN_MS_MAX INT64_C(500)

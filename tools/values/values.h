@@ -1,9 +1,14 @@
-/* Times as people write them: 500ms, 10s, 2m, 1h, 1d. */
-#ifndef TOOL_DURATION_H
-#define TOOL_DURATION_H
+/* Numbers and times as people write them to all tools: 500ms, 10s, 2m, 1h, 1d. */
+#ifndef TOOL_VALUES_H
+#define TOOL_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Reads digits, and no sign, up to `most`; *end is what follows them. Nothing may where end is NULL.
+ * False, and nothing is set, if it is something else. */
+bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end);
 
 enum tool_duration_error {
     TOOL_DURATION_OK = 0,
