@@ -17,6 +17,7 @@
 #include "backends/admin.h"
 #include "backends/program.h"
 #include "node_kit.h"
+#include "values/clock.h"
 
 enum { NODES = 3, WAIT_MS = 60000 };
 
@@ -224,8 +225,8 @@ static void dies(bool early) {
         }
     }
     close(fds[1]);
-    int64_t deadline_ms = chaos_now_ms() + WAIT_MS;
-    while (early && list(pid)[0] == '\0' && chaos_now_ms() < deadline_ms) {
+    int64_t deadline_ms = tool_now_ms() + WAIT_MS;
+    while (early && list(pid)[0] == '\0' && tool_now_ms() < deadline_ms) {
     }
     assert_int_equal(early || read(fds[0], &byte, 1), 1);
     assert_string_not_equal(list(pid), "");
@@ -234,7 +235,7 @@ static void dies(bool early) {
     close(fds[0]);
     for (int quiet = 0; quiet < 5;) {
         quiet = list(pid)[0] == '\0' ? quiet + 1 : 0;
-        assert_true(chaos_now_ms() < deadline_ms);
+        assert_true(tool_now_ms() < deadline_ms);
         support_pause_ms(100);
     }
 }

@@ -11,7 +11,7 @@ add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
 add_executable(tool_sentry tool_sentry.c ${TOOL_SOURCE_DIR}/sentry.c)
-target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_test)
+target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_values redlock_test)
 target_include_directories(tool_sentry PRIVATE ${TOOL_SOURCE_DIR})
 add_test(NAME tool_sentry COMMAND tool_sentry)
 set_tests_properties(tool_sentry PROPERTIES TIMEOUT 300 LABELS "unit;tool")

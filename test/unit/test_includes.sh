@@ -18,7 +18,7 @@ declare -A libc=(
     [result]="$pure stdio stdlib"
     [group]="$pure stdatomic stdio stdlib"
     [election]="$pure stdatomic stdlib"
-    [values]="$pure stdio"
+    [values]="$pure stdio time"
 )
 
 # redlock-chaos: its folders, and what each may include of the others. A folder
@@ -109,6 +109,8 @@ check_chaos_include() {
     '"'*)
         target=${include//\"/}
         if [[ $target == values/* && -f $top/tools/$target ]]; then
+            [[ $target == values/values.h ]] || ! matches "$chaos_pure" "$name" ||
+                bad "$file: what plans and judges is pure, and may not include $include"
             return
         elif [[ -n ${chaos_edges[$include]-} ]] && matches "${chaos_edges[$include]}" "$name"; then
             return
@@ -284,6 +286,7 @@ plant tools/chaos/conductor/nemesis.c '#include <redlock/redlock.h>' 'tools/chao
 plant tools/chaos/conductor/run.c '#include <ev.h>' 'tools/chaos/conductor/run.c: redlock-chaos may not include <ev.h>'
 plant tools/chaos/conductor/run.c '#include "proxy/child.h"' \
     'tools/chaos/conductor/run.c: redlock-chaos may not include "proxy/child.h"'
+plant tools/chaos/faults/fault.c '#include "values/clock.h"' 'tools/chaos/faults/fault.c: what plans and judges is pure'
 plant tools/chaos/faults/fault.c '#include <time.h>' 'tools/chaos/faults/fault.c: what plans and judges is pure'
 plant tools/chaos/faults/schedule.h '#include "backends/backend.h"' \
     'faults may not include "backends/backend.h", which is of backends'
@@ -302,7 +305,7 @@ chaos_folders[0]='faults: faults history'
 if check "$temp" >/dev/null; then echo "control failed: a circle in the rules was not found"; exit 1; fi
 chaos_folders=("${rules[@]}") controls=$((controls + 1))
 plant tools/values/values.c '#include "redlock/text.h"' 'values.c: the public headers are'
-plant tools/values/values.c '#include <time.h>' 'tools/values/values.c: values may not include <time.h>'
+plant tools/values/values.c '#include <poll.h>' 'tools/values/values.c: values may not include <poll.h>'
 plant tools/proxy/serve.c '#include <hiredis/hiredis.h>' 'tools/proxy/serve.c: only'
 plant tools/proxy/serve.c '#include <ev.h>' 'tools/proxy/serve.c: only'
 plant tools/proxy/pipe.h '#include <redlock/redlock.h>' 'pipe.h: the proxy may not include <redlock/redlock.h>'

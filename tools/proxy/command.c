@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "proxy.h"
+#include "values/clock.h"
 #include "values/values.h"
 
 #define DAY_US     (INT64_C(86400) * 1000000)
@@ -106,7 +107,7 @@ static bool set(struct proxy_link *link, struct request *request) {
         }
     }
     for (int w = 0; w < 2; w++) {
-        proxy_lane_set(&link->lanes[w], &rules[w], proxy_now_us());
+        proxy_lane_set(&link->lanes[w], &rules[w], tool_now_us());
     }
     pump(link);
     return true;

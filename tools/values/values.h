@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Reads digits, and no sign, up to `most`; *end is what follows them. Nothing may where end is NULL.
- * False, and nothing is set, if it is something else. */
+/* Reads digits, and no sign, up to `most`; *end is what follows them. Where it is NULL, nothing may
+ * follow. False, and nothing is set, for anything else. */
 bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end);
 
 enum tool_duration_error {

@@ -17,8 +17,9 @@
 #include "backends/program.h"
 #include "faults/fault.h"
 #include "faults/lists.h"
+#include "values/clock.h"
 
-enum { DOCKER_MS = 60000, ANSWER_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
+enum { DOCKER_MS = 120000, ANSWER_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
 extern const unsigned char chaos_compose_script[]; /* compose.sh, which the build embeds */
 
@@ -164,7 +165,7 @@ static bool bring_up(struct chaos_backend *backend, struct chaos_error *error) {
 }
 
 static bool wait_for_answer(const struct chaos_backend *backend, size_t node, struct chaos_error *error) {
-    int64_t deadline_ms = chaos_now_ms() + ANSWER_MS;
+    int64_t deadline_ms = tool_now_ms() + ANSWER_MS;
     struct chaos_error why;
     while (!chaos_admin_ping(backend->ports[node], &why)) {
         if (!tell(backend, "alive", node, error)) {

@@ -54,7 +54,7 @@ check() {
     for n in $(seq "$nodes"); do
         # Both versions of compose print it with two blanks a level.
         image=$(printf '%s\n' "$config" |
-            sed -n "/^services:/,/^[^ s]/{/^  node$n:/,/^  [^ ]/s/^    image: //p;}")
+            sed -n "/^services:/,/^[^ ]/{/^  node$n:/,/^  [^ ]/s/^    image: //p;}")
         [ -n "$image" ] || fail "the compose file $file has no service node$n with an image: for $nodes nodes it" \
             "needs node1 to node$nodes; ask for fewer, or add them"
         [ "$image" = "$known" ] || run docker image inspect "$image" ||
