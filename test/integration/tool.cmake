@@ -1,17 +1,17 @@
 # Tests of the tool: its parts with cmocka, the whole with shell scripts and their own
 # redis-servers.
 add_executable(tool_parts tool_parts.c)
-target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static redlock_test Threads::Threads)
+target_link_libraries(tool_parts PRIVATE redlock_flags redlock_values redlock_static redlock_test Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
 target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
+target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
   ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/thread.c ${TOOL_SOURCE_DIR}/locks.c
   ${TOOL_SOURCE_DIR}/userinfo.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
 add_executable(tool_sentry tool_sentry.c ${TOOL_SOURCE_DIR}/sentry.c)
-target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_test)
+target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_values redlock_test)
 target_include_directories(tool_sentry PRIVATE ${TOOL_SOURCE_DIR})
 add_test(NAME tool_sentry COMMAND tool_sentry)
 set_tests_properties(tool_sentry PROPERTIES TIMEOUT 300 LABELS "unit;tool")

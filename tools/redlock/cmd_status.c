@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "duration.h"
 #include "reload.h"
 #include "report.h"
 #include "screen.h"
 #include "status.h"
+#include "values/values.h"
 
 struct page {
     char *text;

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "nodes.h"
 #include "table.h"
 #include "text.h"
+#include "values/values.h"
 
 /* Appends a remark about a node. */
 static void add_remark(char *buffer, size_t size, const char *part) {

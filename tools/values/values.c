@@ -1,5 +1,5 @@
-/* Times as people write them: 500ms, 10s, 2m, 1h, 1d. */
-#include "duration.h"
+/* Reads and writes numbers and times as people write them. */
+#include "values/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,24 +21,37 @@ static int64_t unit_ms(const char *unit) {
     return 0;
 }
 
-enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms) {
-    int64_t number = 0;
+bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end) {
     size_t digits = strspn(text, "0123456789");
-    if (digits == 0) {
-        return TOOL_DURATION_MALFORMED;
-    }
+    int64_t read = 0;
     for (size_t i = 0; i < digits; i++) {
         int64_t digit = text[i] - '0';
-        if (number > (INT64_MAX - digit) / 10) {
-            return TOOL_DURATION_TOO_LONG;
+        if (digit > most || read > (most - digit) / 10) {
+            return false;
         }
-        number = number * 10 + digit;
+        read = read * 10 + digit;
     }
-    if (text[digits] == '\0') {
+    if (digits == 0 || (end == NULL && text[digits] != '\0')) {
+        return false;
+    }
+    if (end != NULL) {
+        *end = text + digits;
+    }
+    *number = read;
+    return true;
+}
+
+enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms) {
+    int64_t number;
+    const char *name;
+    if (!tool_number_read(text, INT64_MAX, &number, &name)) {
+        return *text >= '0' && *text <= '9' ? TOOL_DURATION_TOO_LONG : TOOL_DURATION_MALFORMED;
+    }
+    if (*name == '\0') {
         *ms = 0;
         return number == 0 ? TOOL_DURATION_OK : TOOL_DURATION_NO_UNIT;
     }
-    int64_t unit = unit_ms(text + digits);
+    int64_t unit = unit_ms(name);
     if (unit == 0) {
         return TOOL_DURATION_MALFORMED;
     }

@@ -1,9 +1,14 @@
-/* Times as people write them: 500ms, 10s, 2m, 1h, 1d. */
-#ifndef TOOL_DURATION_H
-#define TOOL_DURATION_H
+/* Numbers and times as people write them to all tools: 500ms, 10s, 2m, 1h, 1d. */
+#ifndef TOOL_VALUES_H
+#define TOOL_VALUES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Reads digits, and no sign, up to `most`; *end is what follows them. Where it is NULL, nothing may
+ * follow. False, and nothing is set, for anything else. */
+bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end);
 
 enum tool_duration_error {
     TOOL_DURATION_OK = 0,
