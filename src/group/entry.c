@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/holder.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/callbacks.h"
 #include "group/driver.h"
 #include "group/guards.h"

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 int64_t redlock_group_now_ns(const struct redlock_group *group) {
     return group->env.now_ns(group->env.ctx);

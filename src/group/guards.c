@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 #define SPAN_SIZE 32
 

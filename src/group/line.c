@@ -8,7 +8,7 @@
 
 #include "base/siphash.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define PLACES_MIN 16
 /* A ticket that is off by so much is wrong. */

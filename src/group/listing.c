@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "result/result.h"
 #include "wire/page.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/leader.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 struct redlock_observer {
     struct redlock_errand errand; /* its owner is the first member */

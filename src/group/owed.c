@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/guards.h"
 
 #define ASKED_A_TURN  1024 /* for a node that came back; other work of the loop needs its turn */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/holder.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/driver.h"
 #include "group/guards.h"
 #include "group/sending.h"

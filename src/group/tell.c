@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
 

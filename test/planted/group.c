@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/guards.h"
 #include "group/line.h"
 #include "group/sending.h"
