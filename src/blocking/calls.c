@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "blocking/client.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/listing.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "blocking/events.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "election/campaign.h"
 #include "loop/loop.h"
 

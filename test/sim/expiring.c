@@ -2,7 +2,7 @@
  * near, in time, once for each deadline, and never after the end. */
 #include <stdatomic.h>
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
 #include "parts.h"
 
 /* Timers come up to 2 ms late here, and clocks differ in rate. */

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "wire/script.h"
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {

@@ -1,8 +1,8 @@
 /* How a node's clock is judged: a clock within the bounds is never a jump, and one that leaves them
  * always is. */
 
-#include "core/backoff.h"
 #include "core/clock.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS INT64_C(1000000)

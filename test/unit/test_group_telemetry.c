@@ -1,5 +1,5 @@
 /* The snapshot of a group over a fake env, and the events of nodes. */
-#include "group/telemetry.h"
+#include "group/tell.h"
 #include "told_kit.h"
 
 TOLD_TEST(nodes_are_told_when_they_change, three_told) {
@@ -81,7 +81,7 @@ TOLD_TEST(votes_are_counted_by_node_and_cause, three_told) {
     }
     /* A cause that this table does not know. */
     const struct redlock_text strange = {.string = "why", .cause = (enum redlock_cause)1000};
-    assert_is(redlock_telemetry_cause(REDLOCK_VOTE_FAILED, &strange), REDLOCK_VOTED_OTHER);
+    assert_is(redlock_tell_cause(REDLOCK_VOTE_FAILED, &strange), REDLOCK_VOTED_OTHER);
 }
 
 TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {

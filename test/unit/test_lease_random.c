@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/backoff.h"
+#include "core/time.h"
 #include "life.h"
 
 #define NODES_MAX        7

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/line.h"
 #include "test.h"
 

@@ -12,7 +12,7 @@
 
 #include <redlock/adapters/poll.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "loop/loop.h"
 
 #define WATCHES 3

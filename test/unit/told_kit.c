@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "group/telemetry.h"
+#include "group/tell.h"
 
 struct told told[64];
 unsigned told_count;

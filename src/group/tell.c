@@ -1,8 +1,12 @@
-/* What the group tells of itself: histograms, counts of votes, events and probes. */
+/* What the group tells of itself: histograms, counts of votes, events, probes, and the log messages
+ * about a lease. Losses are errors; attempts, votes and results are at debug level. */
 #define REDLOCK_PROBE_SEMAPHORES
-#include "group/telemetry.h"
+#include "group/tell.h"
 
-#include "core/validity.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "core/time.h"
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
 
@@ -45,7 +49,7 @@ const char *redlock_voted_name(redlock_voted voted) {
     return (size_t)voted < REDLOCK_VOTED_MAX && names[voted] ? names[voted] : "";
 }
 
-redlock_voted redlock_telemetry_cause(redlock_vote_kind vote, const struct redlock_text *text) {
+redlock_voted redlock_tell_cause(redlock_vote_kind vote, const struct redlock_text *text) {
     static const uint8_t causes[] = {[REDLOCK_CAUSE_OURS] = REDLOCK_VOTED_OURS,
                                      [REDLOCK_CAUSE_CONNECTION] = REDLOCK_VOTED_CONNECTION,
                                      [REDLOCK_CAUSE_TIMEOUT] = REDLOCK_VOTED_TIMEOUT,
@@ -134,7 +138,7 @@ static void tell(const struct redlock_group *group, const redlock_telemetry_even
 __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *lease, redlock_telemetry_event event) {
     event.size = sizeof event;
     event.id = (uintptr_t)lease;
-    event.trace = redlock_lease_trace(lease);
+    event.trace = redlock_handle_trace(lease);
     event.resource = redlock_lease_resource(lease);
     event.node = "";
     event.reason = event.reason ? event.reason : "";
@@ -142,8 +146,7 @@ __attribute__((noinline, cold)) static void tell_of(const struct redlock_lease *
     tell(lease->group, &event);
 }
 
-void redlock_telemetry_tell(const struct redlock_lease *lease, redlock_telemetry_kind kind, int code,
-                            int64_t elapsed_ns) {
+void redlock_tell_event(const struct redlock_lease *lease, redlock_telemetry_kind kind, int code, int64_t elapsed_ns) {
     tell_of(lease, (redlock_telemetry_event){.kind = kind, .code = code, .elapsed_us = elapsed_ns / 1000});
 }
 
@@ -155,7 +158,7 @@ static int64_t validity_ms(const struct redlock_lease *lease, int64_t now_ns) {
 static void acquired(struct redlock_lease *lease) {
     redlock_histogram_add(&lease->group->telemetry.acquire, lease->span_ns);
     lease->has_span = true;
-    if (REDLOCK_TELEMETRY_WANTED(lease->group, acquired)) {
+    if (REDLOCK_TELL_WANTED(lease->group, acquired)) {
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_ACQUIRED,
                                                  .elapsed_us = lease->span_ns / 1000,
                                                  .validity_ms = validity_ms(lease, lease->core.begun_ns),
@@ -164,7 +167,7 @@ static void acquired(struct redlock_lease *lease) {
     lease->span_ns = 0; /* it may be lost already */
 }
 
-void redlock_telemetry_acquire_ended(struct redlock_lease *lease) {
+void redlock_tell_acquire_ended(struct redlock_lease *lease) {
     if (lease->waited) {
         redlock_histogram_add(&lease->group->telemetry.wait, lease->span_ns);
     }
@@ -175,12 +178,12 @@ void redlock_telemetry_acquire_ended(struct redlock_lease *lease) {
     }
 }
 
-void redlock_telemetry_adopted(struct redlock_lease *lease) {
+void redlock_tell_adopted(struct redlock_lease *lease) {
     lease->has_span = true;
     REDLOCK_TELL(lease, adopted, ADOPTED, REDLOCK_OK, 0);
 }
 
-void redlock_telemetry_queued(struct redlock_lease *lease) {
+void redlock_tell_queued(struct redlock_lease *lease) {
     lease->waited = true;
     /* It asks for its place now. */
     REDLOCK_TELL(lease, queued, QUEUED, REDLOCK_OK, lease->core.start_ns - lease->span_ns);
@@ -188,10 +191,10 @@ void redlock_telemetry_queued(struct redlock_lease *lease) {
 
 static void extended(const struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     lease->group->statistics.extends_failed += actions->round_code != REDLOCK_OK;
-    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, extended)) {
+    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, extended)) {
         char votes[TEXT_SIZE] = "";
         if (actions->round_code != REDLOCK_OK) {
-            redlock_lease_round_text(lease, actions->round_code, votes, sizeof votes);
+            redlock_handle_round_text(lease, actions->round_code, votes, sizeof votes);
         }
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXTENDED,
                                                  .code = actions->round_code,
@@ -202,7 +205,7 @@ static void extended(const struct redlock_lease *lease, const struct redlock_act
     }
 }
 
-void redlock_telemetry_round_over(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+void redlock_tell_round_over(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     if (lease->core.operation == REDLOCK_OP_EXTEND) {
         extended(lease, actions, now_ns);
         return;
@@ -211,12 +214,12 @@ void redlock_telemetry_round_over(struct redlock_lease *lease, const struct redl
     REDLOCK_TELL(lease, denied, DENIED, actions->round_code, now_ns - lease->span_ns);
 }
 
-void redlock_telemetry_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns) {
+void redlock_tell_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns) {
     redlock_histogram_add(&lease->group->telemetry.renewal_late, now_ns - planned_ns);
 }
 
-void redlock_telemetry_expiring(const struct redlock_lease *lease, int64_t remaining_ms) {
-    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, expiring)) {
+void redlock_tell_expiring(const struct redlock_lease *lease, int64_t remaining_ms) {
+    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, expiring)) {
         const int64_t held_ns = redlock_group_now_ns(lease->group) - lease->core.begun_ns;
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXPIRING,
                                                  .elapsed_us = held_ns / 1000,
@@ -224,10 +227,10 @@ void redlock_telemetry_expiring(const struct redlock_lease *lease, int64_t remai
     }
 }
 
-void redlock_telemetry_lost(const struct redlock_lease *lease) {
+void redlock_tell_lost(const struct redlock_lease *lease) {
     char loss[TEXT_SIZE];
-    if (lease->has_span && REDLOCK_TELEMETRY_WANTED(lease->group, lost)) {
-        redlock_lease_loss_text(lease, loss, sizeof loss);
+    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, lost)) {
+        redlock_handle_loss_text(lease, loss, sizeof loss);
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_LOST,
                                                  .code = REDLOCK_ERR_LOST,
                                                  .reason = loss,
@@ -235,14 +238,14 @@ void redlock_telemetry_lost(const struct redlock_lease *lease) {
     }
 }
 
-void redlock_telemetry_released(struct redlock_lease *lease) {
+void redlock_tell_released(struct redlock_lease *lease) {
     if (lease->has_span) {
         lease->has_span = false;
         REDLOCK_TELL(lease, released, RELEASED, lease->released_code, lease->span_ns);
     }
 }
 
-void redlock_telemetry_forgotten(struct redlock_lease *lease) {
+void redlock_tell_forgotten(struct redlock_lease *lease) {
     if (lease->has_span) {
         lease->has_span = false;
         REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
@@ -259,12 +262,12 @@ static void tell_of_node(const struct redlock_group *group, unsigned node, redlo
                                            .reason = reason});
 }
 
-void redlock_telemetry_node(struct redlock_group *group, unsigned node, bool ready) {
+void redlock_tell_node(struct redlock_group *group, unsigned node, bool ready) {
     group->telemetry.node_ups[node] += ready;
     group->telemetry.node_downs[node] += !ready;
-    if (ready && REDLOCK_TELEMETRY_WANTED(group, node_up)) {
+    if (ready && REDLOCK_TELL_WANTED(group, node_up)) {
         tell_of_node(group, node, REDLOCK_TELEMETRY_NODE_UP, "");
-    } else if (!ready && REDLOCK_TELEMETRY_WANTED(group, node_down)) {
+    } else if (!ready && REDLOCK_TELL_WANTED(group, node_down)) {
         tell_of_node(group, node, REDLOCK_TELEMETRY_NODE_DOWN,
                      redlock_text_string(group->env.refusal(group->env.ctx, node)));
     }
@@ -277,4 +280,159 @@ int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *tele
     }
     redlock_fill_struct(telemetry, &group->telemetry, sizeof group->telemetry);
     return REDLOCK_OK;
+}
+
+#define NAME_SIZE 128
+#define LOSS_SIZE 320
+#define RANK_SIZE 32
+
+static bool is_logged(const struct redlock_lease *lease, redlock_log_level level) {
+    return level <= lease->group->log_level;
+}
+
+#define LOG(lease, level, ...) (lease)->group->env.log((lease)->group->env.ctx, REDLOCK_LOG_##level, __VA_ARGS__)
+
+const char *redlock_tell_operation_name(enum redlock_operation operation) {
+    switch (operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return "acquire";
+    case REDLOCK_OP_EXTEND:
+        return "extend";
+    case REDLOCK_OP_RELEASE:
+        return "release";
+    case REDLOCK_OP_INSPECT:
+        return "inspect";
+    case REDLOCK_OP_FENCE:
+        return "fence";
+    case REDLOCK_OP_HEAL:
+        return "heal";
+    case REDLOCK_OP_TIME:
+        return "time";
+    case REDLOCK_OP_WAIT:
+        return "wait";
+    case REDLOCK_OP_LIST:
+        return "list";
+    case REDLOCK_OP_NONE:
+        break;
+    }
+    return "";
+}
+
+/* Whether the node's vote on this acquire differs from its last one: its kind, its text, or for a
+ * waiter the holder or the rank. Hashes that are alike by chance only leave out a line. */
+static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_queue_view *view) {
+    const char *text = redlock_text_string(detail->text);
+    const uint64_t parts[] = {redlock_line_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
+    const uint16_t logged = (uint16_t)(redlock_line_hash((const char *)parts, sizeof parts) >> 48 | 1);
+    if (detail->logged == logged) {
+        return false;
+    }
+    detail->logged = logged;
+    lease->try_logged = false;
+    return true;
+}
+
+/* Not inlined: every vote passes here, and almost none is logged. */
+__attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsigned node,
+                                               const struct redlock_answer *answer) {
+    char name[NAME_SIZE], rank[RANK_SIZE] = "";
+    struct redlock_detail *detail = &lease->details[node];
+    struct redlock_queue_view view = {.rank = 0};
+    const enum redlock_operation operation = lease->core.operation;
+    if (operation == REDLOCK_OP_WAIT && detail->kind == REDLOCK_VOTE_DENIED) {
+        view = redlock_handle_view(lease, answer);
+        (void)snprintf(rank, sizeof rank, ", %lu before us", (unsigned long)view.rank);
+    }
+    if ((operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_ACQUIRE) && !is_news(lease, detail, &view)) {
+        return;
+    }
+    const char *text = redlock_text_string(detail->text);
+    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    LOG(lease, DEBUG, "%s '%s': node %s: %s after %ld us%s%s%s", redlock_tell_operation_name(operation), name,
+        lease->group->node_names[node], redlock_vote_name((redlock_vote_kind)detail->kind), (long)detail->latency_us,
+        text[0] ? ": " : "", text, rank);
+}
+
+void redlock_tell_log_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer) {
+    if (is_logged(lease, REDLOCK_LOG_DEBUG)) {
+        log_vote(lease, node, answer);
+    }
+}
+
+static void log_attempt(struct redlock_lease *lease, const char *name, int64_t now_ns) {
+    if (lease->try_logged) {
+        return;
+    }
+    lease->try_logged = true;
+    const struct redlock_round *votes = &lease->core.votes;
+    LOG(lease, DEBUG, "acquire '%s': attempt %u is lost: %u granted, %u denied, %u failed, %u unknown; next in %ld ms",
+        name, lease->core.attempts, redlock_nodes_count(votes->granted), redlock_nodes_count(votes->denied),
+        redlock_nodes_count(votes->failed), redlock_nodes_count(votes->unknown),
+        (long)redlock_validity_ms(lease->core.next_try_ns, now_ns));
+}
+
+void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node) {
+    char name[NAME_SIZE];
+    if (is_logged(lease, REDLOCK_LOG_DEBUG)) {
+        redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+        LOG(lease, DEBUG, "wait '%s': node %s handed it over", name, lease->group->node_names[node]);
+    }
+}
+
+static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_queue_step step) {
+    switch (step) {
+    case REDLOCK_QUEUE_ENTERED:
+        LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
+        break;
+    case REDLOCK_QUEUE_LOOKED:
+        LOG(lease, DEBUG, "wait '%s': %u nodes granted it, %u are needed: asks why", name,
+            redlock_nodes_count(lease->core.queue->granted), lease->core.votes.quorum);
+        break;
+    case REDLOCK_QUEUE_YIELDED:
+        LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);
+        break;
+    case REDLOCK_QUEUE_POLLED:
+        if (!lease->try_logged) {
+            LOG(lease, DEBUG, "wait '%s': first in line, asks whether it is free", name);
+        }
+        lease->try_logged = true;
+        break;
+    case REDLOCK_QUEUE_NOTHING:
+    case REDLOCK_QUEUE_REFRESHED:
+        break;
+    }
+}
+
+__attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum redlock_lease_state before,
+                                               const struct redlock_actions *actions, int64_t now_ns) {
+    char name[NAME_SIZE];
+    const enum redlock_lease_state after = lease->core.state;
+    redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
+    if (actions->lost) {
+        char loss[LOSS_SIZE];
+        redlock_handle_loss_text(lease, loss, sizeof loss);
+        LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
+    } else if (after == REDLOCK_LEASE_QUEUED) {
+        log_wait(lease, name, actions->step);
+    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
+        log_attempt(lease, name, now_ns);
+    } else if (actions->acquired) {
+        LOG(lease, DEBUG, "acquire '%s': %s at attempt %u, valid for %ld ms", name,
+            redlock_error_name(actions->acquired_code), lease->core.attempts,
+            (long)redlock_validity_ms(redlock_lease_held_until_ns(&lease->core), now_ns));
+    } else if (before == REDLOCK_LEASE_EXTENDING && after == REDLOCK_LEASE_HELD) {
+        LOG(lease, DEBUG, "extend '%s': %s, valid for %ld ms", name,
+            redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON ? "OK" : "NO_QUORUM",
+            (long)redlock_validity_ms(redlock_lease_held_until_ns(&lease->core), now_ns));
+    } else if (actions->released) {
+        LOG(lease, DEBUG, "release '%s': %s", name, redlock_error_name(actions->released_code));
+    }
+}
+
+void redlock_tell_log_step(struct redlock_lease *lease, enum redlock_lease_state before,
+                           const struct redlock_actions *actions, int64_t now_ns) {
+    const bool changed = lease->core.state != before || actions->step != REDLOCK_QUEUE_NOTHING;
+    if (changed && (actions->lost || is_logged(lease, REDLOCK_LOG_DEBUG))) {
+        log_step(lease, before, actions, now_ns);
+    }
 }

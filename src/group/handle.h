@@ -1,11 +1,11 @@
-/* The memory of a lease. */
-#ifndef REDLOCK_GROUP_LEASE_MEMORY_H
-#define REDLOCK_GROUP_LEASE_MEMORY_H
+/* A lease as its caller has it: its memory. */
+#ifndef REDLOCK_GROUP_HANDLE_H
+#define REDLOCK_GROUP_HANDLE_H
 
 #include <stdatomic.h>
 
 #include "core/lease.h"
-#include "group/owner.h"
+#include "group/group.h"
 #include "result/result.h"
 
 #define REDLOCK_ROUND_HEAL 0 /* answers to a HEAL are no votes; real rounds start at 1 */
@@ -97,28 +97,30 @@ struct redlock_lease {
 };
 
 /* NULL if nobody does. */
-static inline struct redlock_expiring *redlock_lease_expiring(const struct redlock_lease *lease) {
+static inline struct redlock_expiring *redlock_handle_expiring(const struct redlock_lease *lease) {
     return lease->has_expiring ? (struct redlock_expiring *)(uintptr_t)(lease->details + lease->group->node_count)
                                : NULL;
 }
 
 /* The caller's pointer for events. Few give one. */
-static inline void *redlock_lease_trace(const struct redlock_lease *lease) {
+static inline void *redlock_handle_trace(const struct redlock_lease *lease) {
     const char *room = (const char *)(lease->details + lease->group->node_count);
     room += lease->has_expiring ? sizeof(struct redlock_expiring) : 0;
     return lease->is_traced ? *(void *const *)(const void *)room : NULL;
 }
 
 /* The token stands behind the key. Both are terminated. */
-static inline char *redlock_lease_own_token(const struct redlock_lease *lease) {
+static inline char *redlock_handle_own_token(const struct redlock_lease *lease) {
     return (char *)(uintptr_t)(lease->target.key + lease->target.key_size + 1);
 }
 
 /* Fills in the votes of the last round. */
-void redlock_lease_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
+void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */
-void redlock_lease_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
+void redlock_handle_loss_text(const struct redlock_lease *lease, char *buffer, size_t size);
 /* The same for a round of extension that ended with this code. */
-void redlock_lease_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size);
+void redlock_handle_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size);
+/* What a node's answer "queued" says. */
+struct redlock_queue_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
 
 #endif

@@ -1,24 +1,22 @@
-/* One lease: steps its core, does what the core says, takes answers, and ends. */
-#include "group/lease.h"
+/* Drives the core of one lease: steps it, does what it says, and ends the lease. */
+#include "group/driver.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/planted.h"
-#include "core/validity.h"
-#include "group/journal.h"
+#include "core/time.h"
+#include "group/guards.h"
+#include "group/line.h"
 #include "group/owed.h"
-#include "group/quarantine.h"
-#include "group/seal.h"
 #include "group/sending.h"
-#include "group/telemetry.h"
-#include "group/token.h"
+#include "group/tell.h"
 #include "group/waiting.h"
 #include "result/result.h"
 
-struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                        size_t token_size, bool may_queue, const redlock_acquire_options *options) {
+struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
@@ -40,7 +38,7 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     char *room = (char *)(lease->details + group->node_count);
     if (options->on_expiring) {
         lease->has_expiring = true;
-        *redlock_lease_expiring(lease) =
+        *redlock_handle_expiring(lease) =
             (struct redlock_expiring){.cb = options->on_expiring, .data = options->expiring_data};
         room += expiring_size;
     }
@@ -54,8 +52,8 @@ struct redlock_lease *redlock_lease_new(struct redlock_group *group, const char 
     }
     room += waiting_size;
     redlock_group_set_target(group, resource, key_size, room, &lease->target);
-    *redlock_lease_own_token(lease) = '\0';
-    redlock_group_own(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    *redlock_handle_own_token(lease) = '\0';
+    redlock_owner_enlist(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
 
@@ -65,7 +63,7 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
                 enum redlock_handing handing) {
     const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
-                                                                        .token = redlock_lease_own_token(lease),
+                                                                        .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
                                                                         .nodes = nodes,
                                                                         .uncertain = uncertain,
@@ -73,7 +71,7 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
                                                                         .handing = handing});
 }
 
-void redlock_lease_free(struct redlock_lease *lease) {
+void redlock_driver_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
     /* Where the release came before a WAIT on an old connection, the push tells of our key. */
     const redlock_nodes crossed = lease->waiting ? lease->waiting->crossed & lease->core.votes.denied : 0;
@@ -89,7 +87,7 @@ void redlock_lease_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_group_disown(group, &group->leases, &lease->owner);
+    redlock_owner_delist(group, &group->leases, &lease->owner);
     free(lease);
 }
 
@@ -107,10 +105,10 @@ static void linger(struct redlock_lease *lease) {
     lease->forgotten = lease->waiting->lingers = true;
     lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
-                         redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_SEAL_MS_MAX));
+                         redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_LINE_SEAL_MS_MAX));
 }
 
-void redlock_lease_free_if_over(struct redlock_lease *lease) {
+void redlock_driver_free_if_over(struct redlock_lease *lease) {
     if (lease->owner.in_flight != 0 || !lease->handle_ended) {
         return; /* most calls end here */
     }
@@ -123,7 +121,7 @@ void redlock_lease_free_if_over(struct redlock_lease *lease) {
         return;
     }
     assert(!lease->in_callback_queue);
-    redlock_lease_free(lease);
+    redlock_driver_free(lease);
 }
 
 static void queue_callback(struct redlock_lease *lease, unsigned what) {
@@ -196,7 +194,7 @@ static void publish(struct redlock_lease *lease, int64_t now_ns) {
         group->statistics.leases_held += held ? 1u : (uint64_t)-1;
         lease->counted_held = held;
         if (!held) {
-            redlock_telemetry_held(lease, now_ns < before_ns ? now_ns : before_ns);
+            redlock_tell_held(lease, now_ns < before_ns ? now_ns : before_ns);
         }
     }
     redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
@@ -208,10 +206,10 @@ static int fresh_token(struct redlock_lease *lease, const struct redlock_actions
     if (code != REDLOCK_OK || (lease->token_drawn && !for_place)) {
         return code;
     }
-    return redlock_lease_draw_token(lease, now_ns, for_place);
+    return redlock_sending_draw_token(lease, now_ns, for_place);
 }
 
-void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event *event) {
+void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event *event) {
     struct redlock_actions actions;
     const enum redlock_lease_state before = lease->core.state;
     redlock_lease_step(&lease->core, event, &actions);
@@ -220,7 +218,7 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         return; /* most votes decide nothing: nothing to do, and no timer changes */
     }
     if (actions.round_over) {
-        redlock_telemetry_round_over(lease, &actions, event->now_ns);
+        redlock_tell_round_over(lease, &actions, event->now_ns);
     }
     if (actions.cleanup) { /* R8 */
         owe(lease, actions.cleanup, actions.uncertain, actions.handing);
@@ -231,16 +229,16 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         if (actions.fresh_token) {
             random_code = fresh_token(lease, &actions, event->now_ns);
         }
-        refused = random_code == REDLOCK_OK ? redlock_lease_send_round(lease, &actions) : 0;
+        refused = random_code == REDLOCK_OK ? redlock_sending_round(lease, &actions) : 0;
     }
     if (actions.heal) {
-        redlock_lease_heal(lease, actions.heal);
+        redlock_sending_heal(lease, actions.heal);
     }
     if (lease->waiting) {
         redlock_waiting_stepped(lease, before, &actions);
     }
     note_results(lease, &actions, event->now_ns);
-    redlock_journal_step(lease, before, &actions, event->now_ns);
+    redlock_tell_log_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
         /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
         redlock_lease_step(
@@ -250,11 +248,11 @@ void redlock_lease_feed(struct redlock_lease *lease, const struct redlock_event 
         note_results(lease, &actions, event->now_ns);
     }
     if (refused) {
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
-                                                          .now_ns = event->now_ns,
-                                                          .nodes = refused,
-                                                          .may_not_vote = event->may_not_vote,
-                                                          .round = lease->core.round});
+        redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
+                                                           .now_ns = event->now_ns,
+                                                           .nodes = refused,
+                                                           .may_not_vote = event->may_not_vote,
+                                                           .round = lease->core.round});
         return;
     }
     publish(lease, event->now_ns);
@@ -266,16 +264,16 @@ static int64_t wall_us(const struct redlock_group *group, const struct redlock_p
     return plan->fencing ? group->env.wall_us(group->env.ctx) + group->fence_ahead_us : 0;
 }
 
-int64_t redlock_lease_wall_us(const struct redlock_lease *lease) {
+int64_t redlock_driver_wall_us(const struct redlock_lease *lease) {
     return wall_us(lease->group, &lease->core.plan);
 }
 
-struct redlock_event redlock_lease_event(const struct redlock_lease *lease, enum redlock_event_type type) {
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type) {
     const int64_t now_ns = redlock_group_now_ns(lease->group);
     return (struct redlock_event){.type = type,
                                   .now_ns = now_ns,
-                                  .wall_us = redlock_lease_wall_us(lease),
-                                  .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns)};
+                                  .wall_us = redlock_driver_wall_us(lease),
+                                  .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns)};
 }
 
 /* A first try would jump the queue, or nobody would be told of it. */
@@ -283,14 +281,14 @@ static bool is_in_line(const struct redlock_lease *lease) {
     return lease->waiting && (lease->target.announced || redlock_line_is_in_line(&lease->group->line, &lease->target));
 }
 
-void redlock_lease_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
+void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
     struct redlock_group *group = lease->group;
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
-                                                      .now_ns = now_ns,
-                                                      .wall_us = wall_us(group, plan),
-                                                      .may_not_vote = redlock_quarantine_may_not_vote(group, now_ns),
-                                                      .in_line = is_in_line(lease),
-                                                      .plan = plan});
+    redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
+                                                       .now_ns = now_ns,
+                                                       .wall_us = wall_us(group, plan),
+                                                       .may_not_vote = redlock_guards_may_not_vote(group, now_ns),
+                                                       .in_line = is_in_line(lease),
+                                                       .plan = plan});
 }
 
 /* A jump of a clock lowers no counter. So votes for a fencing token still count while enough other
@@ -302,7 +300,7 @@ static bool is_void(const struct redlock_lease *lease, unsigned node) {
                : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
 }
 
-void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
+void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     struct redlock_detail *detail = &lease->details[node];
     /* A result that waits for its callback keeps the votes that decided it. A release needs no
      * earlier votes. */
@@ -315,74 +313,74 @@ void redlock_lease_void(struct redlock_lease *lease, unsigned node, struct redlo
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!lease->forgotten) {
-        struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_VOID);
+        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID);
         event.nodes = REDLOCK_NODE(node);
-        redlock_lease_feed(lease, &event);
+        redlock_driver_feed(lease, &event);
     }
 }
 
 /* The lock is wanted, or kept, with one node more. */
-void redlock_lease_ready(struct redlock_lease *lease, unsigned node) {
+void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
     const struct redlock_group *group = lease->group;
     const enum redlock_lease_state state = lease->core.state;
     const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
                        redlock_nodes_count(group->ready) >= group->quorum;
     if (!lease->forgotten && (keeps || state == REDLOCK_LEASE_QUEUED)) {
-        struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_READY);
+        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY);
         event.nodes = REDLOCK_NODE(node);
-        redlock_lease_feed(lease, &event);
+        redlock_driver_feed(lease, &event);
     }
 }
 
-void redlock_lease_due(struct redlock_lease *lease, int64_t now_ns) {
+void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
     if (lease->forgotten) {
         assert(lease->waiting && lease->waiting->lingers);
-        redlock_lease_free(lease);
+        redlock_driver_free(lease);
         return;
     }
     const uint32_t round = lease->core.state == REDLOCK_LEASE_HELD ? lease->core.round : 0;
     const int64_t planned_ns = lease->core.next_try_ns;
-    redlock_lease_feed(lease,
-                       &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
-                                               .now_ns = now_ns,
-                                               .wall_us = wall_us(lease->group, &lease->core.plan),
-                                               .may_not_vote = redlock_quarantine_may_not_vote(lease->group, now_ns),
-                                               .misplaced = lease->waiting && redlock_waiting_is_misplaced(lease),
-                                               .in_line = is_in_line(lease)});
+    redlock_driver_feed(lease,
+                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
+                                                .now_ns = now_ns,
+                                                .wall_us = wall_us(lease->group, &lease->core.plan),
+                                                .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns),
+                                                .misplaced = lease->waiting && redlock_waiting_is_misplaced(lease),
+                                                .in_line = is_in_line(lease)});
     if (round != 0 && lease->core.operation == REDLOCK_OP_EXTEND && lease->core.round != round) {
-        redlock_telemetry_renewed(lease, planned_ns, now_ns);
+        redlock_tell_renewed(lease, planned_ns, now_ns);
     }
-    redlock_lease_free_if_over(lease);
+    redlock_driver_free_if_over(lease);
 }
 
-void redlock_lease_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
+void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
     lease->watch = held_until_ns;
 }
 
-int redlock_lease_trouble(const struct redlock_lease *lease) {
+int redlock_driver_trouble(const struct redlock_lease *lease) {
     const int code = lease->core.last_code;
     return code == REDLOCK_ERR_CONTENDED ? REDLOCK_OK : code;
 }
 
-void redlock_lease_abort(struct redlock_lease *lease) {
+void redlock_driver_abort(struct redlock_lease *lease) {
     if ((lease->release_pending || lease->has_span) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
         queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
     }
 }
 
-void redlock_lease_retire(struct redlock_lease *lease) {
+void redlock_driver_retire(struct redlock_lease *lease) {
     lease->forgotten = true;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
     if (lease->counted_held) {
         lease->group->statistics.leases_held--;
         lease->counted_held = false;
-        redlock_telemetry_held(lease, redlock_group_now_ns(lease->group));
+        redlock_tell_held(lease, redlock_group_now_ns(lease->group));
     }
-    redlock_telemetry_forgotten(lease);
+    redlock_tell_forgotten(lease);
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
         queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
     }
-    redlock_lease_free_if_over(lease);
+    redlock_driver_free_if_over(lease);
 }
