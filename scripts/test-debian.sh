@@ -58,6 +58,7 @@ if [[ -z $mirror ]]; then
 fi
 
 root=$(mktemp -d)
+chmod 755 "$root" # as / is: other users must get in
 # Mounts are in namespaces of their own (below), also those that debootstrap makes, and end with
 # them. So removing the folder removes no file of the machine. It enters no other file system.
 cleanup() {

@@ -80,7 +80,7 @@ REDLOCK_API void redlock_client_acquire_options_default(redlock_client_acquire_o
  * with the same lease and a count one higher. It returns #REDLOCK_ERR_LOST if that lease has been
  * lost (release it as often as it was acquired, then start again), and #REDLOCK_ERR_LIMIT if the
  * count is at its maximum (2^32 - 1). The count lives in the client, not on the nodes
- * (docs/algorithm.md says why). The ttl, auto_extend and callbacks of the first acquire stay.
+ * (docs/protocols.md says why). The ttl, auto_extend and callbacks of the first acquire stay.
  * Another owner in the same process waits or is refused, like any other client.
  *
  * If several threads name one owner, at most one of them asks the nodes. The others wait for its
@@ -295,7 +295,7 @@ REDLOCK_API int redlock_client_elect(redlock_client *client, const char *name, c
                                      redlock_client_election **election);
 
 /**
- * Blocks until there is news, and returns one event. Events that wait are merged, so that what one
+ * Blocks until there is an event, and returns it. Events that wait are merged, so that what one
  * reads is never out of date: LOST always comes first; a leadership that is over before anybody has
  * read of it is not told, nor is EXPIRING after the lease was extended; of LEADER and TROUBLE only
  * the newest is. ENDED is the last one.

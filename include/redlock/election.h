@@ -32,15 +32,15 @@ typedef struct redlock_leader {
     size_t size;        /**< sizeof this struct, set by the library. */
     const char *token;  /**< The token of the leader's lease; "" if nobody leads. */
     const char *holder; /**< Who the leader says it is; "" if nobody leads or it is not known. */
-    /** It was the lease of the election that tells it, when this news came: it may be lost since.
+    /** It was the lease of the election that tells it, when this event came: it may be lost since.
      * Always false from redlock_observe(). */
     bool is_self;
 } redlock_leader;
 
 /**
  * Runs when the leader has changed: a quorum of nodes names another one than was told last, or
- * nobody. This is news, not a lock: when it arrives, the next leader may lead already. Never decide
- * by it who may write.
+ * nobody. This is an event, not a lock: when it arrives, the next leader may lead already. Never
+ * decide by it who may write.
  * @param leader  valid only during the call.
  * @param data    the pointer given with the request.
  */
@@ -50,7 +50,7 @@ typedef void (*redlock_leader_callback)(const redlock_leader *leader, void *data
  * Tells who leads the resource, from now on: first who leads already, as soon as a quorum of nodes
  * has said it (also if that is nobody), then each change, with the newest state. A quorum of nodes
  * must name the same leader, or say that the resource is free; while they do neither, or cannot be
- * reached, the last news stands. If changes come faster than they can be told, leaders in between
+ * reached, the last event stands. If changes come faster than they can be told, leaders in between
  * are left out, but never the newest one.
  *
  * A node tells its observers when a leader is elected, hands over or resigns. A leader that dies is
@@ -170,7 +170,7 @@ typedef struct redlock_election_options {
     int64_t lock_delay_ms; /**< As redlock_acquire_options.lock_delay_ms. Default 0. */
     void *trace;           /**< As redlock_acquire_options.trace, for each term. Default NULL. */
     /** How long before its deadline a leader is told #REDLOCK_ELECTION_EXPIRING. As
-     * redlock_acquire_options.expiring_ms: 0 to ttl_ms / 2; default 0, never. */
+     * redlock_acquire_options.expiring_ms: 2 to ttl_ms / 2; default 0, never. */
     int64_t expiring_ms;
 } redlock_election_options;
 

@@ -12,6 +12,28 @@
  * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/, with the rules R1 to
  * R20 of docs/algorithm.md. The codes and the functions on results are in redlock/result.h.
  */
+/**
+ * @mainpage
+ * libredlock locks a resource across N independent Redis nodes. It has nine headers for C, adapters
+ * for event loops, and one header for C++:
+ *
+ * - redlock/redlock.h: the lock for programs on an event loop. One thread, callbacks, nothing
+ *   blocks.
+ * - redlock/result.h: codes, votes and results. All others include it.
+ * - redlock/node.h: the state and the credentials of nodes; redlock/redlock.h includes it.
+ * - redlock/tls.h: TLS to the nodes; redlock/redlock.h includes it.
+ * - redlock/election.h: leader election and observers, for programs on an event loop.
+ * - redlock/list.h: all locks of the nodes, for programs that watch over locks.
+ * - redlock/telemetry.h: what a manager or a client counts, and the events of its locks.
+ * - redlock/blocking.h: locks and elections for threads that block. It includes those above.
+ * - redlock/loop.h: a manager on any event loop, for those who write an adapter.
+ * - redlock/adapters/: libuv.h, libevent.h, glib.h, and poll.h for a loop of your own. libev needs
+ *   none.
+ * - redlock/redlock.hpp: all of it for C++17, in the namespace redlock. docs/cpp.md says how.
+ *
+ * Every code that a call or a result can carry is in #REDLOCK_ERROR_MAP. Each function says which
+ * codes it returns, who owns what it gives, and from which thread it may be called.
+ */
 #ifndef REDLOCK_REDLOCK_H
 #define REDLOCK_REDLOCK_H
 
@@ -364,7 +386,7 @@ typedef struct redlock_acquire_options {
     /**
      * How long before the deadline on_expiring runs. At most half of the ttl, also of a later
      * redlock_extend(): the first renewal begins at a third, so it has the time between to succeed.
-     * 0 to ttl_ms / 2; default 0, never.
+     * 2 to ttl_ms / 2: in its last millisecond a lease has no validity left. Default 0, never.
      */
     int64_t expiring_ms;
     /** Default none; see redlock_expiring_callback. Needs expiring_ms. */

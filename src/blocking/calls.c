@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "blocking/client.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/listing.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"
@@ -47,7 +47,7 @@ int redlock_call_perform(redlock_client *client, struct redlock_call *call, redl
     int code = enter(client, call, &cancel_state);
     if (code == REDLOCK_OK) {
         code = redlock_client_perform(client, call);
-        redlock_client_leave(client, cancel_state);
+        redlock_client_exit(client, cancel_state);
     }
     if (result) {
         *result = call->result;
@@ -134,7 +134,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
     int64_t wait_ms = acquire->lock.wait_timeout_ms;
     int64_t try_ms = redlock_client_try_ms(client);
     int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
-    switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_holder_of(owner),
+    switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_hold_owner_of(owner),
                                     deadline_after(begun_ns, share_ms), &acquire->base.cancellable, &hold,
                                     &acquire->base.call.acquired, &code)) {
     case REDLOCK_ENTER_SHARED:
@@ -177,7 +177,7 @@ static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
     }
     code = asked.reentrant ? acquire_as_holder(client, acquire, asked.owner)
                            : redlock_client_perform(client, &acquire->base.call);
-    redlock_client_leave(client, cancel_state);
+    redlock_client_exit(client, cancel_state);
     return code;
 }
 
@@ -254,17 +254,17 @@ static bool forget_begins(redlock_manager *manager, struct redlock_call *call) {
 
 /* Ends a handle. The table does not know a lease that is not reentrant: its handle ends at once.
  * The handle of a reentrant lease ends with its last hold. */
-static int end(redlock_client *client, struct lease_call *ending, enum redlock_leave left, int retained_code,
+static int end(redlock_client *client, struct lease_call *ending, enum redlock_exit exited, int retained_code,
                struct redlock_hold *hold) {
     int code = REDLOCK_OK;
-    switch (left) {
-    case REDLOCK_LEAVE_REFUSED:
+    switch (exited) {
+    case REDLOCK_EXIT_REFUSED:
         return REDLOCK_ERR_NOT_OWNER;
-    case REDLOCK_LEAVE_RETAINED:
+    case REDLOCK_EXIT_RETAINED:
         return retained_code;
-    case REDLOCK_LEAVE_STRANGE:
+    case REDLOCK_EXIT_STRANGE:
         return redlock_client_perform(client, &ending->call);
-    case REDLOCK_LEAVE_LAST:
+    case REDLOCK_EXIT_LAST:
         code = redlock_client_perform(client, &ending->call);
         redlock_reentrant_release_done(redlock_client_reentrant(client), hold, !ending->refused);
         break;
@@ -272,28 +272,29 @@ static int end(redlock_client *client, struct lease_call *ending, enum redlock_l
     return code;
 }
 
-/* redlock_reentrant_leave() for a release, or redlock_reentrant_forget(). */
-typedef enum redlock_leave leave_function(struct redlock_reentrant *table, redlock_lease *lease,
-                                          struct redlock_holder owner, struct redlock_hold **hold);
+/* redlock_reentrant_exit() for a release, or redlock_reentrant_forget(). */
+typedef enum redlock_exit exit_function(struct redlock_reentrant *table, redlock_lease *lease,
+                                        struct redlock_hold_owner owner, struct redlock_hold **hold);
 
-static int leave_and_end(redlock_client *client, struct lease_call *ending, leave_function *leave, uint64_t owner,
-                         int retained_code) {
+static int exit_and_end(redlock_client *client, struct lease_call *ending, exit_function *exit_one, uint64_t owner,
+                        int retained_code) {
     struct redlock_hold *hold = NULL;
     int cancel_state;
     int code = ending->lease ? enter(client, &ending->call, &cancel_state) : refuse_null(&ending->call, NULL);
     if (code != REDLOCK_OK) {
         return code;
     }
-    enum redlock_leave left = leave(redlock_client_reentrant(client), ending->lease, redlock_holder_of(owner), &hold);
-    code = end(client, ending, left, retained_code, hold);
-    redlock_client_leave(client, cancel_state);
+    enum redlock_exit exited =
+        exit_one(redlock_client_reentrant(client), ending->lease, redlock_hold_owner_of(owner), &hold);
+    code = end(client, ending, exited, retained_code, hold);
+    redlock_client_exit(client, cancel_state);
     return code;
 }
 
 int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
     struct lease_call release = {.call = call_of(release_begins, REDLOCK_RESULT_RELEASE, resource_of(lease), result),
                                  .lease = lease};
-    int code = leave_and_end(client, &release, redlock_reentrant_leave, owner, REDLOCK_OK);
+    int code = exit_and_end(client, &release, redlock_reentrant_exit, owner, REDLOCK_OK);
     if (result) {
         *result = release.call.result;
     }
@@ -306,7 +307,7 @@ int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock
 
 int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
     struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
-    return leave_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
+    return exit_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
 }
 
 struct adopt_call {

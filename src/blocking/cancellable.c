@@ -24,7 +24,7 @@ void redlock_cancellable_remove(struct redlock_cancellable *call) {
     call->link = NULL;
 }
 
-/* No callback runs inside stop(), so no call leaves the list meanwhile. */
+/* No callback runs inside stop(), so no call is unlisted meanwhile. */
 void redlock_cancellables_check(struct redlock_cancellable *list) {
     for (struct redlock_cancellable *call = list; call != NULL; call = call->next) {
         if (redlock_cancellable_is_cancelled(call)) {

@@ -13,13 +13,13 @@
 
 #include "base/random.h"
 #include "blocking/client.h"
-#include "blocking/door.h"
+#include "blocking/rundown.h"
 
 struct redlock_client {
     struct redlock_mailbox mailbox;
-    struct redlock_bell bell; /* wakes the callers of completed calls */
+    struct redlock_eventcount eventcount; /* wakes the callers of completed calls */
     struct redlock_reentrant reentrant;
-    struct redlock_door door; /* all calls that use this memory are inside */
+    struct redlock_rundown rundown; /* all calls that use this memory are inside */
     struct redlock_random *fork_mark;
     pthread_t thread;
     int64_t try_ms;
@@ -36,7 +36,7 @@ struct redlock_client {
     struct redlock_call *close_call;
     struct redlock_cancellable *cancellables;
     /* Their callers are woken before the loop polls. */
-    struct redlock_letter *completed, **completed_end;
+    struct redlock_mailbox_item *completed, **completed_end;
     struct redlock_attached *attached;
 };
 
@@ -50,25 +50,25 @@ struct start {
 };
 
 static void complete(redlock_client *client, struct redlock_call *call) {
-    call->letter.next = NULL;
-    *client->completed_end = &call->letter;
-    client->completed_end = &call->letter.next;
+    call->item.next = NULL;
+    *client->completed_end = &call->item;
+    client->completed_end = &call->item.next;
 }
 
 /* Wakes the callers of completed calls and returns their number. A finished call belongs to its
  * caller again, whose stack may be gone. */
 static unsigned wake_callers(redlock_client *client) {
-    struct redlock_letter *letter = client->completed;
+    struct redlock_mailbox_item *item = client->completed;
     unsigned woken = 0;
     client->completed = NULL;
     client->completed_end = &client->completed;
-    while (letter) {
-        struct redlock_letter *next = letter->next;
-        redlock_bell_finish(&client->bell, &((struct redlock_call *)letter)->sleeper);
-        letter = next;
+    while (item) {
+        struct redlock_mailbox_item *next = item->next;
+        redlock_eventcount_finish(&client->eventcount, &((struct redlock_call *)item)->sleeper);
+        item = next;
         woken++;
     }
-    redlock_bell_ring(&client->bell);
+    redlock_eventcount_notify(&client->eventcount);
     return woken;
 }
 
@@ -99,17 +99,17 @@ void redlock_call_answer(const redlock_result *result, void *data) {
     complete(call->client, call);
 }
 
-static void perform(redlock_client *client, struct redlock_letter *letter) {
-    while (letter) {
-        struct redlock_letter *next = letter->next;
-        struct redlock_call *call = (struct redlock_call *)letter;
+static void perform(redlock_client *client, struct redlock_mailbox_item *item) {
+    while (item) {
+        struct redlock_mailbox_item *next = item->next;
+        struct redlock_call *call = (struct redlock_call *)item;
         if (client->closing) {
             call->code = REDLOCK_ERR_CLOSED;
             complete(client, call);
         } else if (!redlock_call_begin(call, client->manager)) {
             complete(client, call);
         }
-        letter = next;
+        item = next;
     }
 }
 
@@ -172,7 +172,7 @@ static void report_start(redlock_client *client, int code) {
     struct start *start = client->start;
     client->start = NULL;
     start->code = code;
-    redlock_door_post(&start->done);
+    redlock_rundown_sem_post(&start->done);
 }
 
 /* A node that is down is no error here. The votes on each lock show it. */
@@ -230,36 +230,36 @@ int redlock_client_enter(redlock_client *client, int *cancel_state) {
     return REDLOCK_OK;
 }
 
-void redlock_client_leave(redlock_client *client, int cancel_state) {
+void redlock_client_exit(redlock_client *client, int cancel_state) {
     redlock_client_let_go(client);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
 void redlock_client_hold(redlock_client *client) {
-    redlock_door_enter(&client->door);
+    redlock_rundown_enter(&client->rundown);
 }
 
 void redlock_client_let_go(redlock_client *client) {
-    redlock_door_leave(&client->door);
+    redlock_rundown_exit(&client->rundown);
 }
 
 int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     call->client = client;
     call->sentence = redlock_client_failure().text;
-    redlock_bell_enter(&client->bell, &call->sleeper);
-    switch (redlock_mailbox_put(&client->mailbox, &call->letter)) {
+    redlock_eventcount_add(&client->eventcount, &call->sleeper);
+    switch (redlock_mailbox_put(&client->mailbox, &call->item)) {
     case REDLOCK_MAILBOX_WAKE:
         ev_async_send(client->loop, &client->wake);
-        redlock_bell_sleep(&client->bell, &call->sleeper);
+        redlock_eventcount_sleep(&client->eventcount, &call->sleeper);
         break;
     case REDLOCK_MAILBOX_QUEUED:
-        redlock_bell_sleep(&client->bell, &call->sleeper);
+        redlock_eventcount_sleep(&client->eventcount, &call->sleeper);
         break;
     case REDLOCK_MAILBOX_CLOSED:
         call->code = REDLOCK_ERR_CLOSED;
         break;
     }
-    redlock_bell_leave(&client->bell, &call->sleeper);
+    redlock_eventcount_remove(&client->eventcount, &call->sleeper);
     return call->code;
 }
 
@@ -328,7 +328,7 @@ static int start_thread(redlock_client *client, const redlock_manager_options *o
         describe(error, error_size, "cannot start the client's loop thread", failed);
         how.code = REDLOCK_ERR_SYSTEM;
     } else {
-        redlock_door_wait(&how.done);
+        redlock_rundown_sem_wait(&how.done);
         if (how.code != REDLOCK_OK) {
             pthread_join(client->thread, NULL);
         }
@@ -372,7 +372,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
         describe(error, error_size, "cannot open a client", ENOMEM);
         return REDLOCK_ERR_NO_MEMORY;
     }
-    const int failed = redlock_door_init(&client->door);
+    const int failed = redlock_rundown_init(&client->rundown);
     if (failed) {
         describe(error, error_size, "cannot create a semaphore", failed);
         redlock_random_delete(client->fork_mark);
@@ -392,7 +392,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
     } else if (error) {
         (void)snprintf(error, error_size, "cannot open a client: %s", redlock_strerror(code));
     }
-    redlock_door_destroy(&client->door);
+    redlock_rundown_destroy(&client->rundown);
     redlock_random_delete(client->fork_mark);
     return code;
 }
@@ -416,7 +416,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
         return REDLOCK_ERR_NO_MEMORY;
     }
     redlock_mailbox_init(&opened->mailbox);
-    redlock_bell_init(&opened->bell);
+    redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
     opened->completed_end = &opened->completed;
@@ -433,8 +433,8 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 
 /*
  * For a child process, which has no loop thread and must not wait for a lock. If the fork came in
- * the middle of a turn, the lists of the manager and of libev may be half-changed: leave them
- * alone.
+ * the middle of a turn, the lists of the manager and of libev may be half-changed: they stay as
+ * they are.
  */
 static void abandon(redlock_client *client) {
     if (!atomic_load(&client->in_turn)) {
@@ -470,12 +470,12 @@ int redlock_client_close(redlock_client *client) {
     int failed = pthread_join(client->thread, NULL);
     assert(failed == 0);
     (void)failed;
-    redlock_door_close(&client->door);
+    redlock_rundown_close(&client->rundown);
     free_attached(client);
     destroy_loop(client);
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);
-    redlock_door_destroy(&client->door);
+    redlock_rundown_destroy(&client->rundown);
     free(client);
     pthread_setcancelstate(cancel_state, NULL);
     return REDLOCK_OK;

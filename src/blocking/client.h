@@ -6,8 +6,8 @@
 #include <redlock/blocking.h>
 
 #include "base/check.h"
-#include "blocking/bell.h"
 #include "blocking/cancellable.h"
+#include "blocking/eventcount.h"
 #include "blocking/mailbox.h"
 #include "blocking/reentrant.h"
 #include "result/result.h"
@@ -16,7 +16,7 @@
  * owns it until it finishes `sleeper`. */
 struct redlock_call {
     /* First member; in the mailbox, then in the list of completed calls. */
-    struct redlock_letter letter;
+    struct redlock_mailbox_item item;
     /* Runs on the loop thread. True if a request will call redlock_call_answer(); false if `code`
      * is set. */
     bool (*begin)(redlock_manager *manager, struct redlock_call *call);
@@ -46,7 +46,7 @@ int redlock_call_refuse(struct redlock_call *call, int code, const char *reason)
 /* Begins the call, on the loop thread. False if it is complete, refused perhaps. */
 bool redlock_call_begin(struct redlock_call *call, redlock_manager *manager);
 
-/* Most calls: enters, lets the loop thread do the call, and leaves. `result`, if not NULL, is set
+/* Most calls: enters, lets the loop thread do the call, and exits. `result`, if not NULL, is set
  * to the result, or to NULL. */
 int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result);
 
@@ -60,11 +60,11 @@ void redlock_client_attach(redlock_client *client, struct redlock_attached *atta
 /*
  * Every public function that asks the loop thread calls these two. Enter returns
  * REDLOCK_ERR_INVALID, with a sentence, for NULL and on the loop thread, and REDLOCK_ERR_FORKED in
- * a child process. Until leave, nobody frees the client, and the thread cannot be cancelled: the
+ * a child process. Until exit, nobody frees the client, and the thread cannot be cancelled: the
  * loop thread may be using its stack.
  */
 int redlock_client_enter(redlock_client *client, int *cancel_state);
-void redlock_client_leave(redlock_client *client, int cancel_state);
+void redlock_client_exit(redlock_client *client, int cancel_state);
 /* For a function that only reads: from the first to the second call, nobody frees the client. */
 void redlock_client_hold(redlock_client *client);
 void redlock_client_let_go(redlock_client *client);

@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "blocking/client.h"
-#include "blocking/news.h"
-#include "core/validity.h"
+#include "blocking/events.h"
+#include "core/time.h"
 #include "election/campaign.h"
 #include "loop/loop.h"
 
@@ -18,10 +18,10 @@
 #define SIZE_MIN offsetof(redlock_election_event, election)
 
 /* A call that waits for RESIGNED or ENDED. */
-struct leave_call {
+struct stop_call {
     struct redlock_call call;
     redlock_client_election *election;
-    struct leave_call *next;
+    struct stop_call *next;
 };
 
 struct redlock_client_election {
@@ -30,11 +30,11 @@ struct redlock_client_election {
     struct redlock_standing standing; /* for any thread */
     /* Only the loop thread uses these. */
     redlock_election *election; /* NULL after ENDED */
-    struct leave_call *leaving;
+    struct stop_call *stopping;
     /* The threads that read share these, under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct redlock_news news;
+    struct redlock_events events;
     bool reading; /* a thread is in redlock_client_election_next() */
     bool read_all;
 };
@@ -55,7 +55,7 @@ static void unlock(redlock_client_election *election) {
  * held the mutex, so it is not destroyed. */
 static void free_unused(struct redlock_attached *attached) {
     redlock_client_election *election = (redlock_client_election *)attached;
-    redlock_news_clear(&election->news);
+    redlock_events_clear(&election->events);
     free(election);
 }
 
@@ -94,26 +94,26 @@ free_memory:
 static void on_event(const redlock_election_event *event, void *data) {
     redlock_client_election *election = data;
     const bool ended = event->kind == REDLOCK_ELECTION_ENDED;
-    struct leave_call *leaving = NULL;
+    struct stop_call *stopping = NULL;
     lock(election);
-    redlock_news_add(&election->news, event);
+    redlock_events_add(&election->events, event);
     pthread_cond_broadcast(&election->changed);
     unlock(election);
     if (ended) {
         election->election = NULL;
     }
     if (ended || event->kind == REDLOCK_ELECTION_RESIGNED) {
-        leaving = election->leaving;
-        election->leaving = NULL;
+        stopping = election->stopping;
+        election->stopping = NULL;
     }
-    while (leaving) {
-        struct leave_call *next = leaving->next;
-        leaving->call.code = event->code;
-        if (leaving->call.want_result && event->result) {
-            leaving->call.result = redlock_result_copy(event->result);
+    while (stopping) {
+        struct stop_call *next = stopping->next;
+        stopping->call.code = event->code;
+        if (stopping->call.want_result && event->result) {
+            stopping->call.result = redlock_result_copy(event->result);
         }
-        redlock_call_complete(&leaving->call);
-        leaving = next;
+        redlock_call_complete(&stopping->call);
+        stopping = next;
     }
 }
 
@@ -164,7 +164,7 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
             free(elect.election);
         }
     }
-    redlock_client_leave(client, cancel_state);
+    redlock_client_exit(client, cancel_state);
     return code;
 }
 
@@ -176,38 +176,38 @@ static int ask(struct redlock_call *call, const redlock_client_election *electio
     return call->code;
 }
 
-static void wait_for_end(struct leave_call *leave) {
-    leave->next = leave->election->leaving;
-    leave->election->leaving = leave;
+static void wait_for_end(struct stop_call *stop) {
+    stop->next = stop->election->stopping;
+    stop->election->stopping = stop;
 }
 
 static bool resign_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct leave_call *leave = (struct leave_call *)call;
+    struct stop_call *stop = (struct stop_call *)call;
     (void)manager;
-    if (ask(call, leave->election, redlock_election_resign) != REDLOCK_OK ||
-        redlock_election_is_out(leave->election->election)) {
+    if (ask(call, stop->election, redlock_election_resign) != REDLOCK_OK ||
+        redlock_election_is_out(stop->election->election)) {
         return false;
     }
-    wait_for_end(leave);
+    wait_for_end(stop);
     return true;
 }
 
 static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct leave_call *leave = (struct leave_call *)call;
+    struct stop_call *stop = (struct stop_call *)call;
     (void)manager;
-    if (ask(call, leave->election, redlock_election_end) != REDLOCK_OK) {
+    if (ask(call, stop->election, redlock_election_end) != REDLOCK_OK) {
         return false;
     }
-    wait_for_end(leave);
+    wait_for_end(stop);
     return true;
 }
 
 /* A call that blocks until the resignation or the end is decided. */
-static int leave_election(redlock_client_election *election, redlock_result **result,
-                          bool (*begin)(redlock_manager *manager, struct redlock_call *call)) {
-    struct leave_call leave = {.call = {.begin = begin, .want_result = result != NULL}, .election = election};
+static int stop_election(redlock_client_election *election, redlock_result **result,
+                         bool (*begin)(redlock_manager *manager, struct redlock_call *call)) {
+    struct stop_call stop = {.call = {.begin = begin, .want_result = result != NULL}, .election = election};
     if (election) {
-        return redlock_call_perform(election->client, &leave.call, result);
+        return redlock_call_perform(election->client, &stop.call, result);
     }
     if (result) {
         *result = NULL;
@@ -216,11 +216,11 @@ static int leave_election(redlock_client_election *election, redlock_result **re
 }
 
 int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
-    return leave_election(election, result, resign_begins);
+    return stop_election(election, result, resign_begins);
 }
 
 int redlock_client_election_end(redlock_client_election *election, redlock_result **result) {
-    return leave_election(election, result, end_begins);
+    return stop_election(election, result, end_begins);
 }
 
 struct campaign_call {
@@ -259,15 +259,15 @@ static bool is_old(const redlock_client_election *election, const redlock_electi
 
 /* Under the mutex. */
 static const redlock_election_event *take(redlock_client_election *election) {
-    const redlock_election_event *event = redlock_news_take(&election->news);
+    const redlock_election_event *event = redlock_events_take(&election->events);
     while (event && event->kind == REDLOCK_ELECTION_EXPIRING && is_old(election, event)) {
-        event = redlock_news_take(&election->news);
+        event = redlock_events_take(&election->events);
     }
     return event;
 }
 
 /* Under the mutex: the next event, or NULL when the time is over. */
-static const redlock_election_event *wait_for_news(redlock_client_election *election, int64_t timeout_ms) {
+static const redlock_election_event *wait_for_event(redlock_client_election *election, int64_t timeout_ms) {
     const bool limited = timeout_ms > 0;
     const struct timespec deadline = limited ? deadline_after(timeout_ms) : (struct timespec){0};
     const redlock_election_event *event = take(election);
@@ -295,9 +295,9 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
         code = REDLOCK_ERR_CLOSED;
     } else {
         election->reading = true;
-        const redlock_election_event *news = wait_for_news(election, timeout_ms);
+        const redlock_election_event *unread = wait_for_event(election, timeout_ms);
         election->reading = false;
-        next = news ? *news : next;
+        next = unread ? *unread : next;
         election->read_all = next.kind == REDLOCK_ELECTION_ENDED;
     }
     unlock(election);
@@ -327,7 +327,7 @@ int redlock_client_election_next(redlock_client_election *election, int64_t time
         return code;
     }
     code = read_next(election, timeout_ms, event);
-    redlock_client_leave(election->client, cancel_state);
+    redlock_client_exit(election->client, cancel_state);
     return code;
 }
 

@@ -1,4 +1,4 @@
-/* The mailbox: a stack of letters under one atomic pointer. The reader reverses it. */
+/* The mailbox: a stack of items under one atomic pointer. The reader reverses it. */
 #include "blocking/mailbox.h"
 
 #include <stddef.h>
@@ -7,25 +7,25 @@ void redlock_mailbox_init(struct redlock_mailbox *mailbox) {
     atomic_init(&mailbox->head, NULL);
 }
 
-enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_letter *letter) {
-    struct redlock_letter *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
+enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_mailbox_item *item) {
+    struct redlock_mailbox_item *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
     do {
         if (head == &mailbox->closed) {
             return REDLOCK_MAILBOX_CLOSED;
         }
-        letter->next = head == &mailbox->asleep ? NULL : head;
-    } while (!atomic_compare_exchange_weak_explicit(&mailbox->head, &head, letter, memory_order_release,
+        item->next = head == &mailbox->asleep ? NULL : head;
+    } while (!atomic_compare_exchange_weak_explicit(&mailbox->head, &head, item, memory_order_release,
                                                     memory_order_relaxed));
     return head == &mailbox->asleep ? REDLOCK_MAILBOX_WAKE : REDLOCK_MAILBOX_QUEUED;
 }
 
-static struct redlock_letter *oldest_first(struct redlock_mailbox *mailbox, struct redlock_letter *head) {
-    struct redlock_letter *first = NULL;
+static struct redlock_mailbox_item *oldest_first(struct redlock_mailbox *mailbox, struct redlock_mailbox_item *head) {
+    struct redlock_mailbox_item *first = NULL;
     if (head == &mailbox->asleep || head == &mailbox->closed) {
         return NULL;
     }
     while (head) {
-        struct redlock_letter *next = head->next;
+        struct redlock_mailbox_item *next = head->next;
         head->next = first;
         first = head;
         head = next;
@@ -33,8 +33,8 @@ static struct redlock_letter *oldest_first(struct redlock_mailbox *mailbox, stru
     return first;
 }
 
-struct redlock_letter *redlock_mailbox_take(struct redlock_mailbox *mailbox) {
-    struct redlock_letter *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
+struct redlock_mailbox_item *redlock_mailbox_take(struct redlock_mailbox *mailbox) {
+    struct redlock_mailbox_item *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
     if (!head || head == &mailbox->closed) {
         return NULL;
     }
@@ -42,16 +42,16 @@ struct redlock_letter *redlock_mailbox_take(struct redlock_mailbox *mailbox) {
 }
 
 bool redlock_mailbox_sleep(struct redlock_mailbox *mailbox) {
-    struct redlock_letter *head = NULL;
+    struct redlock_mailbox_item *head = NULL;
     return atomic_compare_exchange_strong(&mailbox->head, &head, &mailbox->asleep) || head == &mailbox->asleep ||
            head == &mailbox->closed;
 }
 
 void redlock_mailbox_awake(struct redlock_mailbox *mailbox) {
-    struct redlock_letter *head = &mailbox->asleep;
+    struct redlock_mailbox_item *head = &mailbox->asleep;
     (void)atomic_compare_exchange_strong(&mailbox->head, &head, NULL);
 }
 
-struct redlock_letter *redlock_mailbox_close(struct redlock_mailbox *mailbox) {
+struct redlock_mailbox_item *redlock_mailbox_close(struct redlock_mailbox *mailbox) {
     return oldest_first(mailbox, atomic_exchange_explicit(&mailbox->head, &mailbox->closed, memory_order_acq_rel));
 }

@@ -1,4 +1,5 @@
-/* Letters from many threads to one reader, without a mutex. Knows when the reader sleeps. */
+/* An MPSC queue: items from many threads to one reader, without a mutex. Knows when the reader
+ * sleeps. */
 #ifndef REDLOCK_BLOCKING_MAILBOX_H
 #define REDLOCK_BLOCKING_MAILBOX_H
 
@@ -6,25 +7,25 @@
 #include <stdbool.h>
 
 /* Embed it in what you send. The mailbox owns it from put to take. */
-struct redlock_letter {
-    struct redlock_letter *next;
+struct redlock_mailbox_item {
+    struct redlock_mailbox_item *next;
 };
 
 /*
- * The head is the newest letter, or the state of the reader:
+ * The head is the newest item, or the state of the reader:
  *
  * head     means                           put                  take      sleep    awake   close
- * NULL     empty, the reader is awake      letter               –         &asleep  –       &closed
- * &asleep  empty, the reader sleeps        letter, says WAKE    NULL      –        NULL    &closed
- * letter   letters, the reader is awake    letter on top        NULL      refused  –       &closed
- * &closed  takes no letters any more       refused              –         –        –       –
+ * NULL     empty, the reader is awake      item                 –         &asleep  –       &closed
+ * &asleep  empty, the reader sleeps        item, says WAKE      NULL      –        NULL    &closed
+ * item     items, the reader is awake      item on top          NULL      refused  –       &closed
+ * &closed  takes no items any more         refused              –         –        –       –
  *
  * Why no mutex: a thread that stops in the middle of a put delays nobody, and a child process
  * cannot inherit a locked mutex.
  */
 struct redlock_mailbox {
-    _Atomic(struct redlock_letter *) head;
-    struct redlock_letter asleep, closed; /* only their addresses matter */
+    _Atomic(struct redlock_mailbox_item *) head;
+    struct redlock_mailbox_item asleep, closed; /* only their addresses matter */
 };
 
 enum redlock_mailbox_put {
@@ -35,16 +36,16 @@ enum redlock_mailbox_put {
 
 void redlock_mailbox_init(struct redlock_mailbox *mailbox);
 
-/* Any thread. Who takes the letter sees everything written before the put. */
-enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_letter *letter);
+/* Any thread. Who takes the item sees everything written before the put. */
+enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_mailbox_item *item);
 
-/* The reader takes all letters, the oldest first. */
-struct redlock_letter *redlock_mailbox_take(struct redlock_mailbox *mailbox);
-/* The reader calls this before it sleeps. False if there are letters. */
+/* The reader takes all items, the oldest first. */
+struct redlock_mailbox_item *redlock_mailbox_take(struct redlock_mailbox *mailbox);
+/* The reader calls this before it sleeps. False if there are items. */
 bool redlock_mailbox_sleep(struct redlock_mailbox *mailbox);
 /* The reader calls this after it slept: nobody needs to wake it now. */
 void redlock_mailbox_awake(struct redlock_mailbox *mailbox);
-/* The reader takes the last letters, the oldest first. Every put after this is refused. */
-struct redlock_letter *redlock_mailbox_close(struct redlock_mailbox *mailbox);
+/* The reader takes the last items, the oldest first. Every put after this is refused. */
+struct redlock_mailbox_item *redlock_mailbox_close(struct redlock_mailbox *mailbox);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-struct redlock_holder redlock_holder_of(uint64_t id) {
+struct redlock_hold_owner redlock_hold_owner_of(uint64_t id) {
     /*
      * An id that no other thread of this process ever had. The system reuses pthread_self() and
      * gettid(), so a new thread would own the holds of a dead one. All clients share this counter;
@@ -19,15 +19,15 @@ struct redlock_holder redlock_holder_of(uint64_t id) {
     static atomic_uint_least64_t last;
     static _Thread_local uint64_t own;
     if (id) {
-        return (struct redlock_holder){.is_thread = false, .id = id};
+        return (struct redlock_hold_owner){.is_thread = false, .id = id};
     }
     if (!own) {
         own = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
     }
-    return (struct redlock_holder){.is_thread = true, .id = own};
+    return (struct redlock_hold_owner){.is_thread = true, .id = own};
 }
 
-static bool same_holder(struct redlock_holder a, struct redlock_holder b) {
+static bool same_owner(struct redlock_hold_owner a, struct redlock_hold_owner b) {
     return a.is_thread == b.is_thread && a.id == b.id;
 }
 
@@ -111,9 +111,9 @@ static struct redlock_hold **bucket_of(const struct redlock_reentrant *table, ui
 }
 
 static struct redlock_hold *find(const struct redlock_reentrant *table, const char *resource, uint64_t hash,
-                                 struct redlock_holder owner) {
+                                 struct redlock_hold_owner owner) {
     struct redlock_hold *hold = *bucket_of(table, hash);
-    while (hold && !(hold->hash == hash && same_holder(hold->owner, owner) && strcmp(hold->resource, resource) == 0)) {
+    while (hold && !(hold->hash == hash && same_owner(hold->owner, owner) && strcmp(hold->resource, resource) == 0)) {
         hold = hold->next;
     }
     return hold;
@@ -151,7 +151,7 @@ static void grow(struct redlock_reentrant *table) {
 }
 
 static struct redlock_hold *add(struct redlock_reentrant *table, const char *resource, uint64_t hash,
-                                struct redlock_holder owner) {
+                                struct redlock_hold_owner owner) {
     size_t size = strlen(resource) + 1;
     struct redlock_hold *hold = malloc(sizeof *hold + size);
     if (!hold) {
@@ -223,7 +223,7 @@ static enum redlock_enter share(const struct redlock_reentrant *table, struct re
 }
 
 enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_holder owner, int64_t deadline_ns,
+                                           struct redlock_hold_owner owner, int64_t deadline_ns,
                                            const struct redlock_cancellable *call, struct redlock_hold **hold,
                                            redlock_lease **lease, int *code) {
     uint64_t hash = hash_of(resource);
@@ -284,44 +284,44 @@ void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redl
     unlock(table);
 }
 
-static enum redlock_leave leave(struct redlock_hold *hold, struct redlock_holder owner, bool forget) {
-    if (!same_holder(hold->owner, owner) && !(forget && !hold->owner.is_thread)) {
-        return REDLOCK_LEAVE_REFUSED;
+static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hold_owner owner, bool forget) {
+    if (!same_owner(hold->owner, owner) && !(forget && !hold->owner.is_thread)) {
+        return REDLOCK_EXIT_REFUSED;
     }
     if (hold->count == 1) {
         hold->state = REDLOCK_HOLD_GIVING;
-        return REDLOCK_LEAVE_LAST;
+        return REDLOCK_EXIT_LAST;
     }
     if (!forget) {
         hold->count--;
     }
-    return REDLOCK_LEAVE_RETAINED;
+    return REDLOCK_EXIT_RETAINED;
 }
 
-static enum redlock_leave find_and_leave(struct redlock_reentrant *table, redlock_lease *lease,
-                                         struct redlock_holder owner, bool forget, struct redlock_hold **hold) {
-    enum redlock_leave left = REDLOCK_LEAVE_STRANGE;
+static enum redlock_exit find_and_exit(struct redlock_reentrant *table, redlock_lease *lease,
+                                       struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold) {
+    enum redlock_exit exited = REDLOCK_EXIT_STRANGE;
     /* The owner of a reentrant lease has seen its hold added, so its thread cannot read 0 here. */
     if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
-        return left;
+        return exited;
     }
     lock(table);
     *hold = find_lease(table, lease);
     if (*hold) {
-        left = leave(*hold, owner, forget);
+        exited = exit_hold(*hold, owner, forget);
     }
     unlock(table);
-    return left;
+    return exited;
 }
 
-enum redlock_leave redlock_reentrant_leave(struct redlock_reentrant *table, redlock_lease *lease,
-                                           struct redlock_holder owner, struct redlock_hold **hold) {
-    return find_and_leave(table, lease, owner, false, hold);
+enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
+                                         struct redlock_hold_owner owner, struct redlock_hold **hold) {
+    return find_and_exit(table, lease, owner, false, hold);
 }
 
-enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
-                                            struct redlock_holder thread, struct redlock_hold **hold) {
-    return find_and_leave(table, lease, thread, true, hold);
+enum redlock_exit redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
+                                           struct redlock_hold_owner thread, struct redlock_hold **hold) {
+    return find_and_exit(table, lease, thread, true, hold);
 }
 
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {

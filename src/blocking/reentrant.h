@@ -14,13 +14,13 @@
 #include "blocking/cancellable.h"
 
 /* A thread, or an id that the caller chose. The two are never equal. */
-struct redlock_holder {
+struct redlock_hold_owner {
     bool is_thread;
     uint64_t id;
 };
 
 /* The owner for this `id`. 0 is the calling thread. */
-struct redlock_holder redlock_holder_of(uint64_t id);
+struct redlock_hold_owner redlock_hold_owner_of(uint64_t id);
 
 /*
  * One owner's hold on one resource. The events are the functions below.
@@ -32,8 +32,8 @@ struct redlock_holder redlock_holder_of(uint64_t id);
  *            acquire_done without one     → (none)     one of those who wait acquires next
  * HELD       enter, the lease is valid    → HELD       count + 1, the same lease
  *            enter, the lease is lost     → HELD       LOST
- *            leave, count above 1         → HELD       count − 1
- *            leave, count 1               → GIVING     the caller releases, then says release_done
+ *            exit, count above 1          → HELD       count − 1
+ *            exit, count 1                → GIVING     the caller releases, then says release_done
  * GIVING     enter                        → GIVING     waits for the result
  *            release_done, handle ended   → (none)     one of those who wait acquires next
  *            release_done, it did not end → HELD       count 1
@@ -43,7 +43,7 @@ enum redlock_hold_state { REDLOCK_HOLD_TAKING, REDLOCK_HOLD_HELD, REDLOCK_HOLD_G
 struct redlock_hold {
     struct redlock_hold *next; /* in its bucket */
     enum redlock_hold_state state;
-    struct redlock_holder owner;
+    struct redlock_hold_owner owner;
     redlock_lease *lease; /* HELD, GIVING */
     uint32_t count;
     uint64_t hash;
@@ -81,7 +81,7 @@ enum redlock_enter {
 /* Waits while another thread of the same owner acquires or releases, until deadline_ns of
  * CLOCK_BOOTTIME (INT64_MAX: no limit), or until `call` is cancelled. */
 enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_holder owner, int64_t deadline_ns,
+                                           struct redlock_hold_owner owner, int64_t deadline_ns,
                                            const struct redlock_cancellable *call, struct redlock_hold **hold,
                                            redlock_lease **lease, int *code);
 /* A call was cancelled: those who wait look whether it is theirs. */
@@ -89,19 +89,19 @@ void redlock_reentrant_wake(struct redlock_reentrant *table);
 /* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
 
-enum redlock_leave {
-    REDLOCK_LEAVE_STRANGE,  /* not a reentrant lease */
-    REDLOCK_LEAVE_REFUSED,  /* another owner's */
-    REDLOCK_LEAVE_RETAINED, /* the count is one less; the lease is still held */
-    REDLOCK_LEAVE_LAST      /* release it, then redlock_reentrant_release_done(*hold) */
+enum redlock_exit {
+    REDLOCK_EXIT_STRANGE,  /* not a reentrant lease */
+    REDLOCK_EXIT_REFUSED,  /* another owner's */
+    REDLOCK_EXIT_RETAINED, /* the count is one less; the lease is still held */
+    REDLOCK_EXIT_LAST      /* release it, then redlock_reentrant_release_done(*hold) */
 };
 
-enum redlock_leave redlock_reentrant_leave(struct redlock_reentrant *table, redlock_lease *lease,
-                                           struct redlock_holder owner, struct redlock_hold **hold);
+enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
+                                         struct redlock_hold_owner owner, struct redlock_hold **hold);
 /* Ends a handle without a release. LAST if the count is 1 and the owner is this thread, or an id:
  * nobody can prove an id. RETAINED if the count is above 1; then nothing changes. */
-enum redlock_leave redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
-                                            struct redlock_holder thread, struct redlock_hold **hold);
+enum redlock_exit redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
+                                           struct redlock_hold_owner thread, struct redlock_hold **hold);
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended);
 
 #endif

@@ -4,10 +4,9 @@
 
 #include <assert.h>
 
-#include "core/backoff.h"
 #include "core/extension.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "core/waiter.h"
 
 void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 void redlock_candidate_init(struct redlock_candidate *candidate) {
     *candidate = (struct redlock_candidate){.state = REDLOCK_CANDIDATE_OUT, .wake_ns = REDLOCK_NEVER_NS};

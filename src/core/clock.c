@@ -3,17 +3,11 @@
 
 #include <assert.h>
 
+#include "core/time.h"
+
 #define NS_PER_US     1000
 #define SERVER_US_MAX INT64_C(9000000000000000) /* the year 2255; in nanoseconds it still fits */
 #define ERROR_NS_MAX  INT64_C(100000000000000000)
-
-static int64_t min_ns(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-static int64_t max_ns(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
 
 /* The node read its clock at some moment of the round trip. TIME cuts it to a microsecond. The
  * rates of the two clocks differ by REDLOCK_CLOCK_RATE_PERCENT at most. */
@@ -24,7 +18,7 @@ static struct redlock_clock read_clock(const struct redlock_clock_sample *sample
     const int64_t error_ns = half_ns + half_ns / 100 * REDLOCK_CLOCK_RATE_PERCENT + 1 + NS_PER_US;
     const int64_t at_ns = sample->sent_ns + trip_ns / 2;
     return (struct redlock_clock){.offset_ns = sample->server_us * NS_PER_US - at_ns,
-                                  .error_ns = min_ns(error_ns, ERROR_NS_MAX),
+                                  .error_ns = redlock_min_ns(error_ns, ERROR_NS_MAX),
                                   .at_ns = at_ns,
                                   .known = true};
 }
@@ -43,8 +37,8 @@ static int64_t error_at(const struct redlock_clock *clock, int64_t at_ns) {
  */
 static void narrow(struct redlock_clock *clock, int64_t error_ns, int64_t move_ns, int64_t move_error_ns,
                    int64_t at_ns) {
-    const int64_t low_ns = min_ns(error_ns, max_ns(-error_ns, move_ns - move_error_ns));
-    const int64_t high_ns = max_ns(-error_ns, min_ns(error_ns, move_ns + move_error_ns));
+    const int64_t low_ns = redlock_min_ns(error_ns, redlock_max_ns(-error_ns, move_ns - move_error_ns));
+    const int64_t high_ns = redlock_max_ns(-error_ns, redlock_min_ns(error_ns, move_ns + move_error_ns));
     const int64_t width_ns = high_ns - low_ns;
     clock->offset_ns = redlock_clock_difference_ns(clock->offset_ns, -(low_ns + width_ns / 2));
     clock->error_ns = width_ns - width_ns / 2;
@@ -75,7 +69,7 @@ enum redlock_clock_verdict redlock_clock_judge(struct redlock_clock *clock, cons
         *clock = reading;
         return REDLOCK_CLOCK_STEADY;
     }
-    const int64_t at_ns = max_ns(clock->at_ns, reading.at_ns);
+    const int64_t at_ns = redlock_max_ns(clock->at_ns, reading.at_ns);
     const int64_t error_ns = error_at(clock, at_ns);
     const int64_t reading_error_ns = error_at(&reading, at_ns);
     const int64_t move_ns = redlock_clock_difference_ns(reading.offset_ns, clock->offset_ns);

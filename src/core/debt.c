@@ -1,8 +1,7 @@
 /* The table of states is in docs/architecture.md, "Owed releases". */
 #include "core/debt.h"
 
-#include "core/backoff.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define RETRY_MIN_MS 100
 #define RETRY_MAX_MS 2000

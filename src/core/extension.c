@@ -2,9 +2,8 @@
  * core/lease_state.h. */
 #include "core/extension.h"
 
-#include "core/backoff.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 /* A failed renewal is tried again after a quarter of the time left, but never sooner than this. */
 #define RENEWAL_RETRY_MIN_MS 10

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define NS_PER_S       INT64_C(1000000000)
 #define CLOCK_APART_NS NS_PER_S       /* two clocks agree if they are this close */

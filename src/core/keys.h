@@ -22,7 +22,7 @@ struct redlock_keys {
     redlock_nodes healed;  /* asked to HEAL since then: this round's vote is out of date */
     /* An earlier request may still set the key, as of the sending of the current round. */
     redlock_nodes late;
-    redlock_nodes healing; /* of these, the nodes whose last request is a HEAL */
+    redlock_nodes healing; /* of `late`, the nodes whose last request is a HEAL */
     redlock_nodes backing; /* the lease depends on their votes */
 };
 

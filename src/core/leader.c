@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 #define HEARD_MS   10000 /* a node that hints at changes is asked at least so often */
 #define UNHEARD_MS 2500  /* one that does not, or whose holder does not, or where it is free */

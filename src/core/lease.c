@@ -6,12 +6,8 @@
 #include "core/attempt.h"
 #include "core/extension.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "core/waiter.h"
-
-static int64_t min_ns(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
 
 /* R15: report LOST only if it is certain. While silent nodes leave it open, wait for every vote. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
@@ -85,7 +81,7 @@ static void on_park(struct redlock_lease_core *lease, const struct redlock_event
         lease->next_try_ns = event->until_ns;
         lease->state = REDLOCK_LEASE_PARKED;
     } else if (lease->state == REDLOCK_LEASE_PARKED) {
-        lease->next_try_ns = min_ns(lease->next_try_ns, event->until_ns);
+        lease->next_try_ns = redlock_min_ns(lease->next_try_ns, event->until_ns);
     }
 }
 
@@ -272,7 +268,19 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
 }
 
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_queue *queue) {
+    assert(queue);
     lease->queue = queue;
+}
+
+/* Planted bugs break relations, too; the simulator finds them by what they do. */
+static void check(const struct redlock_lease_core *lease) {
+#ifdef REDLOCK_PLANTED_BUGS
+    assert(redlock_planted_bug != REDLOCK_BUG_NONE || redlock_lease_check(lease, true) == NULL);
+#elif defined REDLOCK_CHECKED
+    assert(redlock_lease_check(lease, false) == NULL);
+#else
+    (void)lease;
+#endif
 }
 
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
@@ -316,6 +324,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         on_release(lease, event->now_ns, event->may_leave, actions);
         break;
     }
+    check(lease);
 }
 
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
@@ -324,15 +333,15 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
         return lease->next_try_ns;
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
-        return min_ns(min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
+        return redlock_min_ns(redlock_min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
     case REDLOCK_LEASE_QUEUED:
     case REDLOCK_LEASE_WAITING:
-        return min_ns(lease->next_try_ns, lease->wait_until_ns);
+        return redlock_min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
-        return min_ns(min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease)),
-                      min_ns(lease->next_try_ns, lease->heal_ns));
+        return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease)),
+                              redlock_min_ns(lease->next_try_ns, lease->heal_ns));
     case REDLOCK_LEASE_EXTENDING:
-        return min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease));
+        return redlock_min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease));
     default:
         return REDLOCK_NEVER_NS;
     }

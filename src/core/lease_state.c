@@ -23,3 +23,73 @@ void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_act
     actions->uncertain = lease->keys.touched & redlock_keys_late(&lease->keys, &lease->votes);
     lease->keys.touched = 0;
 }
+
+/* Without a branch: the core's tests are to reach every one. */
+static bool implies(bool if_this, bool then_that) {
+    return !if_this | then_that;
+}
+
+static bool is_in(redlock_nodes some, redlock_nodes of) {
+    return (some & ~of) == 0;
+}
+
+static bool is_one_of(unsigned what, unsigned bits) {
+    return (bits >> what & 1) != 0;
+}
+
+/* The operation of each state that has a round. */
+static bool fits_operation(const struct redlock_lease_core *lease) {
+    static const uint8_t operations[] = {
+        [REDLOCK_LEASE_ACQUIRING] = REDLOCK_OP_ACQUIRE, [REDLOCK_LEASE_FENCING] = REDLOCK_OP_FENCE,
+        [REDLOCK_LEASE_QUEUED] = REDLOCK_OP_WAIT,       [REDLOCK_LEASE_EXTENDING] = REDLOCK_OP_EXTEND,
+        [REDLOCK_LEASE_RELEASING] = REDLOCK_OP_RELEASE, [REDLOCK_LEASE_ENDED] = REDLOCK_OP_NONE};
+    const bool has_round = is_one_of(lease->state, 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING |
+                                                       1U << REDLOCK_LEASE_QUEUED | 1U << REDLOCK_LEASE_EXTENDING |
+                                                       1U << REDLOCK_LEASE_RELEASING);
+    return implies(has_round, operations[lease->state] == lease->operation);
+}
+
+/*
+ * Two relations that one might expect do not hold. `late` is not in `touched`: EXTEND goes to all
+ * nodes, and a node that surely refused the SET leaves `touched` alone. And fewer nodes than a
+ * quorum may be backing a lease that is held: a node that says it has the key no more backs
+ * nothing, but the lock is lost only when fewer than a quorum may have the key.
+ */
+const char *redlock_lease_check(const struct redlock_lease_core *lease, bool truthful) {
+    const struct redlock_round *votes = &lease->votes;
+    const struct redlock_keys *keys = &lease->keys;
+    const redlock_nodes all = redlock_nodes_all(lease->node_count);
+    const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
+    const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_WAITING | 1U << REDLOCK_LEASE_LOST);
+    const redlock_nodes may_have = redlock_keys_keepers(keys, lease->operation, votes, lease->fence.not_below);
+    const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
+    const unsigned votes_count = redlock_nodes_count(votes->granted) + redlock_nodes_count(votes->denied) +
+                                 redlock_nodes_count(votes->failed) + redlock_nodes_count(votes->unknown);
+    const bool owns_keys = keys->touched != 0; /* until the cleanup */
+    const struct {
+        const char *relation;
+        bool is_true;
+    } relations[] = {
+        {"votes are of nodes that were asked", is_in(voted, votes->asked)},
+        {"a node has one vote", redlock_nodes_count(voted) == votes_count},
+        {"nodes are those of the group", is_in(votes->asked | keys->touched | keys->keepers | keys->late, all)},
+        {"healing is in late", is_in(keys->healing, keys->late)},
+        {"before is in touched", implies(owns_keys, is_in(keys->before, keys->touched))},
+        {"healed is in touched", implies(owns_keys, is_in(keys->healed, keys->touched))},
+        {"backing is in touched", implies(owns_keys & truthful, is_in(keys->backing, keys->touched))},
+        {"a quorum may have the key of what is held",
+         implies(holds & lease->was_held & truthful, redlock_nodes_count(may_have) >= votes->quorum)},
+        {"the round is that of the state", fits_operation(lease)},
+        {"HELD was held", implies(lease->state == REDLOCK_LEASE_HELD, lease->was_held)},
+        {"only EXTENDING answers the caller",
+         implies(lease->extend_by_caller, lease->state == REDLOCK_LEASE_EXTENDING)},
+        {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->queue != NULL)},
+        {"who gave up has cleaned up", implies(gave_up & (lease->plan.lock_delay_ms == 0), !owns_keys)},
+    };
+    for (unsigned i = 0; i < sizeof relations / sizeof *relations; i++) {
+        if (!relations[i].is_true) {
+            return relations[i].relation;
+        }
+    }
+    return NULL;
+}

@@ -263,4 +263,9 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
 
+/* The first relation between the lease's fields that does not hold, in words; NULL if all do. They
+ * hold after each step; the simulator and debug builds check that. `truthful`: no node says what
+ * cannot be, such as a grant of a key that it surely refused. Some relations need that. */
+const char *redlock_lease_check(const struct redlock_lease_core *lease, bool truthful);
+
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define NODES(node, nodes) for (unsigned node = 0; (nodes) >> node != 0; node++)
 #define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)

@@ -54,7 +54,7 @@ enum redlock_queue_step {
  * key after that, so the key lives there until send time + ttl − drift at least. The answer
  * "queued" to WAIT n says that at that moment the node had not given the lock to this token. So a
  * grant of a round below n does not count any more, however late it comes, and it does not matter
- * in which order two connections deliver (docs/waiting.md, "Why it is safe").
+ * in which order two connections deliver (docs/protocols.md, "Waiting in a queue").
  */
 struct redlock_queue {
     redlock_nodes granted;   /* nodes whose grant counts now */

@@ -3,9 +3,8 @@
 
 #include <assert.h>
 
-#include "core/backoff.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define REFRESH_MAX_MS 2500
 #define STALE_AFTER    3 /* refreshes */
@@ -53,10 +52,6 @@ static unsigned answered(const struct redlock_lease_core *lease) {
     return redlock_nodes_count(lease->queue->fresh);
 }
 
-static int64_t min_ns(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* Sends no other WAIT until a quorum has answered the current one. It would make the answers that
  * are under way late. Where a round trip is longer than our delays, no answer would ever be in
  * time. */
@@ -67,7 +62,7 @@ static int64_t open_until_ns(const struct redlock_lease_core *lease) {
 
 static void schedule(struct redlock_lease_core *lease) {
     const struct redlock_queue *queue = lease->queue;
-    const int64_t due_ns = min_ns(queue->refresh_ns, min_ns(queue->look_ns, queue->ask_ns));
+    const int64_t due_ns = redlock_min_ns(queue->refresh_ns, redlock_min_ns(queue->look_ns, queue->ask_ns));
     const int64_t open_ns = open_until_ns(lease);
     lease->next_try_ns = due_ns > open_ns ? due_ns : open_ns;
 }
@@ -204,7 +199,7 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
         }
         /* fall through */
     case REDLOCK_EVENT_LISTEN:
-        lease->queue->refresh_ns = min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
+        lease->queue->refresh_ns = redlock_min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
         break;
     default:
         break;
@@ -281,7 +276,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     queue->looked = (uint8_t)(queue->looked < UINT8_MAX ? queue->looked + 1 : UINT8_MAX);
     const unsigned lacks = lease->votes.quorum - redlock_nodes_count(queue->granted);
     const int64_t ended_ns = redlock_after_ms(redlock_queue_expiry_ns(queue, lacks), LOOK_MIN_MS);
-    const int64_t look_ns = min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
+    const int64_t look_ns = redlock_min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
     return look_ns > now_ns + soon_ns ? look_ns : now_ns + soon_ns;
 }
 
@@ -338,10 +333,10 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
     if (rank == 0) {
         queue->ask_ns = dead_ns;
     } else if (rank < LOOKERS_MAX || !REDLOCK_PLANTED(QUEUE_FEW_LOOK)) {
-        queue->refresh_ns = min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
+        queue->refresh_ns = redlock_min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
     }
     if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_queue_first_at(queue)) {
-        queue->ask_ns = min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
+        queue->ask_ns = redlock_min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
     }
 }
 

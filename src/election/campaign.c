@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "core/candidate.h"
-#include "core/validity.h"
-#include "group/alarm.h"
+#include "core/time.h"
 #include "group/callbacks.h"
-#include "group/lease.h"
+#include "group/driver.h"
+#include "group/entry.h"
 #include "group/observer.h"
+#include "group/requests.h"
 
 struct redlock_election {
     struct redlock_alarm alarm; /* first member */
@@ -108,7 +109,7 @@ static void on_acquired(const redlock_result *result, void *data) {
         /* The end of an acquire that was cancelled is not told. */
         const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
         const redlock_election_event failed = {.reason = "", .result = is_trouble ? result : NULL};
-        redlock_lease_watch(lease, NULL);
+        redlock_driver_watch(lease, NULL);
         feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
     }
@@ -149,7 +150,7 @@ static void on_released(const redlock_result *result, void *data) {
 
 /* From here on, no thread sees that it leads, whatever becomes of the lease. */
 static void stop_watching(redlock_election *election, redlock_lease *lease) {
-    redlock_lease_watch(lease, NULL);
+    redlock_driver_watch(lease, NULL);
     atomic_store_explicit(&election->standing->held_until_ns, 0, memory_order_release);
 }
 
@@ -170,7 +171,7 @@ static void acquire(redlock_election *election) {
                                             on_acquired, election);
     if (code == REDLOCK_OK) {
         election->pending = (redlock_lease *)request;
-        redlock_lease_watch(election->pending, &election->standing->held_until_ns);
+        redlock_driver_watch(election->pending, &election->standing->held_until_ns);
         return;
     }
     feed(election, REDLOCK_CANDIDATE_REFUSED, code, NULL); /* tells nothing yet */
@@ -212,11 +213,11 @@ static void on_described(const redlock_result *result, void *data) {
 
 static void on_alarm(struct redlock_alarm *alarm) {
     redlock_election *election = (redlock_election *)alarm;
-    const int code = election->pending ? redlock_lease_trouble(election->pending) : REDLOCK_OK;
+    const int code = election->pending ? redlock_driver_trouble(election->pending) : REDLOCK_OK;
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
     } else {
-        redlock_lease_describe(election->pending, code, on_described, election);
+        redlock_callbacks_describe(election->pending, code, on_described, election);
     }
 }
 
@@ -380,7 +381,7 @@ void redlock_election_move_standing(redlock_election *election, struct redlock_s
                           memory_order_relaxed);
     election->standing = standing;
     if (election->pending) {
-        redlock_lease_watch(election->pending, &standing->held_until_ns);
+        redlock_driver_watch(election->pending, &standing->held_until_ns);
     }
 }
 

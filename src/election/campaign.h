@@ -6,7 +6,7 @@
 
 #include <redlock/election.h>
 
-#include "group/group.h"
+#include "group/entry.h"
 
 /* Zero with a group. */
 struct redlock_elections {

@@ -1,8 +1,8 @@
 /* Calls the callbacks of a lease: the results of its requests, and its loss. */
 #include "group/callbacks.h"
 
-#include "group/lease.h"
-#include "group/telemetry.h"
+#include "group/driver.h"
+#include "group/tell.h"
 #include "result/result.h"
 
 #define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
@@ -22,7 +22,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     if (of == REDLOCK_RESULT_ACQUIRE && lease->waiting) {
         result.passed_over = lease->core.queue->passed_over;
     }
-    redlock_lease_fill_result(lease, &result);
+    redlock_handle_fill_result(lease, &result);
     if (of == REDLOCK_RESULT_EXTEND) {
         result.ttl_ms = lease->extend_ttl_ms;
     }
@@ -41,7 +41,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
     }
 }
 
-void redlock_lease_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
+void redlock_callbacks_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, code, cb, data);
 }
 
@@ -73,7 +73,7 @@ static void call_acquired(struct redlock_lease *lease) {
     if (lease->acquired_code != REDLOCK_OK) {
         lease->handle_ended = true;
     }
-    redlock_telemetry_acquire_ended(lease);
+    redlock_tell_acquire_ended(lease);
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
 }
 
@@ -89,13 +89,13 @@ static void call_extended(struct redlock_lease *lease) {
 
 /* Other callbacks may have run since it was decided (R1): one that ended the lease, or was slow. */
 __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
-    const struct redlock_expiring *expiring = redlock_lease_expiring(lease);
+    const struct redlock_expiring *expiring = redlock_handle_expiring(lease);
     const int64_t remaining_ms = redlock_lease_validity_ms(lease);
     if (lease->handle_ended || remaining_ms == 0) {
         return;
     }
     lease->group->statistics.expiring++;
-    redlock_telemetry_expiring(lease, remaining_ms);
+    redlock_tell_expiring(lease, remaining_ms);
     if (expiring) {
         expiring->cb(lease, remaining_ms, expiring->data);
     }
@@ -103,9 +103,9 @@ __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *
 
 __attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
-    redlock_telemetry_lost(lease);
+    redlock_tell_lost(lease);
     if (lease->lost_cb && !lease->handle_ended) {
-        redlock_lease_loss_text(lease, reason, sizeof reason);
+        redlock_handle_loss_text(lease, reason, sizeof reason);
         lease->lost_cb(lease, reason, lease->lost_data);
     }
 }
@@ -117,13 +117,13 @@ static void call_released(struct redlock_lease *lease) {
         lease->release_pending = false;
         lease->group->statistics.requests_pending--;
     }
-    redlock_telemetry_released(lease);
+    redlock_tell_released(lease);
     if (cb) {
         run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
     }
 }
 
-void redlock_lease_run_callbacks(struct redlock_lease *lease) {
+void redlock_callbacks_run(struct redlock_lease *lease) {
     /* Callbacks that are added now run in the next turn. Else a caller that tries again and fails
      * at once would loop here. */
     const unsigned callbacks = lease->callbacks;
@@ -145,5 +145,5 @@ void redlock_lease_run_callbacks(struct redlock_lease *lease) {
         call_released(lease);
     }
     lease->in_callback = false;
-    redlock_lease_free_if_over(lease);
+    redlock_driver_free_if_over(lease);
 }

@@ -1,366 +1,131 @@
-/* A group of nodes and the leases on it: creation, events from the env, timers, close. */
+/* What all owners of a group share: its lists, its schedule, its counts and its next wake-up. */
 #include "group/group.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/holder.h"
-#include "core/validity.h"
-#include "group/alarm.h"
-#include "group/callbacks.h"
-#include "group/guards.h"
-#include "group/handover.h"
-#include "group/lease.h"
-#include "group/listing.h"
-#include "group/observer.h"
-#include "group/owed.h"
-#include "group/quarantine.h"
-#include "group/query.h"
-#include "group/requests.h"
-#include "group/telemetry.h"
-#include "group/votes.h"
+#include "core/time.h"
 
-#define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
-
-/* Low digits that make our fencing tokens differ from those of other clients. */
-static uint16_t draw_fence_client(const struct redlock_env *env) {
-    uint16_t drawn = 0;
-    /* Without random bytes, no acquire works anyway. */
-    (void)env->random(env->ctx, &drawn, sizeof drawn);
-    return drawn % REDLOCK_FENCE_CLIENTS;
+int64_t redlock_group_now_ns(const struct redlock_group *group) {
+    return group->env.now_ns(group->env.ctx);
 }
 
-static bool open_guards(struct redlock_group *group, const struct redlock_group_config *config) {
-    const struct redlock_guard_plan plan = {.restart = config->restart_guard,
-                                            .clock = config->clock_guard,
-                                            .first_boot = config->first_boot,
-                                            .ttl_max_ms = config->ttl_max_ms,
-                                            .node_count = config->node_count,
-                                            .quorum = group->quorum,
-                                            .start_ns = redlock_group_now_ns(group)};
-    return !redlock_guard_is_on(&plan) || redlock_guards_open(group, &plan);
+int redlock_group_check_open(struct redlock_group *group) {
+    if (group->closing) {
+        return REDLOCK_ERR_CLOSED;
+    }
+    /* A request for zero bytes only checks for a fork. */
+    return group->env.random(group->env.ctx, NULL, 0) == REDLOCK_ERR_FORKED ? REDLOCK_ERR_FORKED : REDLOCK_OK;
 }
 
-static void keep_holder(struct redlock_group *group, const char *holder) {
-    const size_t size = holder ? strlen(holder) : 0;
-    assert(size <= REDLOCK_HOLDER_SIZE_MAX);
-    if (size > 0) {
-        group->holder[0] = REDLOCK_HOLDER_MARK;
-        memcpy(group->holder + 1, holder, size);
-        group->holder_size = (uint8_t)(1 + size);
-    }
+int redlock_group_tell_refused(struct redlock_group *group) {
+    group->env.log(group->env.ctx, REDLOCK_LOG_ERROR, "invalid argument: %s", group->invalid);
+    return REDLOCK_ERR_INVALID;
 }
 
-struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config) {
-    assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
-    assert(config->quorum == 0 || (config->quorum > config->node_count / 2 && config->quorum <= config->node_count));
-    struct redlock_group *group = calloc(1, sizeof *group);
-    if (!group) {
-        return NULL;
-    }
-    const char *prefix = config->key_prefix ? config->key_prefix : "";
-    group->env = *env;
-    group->failure = (struct redlock_failure){group->invalid, sizeof group->invalid};
-    group->node_count = config->node_count;
-    group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
-    group->key_prefix = strdup(prefix);
-    group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
-    group->wait_suffix = strdup(config->wait_suffix ? config->wait_suffix : REDLOCK_WAIT_SUFFIX);
-    if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, config)) {
-        free(group->key_prefix);
-        free(group->fence_suffix);
-        free(group->wait_suffix);
-        free(group);
-        return NULL;
-    }
-    group->key_prefix_size = strlen(prefix);
-    group->fence_keys = (struct redlock_fence_keys){.suffix = group->fence_suffix,
-                                                    .suffix_size = strlen(group->fence_suffix),
-                                                    .expiry_ms = config->fence_expiry_ms};
-    keep_holder(group, config->holder);
-    group->fence_client = draw_fence_client(env);
-    group->node_names = config->node_names;
-    group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
-    group->connect_timeout_ns = config->connect_timeout_ms * REDLOCK_NS_PER_MS;
-    group->log_level = config->log_level;
-    group->armed_ns = REDLOCK_NEVER_NS;
-    group->on_event = config->on_event;
-    group->event_data = config->event_data;
-    return group;
+void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
+                              struct redlock_target *target) {
+    memcpy(room, group->key_prefix, group->key_prefix_size);
+    memcpy(room + group->key_prefix_size, resource, key_size - group->key_prefix_size);
+    room[key_size] = '\0';
+    target->key = room;
+    target->key_size = (uint16_t)key_size;
 }
 
-int redlock_group_listen(struct redlock_group *group) {
-    return redlock_line_open(&group->line, &group->env);
+/* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
+ * down. */
+static bool drained(const struct redlock_group *group) {
+    return group->leases.count == group->lingering && !group->queries.first && group->in_flight == 0 &&
+           group->owed_waiting == 0;
 }
 
-void redlock_group_delete(struct redlock_group *group) {
-    group->deleting = true;
-    while (group->leases.first) {
-        redlock_lease_free((struct redlock_lease *)group->leases.first);
-    }
-    while (group->owed.first) {
-        redlock_owed_free(group, (struct redlock_owed *)group->owed.first);
-    }
-    while (group->queries.first) {
-        redlock_query_free(group, (struct redlock_query *)group->queries.first);
-    }
-    redlock_listings_free(group);
-    redlock_observers_free(group);
-    redlock_guards_free(group);
-    redlock_schedule_clear(&group->schedule);
-    redlock_line_clear(&group->line);
-    free(group->wait_suffix);
-    free(group->fence_suffix);
-    free(group->key_prefix);
-    free(group);
+bool redlock_group_close_is_due(const struct redlock_group *group) {
+    return group->drained && (redlock_group_now_ns(group) >= group->close_deadline_ns || drained(group));
 }
 
-/* Inlined, it would cost a plain lock some instructions. */
-__attribute__((noinline)) static void run_errands(struct redlock_group *group) {
-    struct redlock_errand *errand = group->errands_done;
-    group->errands_done = NULL; /* callbacks that are added now run in the next turn */
-    while (errand) {
-        struct redlock_errand *next = errand->next_callback;
-        if (errand->owner.kind == REDLOCK_OWNER_OBSERVER) {
-            redlock_observer_run_callback((struct redlock_observer *)errand);
-        } else if (errand->owner.kind == REDLOCK_OWNER_LISTING) {
-            redlock_listing_run_callbacks((struct redlock_listing *)errand);
-        } else {
-            redlock_query_run_callback(group, (struct redlock_query *)errand);
-        }
-        errand = next;
+bool redlock_group_has_callbacks(const struct redlock_group *group) {
+    return (group->callbacks_first != NULL) | (group->errands_done != NULL);
+}
+
+/* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is
+ * due. */
+static int64_t soonest_ns(const struct redlock_group *group, int64_t when_ns) {
+    /* While callbacks run, the function that runs them calls redlock_group_rearm() afterwards. */
+    if (!group->in_callbacks &&
+        (redlock_group_has_callbacks(group) || group->owed_next || redlock_group_close_is_due(group))) {
+        return 0;
+    }
+    return group->drained && group->close_deadline_ns < when_ns ? group->close_deadline_ns : when_ns;
+}
+
+/* Runs at the end of each vote, so the usual case has one branch. */
+void redlock_group_rearm(struct redlock_group *group) {
+    int64_t when_ns = redlock_schedule_first_ns(&group->schedule);
+    if (redlock_group_has_callbacks(group) | (group->owed_next != NULL) | (group->drained != NULL)) {
+        when_ns = soonest_ns(group, when_ns);
+    }
+    if (when_ns != group->armed_ns) {
+        group->armed_ns = when_ns;
+        group->env.wake_at(group->env.ctx, when_ns);
     }
 }
 
-static void run_callbacks(struct redlock_group *group) {
-    if (group->in_callbacks || !redlock_group_has_callbacks(group)) {
-        redlock_group_rearm(group);
-        return; /* inside a callback; our caller runs the rest after it */
-    }
-    group->in_callbacks = true;
-    /* Run only the callbacks that wait now: one that tries again and fails at once must not keep us
-     * here. */
-    const struct redlock_lease *last = group->callbacks_last;
-    while (group->callbacks_first) {
-        struct redlock_lease *lease = group->callbacks_first;
-        const bool was_last = lease == last;
-        group->callbacks_first = lease->next_callback;
-        if (!group->callbacks_first) {
-            group->callbacks_last = NULL;
-        }
-        lease->next_callback = NULL;
-        lease->in_callback_queue = false;
-        redlock_lease_run_callbacks(lease);
-        if (was_last) {
-            break;
-        }
-    }
-    if (group->errands_done) {
-        run_errands(group);
-    }
-    group->in_callbacks = false;
-    redlock_group_rearm(group);
-}
-
-static void take_other_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
-                              const struct redlock_answer *answer) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_answer(group, (struct redlock_owed *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-        redlock_query_answer(group, (struct redlock_query *)owner, round, node, answer);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        break; /* a reading of the clock, which the caller has taken */
-    case REDLOCK_OWNER_OBSERVER:
-        redlock_observer_answer((struct redlock_observer *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_LISTING:
-        redlock_listing_answer((struct redlock_listing *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_LEASE:
-    case REDLOCK_OWNER_CONNECT:
-    case REDLOCK_OWNER_ALARM:
-        assert(false && "a lease's answer is taken elsewhere, and the others send nothing");
-        break;
-    }
-}
-
-bool redlock_group_is_token(const void *owner_pointer, const char *token, size_t size) {
-    const struct redlock_owner *owner = owner_pointer;
-    const struct redlock_lease *lease = owner_pointer;
-    assert(owner->in_flight > 0 && owner->kind == REDLOCK_OWNER_LEASE);
-    const char *own = redlock_lease_own_token(lease);
-    return lease->token_size == size && own[0] == token[0] && memcmp(own, token, size) == 0;
-}
-
-void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
-    struct redlock_owner *owner = owner_pointer;
-    assert(owner->in_flight > 0 && node < group->node_count);
-    owner->in_flight--;
-    group->in_flight--;
-    if (group->guards) {
-        redlock_guards_seen(group, node, answer);
-    }
-    if (answer->clock.server_us != 0) {
-        redlock_line_note_clock(&group->line, node, &answer->clock);
-        /* This may end the round of this answer. */
-        redlock_guards_read_clock(group, node, &answer->clock);
-    }
-    if (owner->kind == REDLOCK_OWNER_LEASE) {
-        redlock_lease_answer((struct redlock_lease *)owner, round, node, answer);
+void redlock_owner_enlist(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {
+    owner->kind = (uint8_t)kind;
+    owner->previous = list->last;
+    owner->next = NULL;
+    if (list->last) {
+        list->last->next = owner;
     } else {
-        take_other_answer(group, owner, round, node, answer);
+        list->first = owner;
     }
-    run_callbacks(group);
+    list->last = owner;
+    list->count++;
 }
 
-static void due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_LEASE:
-        redlock_lease_due((struct redlock_lease *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_due(group, (struct redlock_owed *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        redlock_guards_due(group, now_ns);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-    case REDLOCK_OWNER_CONNECT:
-        redlock_query_due(group, (struct redlock_query *)owner);
-        break;
-    case REDLOCK_OWNER_ALARM:
-        ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
-        break;
-    case REDLOCK_OWNER_OBSERVER:
-        redlock_observer_due((struct redlock_observer *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_LISTING:
-        assert(false && "a listing ends with the answers");
-        break;
-    }
+void redlock_owner_unlink(struct redlock_owner_list *list, struct redlock_owner *owner) {
+    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
+    *(owner->next ? &owner->next->previous : &list->last) = owner->previous;
+    list->count--;
 }
 
-/* A close has waited long enough, or nothing is left to wait for. Every callback still runs
- * (R14). */
-static void end(struct redlock_group *group) {
-    const redlock_group_drained done = group->drained;
-    group->drained = NULL;
-    for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
-        redlock_lease_abort((struct redlock_lease *)owner);
-    }
-    while (redlock_group_has_callbacks(group)) {
-        /* This ends: the group refuses requests now, and every handle has ended. */
-        run_callbacks(group);
-    }
-    done(group->drained_ctx); /* this deletes the group */
+void redlock_owner_delist(struct redlock_group *group, struct redlock_owner_list *list, struct redlock_owner *owner) {
+    redlock_owner_unlink(list, owner);
+    redlock_schedule_unreserve(&group->schedule, &owner->due);
 }
 
-void redlock_group_wake(struct redlock_group *group) {
-    group->armed_ns = REDLOCK_NEVER_NS;
-    /* At most as many as there are now: an item that is due again at once waits for the next
-     * turn. */
-    for (uint32_t left = group->schedule.count; left > 0; left--) {
-        const int64_t now_ns = redlock_group_now_ns(group);
-        struct redlock_due *item = redlock_schedule_pop(&group->schedule, now_ns);
-        if (!item) {
-            break;
-        }
-        due(group, CONTAINER(item, struct redlock_owner, due), now_ns);
-    }
-    redlock_owed_go_on(group);
-    run_callbacks(group);
-    if (!group->in_callbacks && redlock_group_close_is_due(group)) {
-        end(group);
-    }
+redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                 struct redlock_message *message) {
+    message->owner = owner;
+    owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
+    const redlock_nodes taken = nodes ? group->env.send(group->env.ctx, nodes, message) : 0;
+    assert((taken & ~nodes) == 0);
+    const unsigned count = redlock_nodes_count(taken);
+    owner->in_flight += count;
+    group->in_flight += count;
+    return taken;
 }
 
-void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
-    redlock_handover_pushed(group, node, push);
-    run_callbacks(group);
+bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned node) {
+    return (owner->by_source & REDLOCK_NODE(node)) == 0;
 }
 
-void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
-                           struct redlock_text *why) {
-    redlock_handover_listens(group, node, listening, why);
-    if (listening != REDLOCK_LISTENING) {
-        redlock_observers_deaf(group, node);
-    }
-    run_callbacks(group);
+void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
+    errand->next_callback = NULL;
+    *(group->errands_done ? &group->errands_last->next_callback : &group->errands_done) = errand;
+    group->errands_last = errand;
 }
 
-void redlock_group_moved(struct redlock_group *group, unsigned node) {
-    redlock_handover_moved(group, node);
-    redlock_observers_moved(group, node);
-    redlock_group_rearm(group); /* callbacks run with redlock_group_ready_changed() */
+bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
+                        void (*ring)(struct redlock_alarm *alarm)) {
+    *alarm = (struct redlock_alarm){.owner = {.kind = REDLOCK_OWNER_ALARM}, .ring = ring};
+    return redlock_schedule_reserve(&group->schedule);
 }
 
-void redlock_group_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
-    redlock_observers_hinted(group, node, hint);
-    run_callbacks(group);
+void redlock_alarm_close(struct redlock_group *group, struct redlock_alarm *alarm) {
+    redlock_schedule_unreserve(&group->schedule, &alarm->owner.due);
 }
 
-void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
-    redlock_observers_hear(group, node, channel);
-    run_callbacks(group);
-}
-
-void redlock_group_ready_changed(struct redlock_group *group, unsigned node, bool ready) {
-    assert(node < group->node_count);
-    if (ready != ((group->ready & REDLOCK_NODE(node)) != 0) || !(group->first_try_done & REDLOCK_NODE(node))) {
-        redlock_telemetry_node(group, node, ready);
-    }
-    group->first_try_done |= REDLOCK_NODE(node);
-    if (ready) {
-        group->ready |= REDLOCK_NODE(node);
-        group->line.met |= REDLOCK_NODE(node);
-        for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
-            redlock_lease_ready((struct redlock_lease *)owner, node);
-        }
-        redlock_owed_node_ready(group, node);
-    } else {
-        group->ready &= ~REDLOCK_NODE(node);
-    }
-    redlock_guards_ready_changed(group);
-    redlock_queries_ready_changed(group);
-    run_callbacks(group);
-}
-
-void redlock_group_drain(struct redlock_group *group, redlock_group_drained done, void *ctx) {
-    assert(!group->closing);
-    group->closing = true;
-    redlock_guards_close(group);
-    group->drained = done;
-    group->drained_ctx = ctx;
-    /* One node timeout for the releases that this sends, and one to send them again after
-     * NOSCRIPT. */
-    const int64_t later_ms = group->owed_waiting ? REDLOCK_HAND_LATER : 0;
-    group->close_deadline_ns =
-        redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
-    for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_lease_close((struct redlock_lease *)owner);
-    }
-    for (struct redlock_owner *owner = group->queries.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_query_close(group, (struct redlock_query *)owner);
-    }
-    redlock_listings_close(group);
-    redlock_observers_close(group);
+void redlock_alarm_set(struct redlock_group *group, struct redlock_alarm *alarm, int64_t when_ns) {
+    redlock_schedule_set(&group->schedule, &alarm->owner.due, when_ns);
     redlock_group_rearm(group);
-}
-
-int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
-    const int code = redlock_check_struct(redlock_group_failure(group), "statistics", statistics);
-    if (code != REDLOCK_OK) {
-        return redlock_group_refuse(group, code);
-    }
-    redlock_statistics now = group->statistics;
-    now.releases_owed = group->owed.count - group->owed_waiting;
-    redlock_fill_struct(statistics, &now, sizeof now);
-    return REDLOCK_OK;
 }

@@ -1,91 +1,185 @@
-/* The group as the env sees it: answers, wake-ups and changes of nodes come in here. */
+/* The memory of a group, which all its owners share. An owner sends messages to nodes: it has a
+ * place in the lists, the schedule and the counts of its group. */
 #ifndef REDLOCK_GROUP_GROUP_H
 #define REDLOCK_GROUP_GROUP_H
 
-#include "core/guard.h"
-#include "group/listing.h"
-#include "group/observer.h"
-#include "group/owner.h"
-#include "group/query.h"
-#include "group/requests.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
 
-#define REDLOCK_FENCE_SUFFIX ":fence"
+#include <redlock/telemetry.h>
 
-struct redlock_group_config {
-    unsigned node_count;
-    unsigned quorum;               /* more than half of the nodes; 0 for the least */
-    const char *key_prefix;        /* copied; NULL for none */
-    const char *const *node_names; /* for results; must outlive the group */
-    int64_t node_timeout_ms;       /* a close waits two of these for its releases */
-    int64_t connect_timeout_ms;    /* how long the first try of a node may take */
-    redlock_log_level log_level;   /* messages above this level are not formatted */
-    redlock_restart_guard restart_guard;
-    bool clock_guard, first_boot;
-    int64_t ttl_max_ms;       /* with a guard */
-    const char *fence_suffix; /* copied; NULL for the default */
-    int64_t fence_expiry_ms;
-    const char *wait_suffix; /* copied; NULL for the default */
-    const char *holder;      /* at most REDLOCK_HOLDER_SIZE_MAX bytes; copied; NULL for none */
-    /* NULL for none */
-    redlock_event_callback on_event;
-    void *event_data;
+#include "base/check.h"
+#include "core/quorum.h"
+#include "group/env.h"
+#include "group/line.h"
+#include "group/schedule.h"
+
+struct redlock_group;
+struct redlock_lease;
+struct redlock_guards;
+
+/* Everything that sends messages begins with a redlock_owner. An answer points to it. */
+enum redlock_owner_kind {
+    REDLOCK_OWNER_LEASE,
+    REDLOCK_OWNER_OWED,
+    REDLOCK_OWNER_INSPECT,
+    REDLOCK_OWNER_CONNECT,
+    REDLOCK_OWNER_GUARDS,
+    REDLOCK_OWNER_ALARM,
+    REDLOCK_OWNER_OBSERVER,
+    REDLOCK_OWNER_LISTING
 };
 
-/* Copies the env. Its ctx must outlive the group. NULL if there is no memory. */
-struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config);
+struct redlock_owner {
+    struct redlock_due due;
+    uint8_t kind;
+    /* Nodes that got the source of the script, because they did not know it; not a second time. */
+    redlock_nodes by_source;
+    uint32_t in_flight; /* answers to come; the owner is not freed before they came */
+    struct redlock_owner *previous, *next;
+};
 
-/* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
-void redlock_group_delete(struct redlock_group *group);
+/* An owner with one callback, which is no lease. */
+struct redlock_errand {
+    struct redlock_owner owner;
+    struct redlock_errand *next_callback;
+};
 
-/* Whether this is the token of an acquire of which an answer is still to come. `owner` is that of
- * its message. A later attempt has another token. */
-bool redlock_group_is_token(const void *owner, const char *token, size_t size);
+struct redlock_owner_list {
+    struct redlock_owner *first, *last;
+    uint32_t count;
+};
 
-/* Takes the answer of one node. `owner` and `round` are those of the message. */
-void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer);
+/* The close is done. */
+typedef void (*redlock_group_drained)(void *ctx);
 
-/* Makes the channel of pushes now, not when somebody first waits. Returns OK or the code of
- * env.random(). */
-int redlock_group_listen(struct redlock_group *group);
+/* The memory of a group. All its owners share it. */
+struct redlock_group {
+    struct redlock_env env;
+    unsigned node_count, quorum; /* nobody else computes the quorum */
+    redlock_nodes ready, first_try_done;
+    const char *const *node_names;
+    char *key_prefix;
+    size_t key_prefix_size;
+    int64_t node_timeout_ns, connect_timeout_ns;
+    redlock_log_level log_level;
+    struct redlock_guards *guards; /* NULL without guards */
+    bool watching_clocks;          /* the clock guard is on */
+    uint16_t fence_client;         /* the low digits of our fencing tokens */
+    /* How far other clients' clocks are ahead, see redlock_fence_ahead_us(). */
+    int64_t fence_ahead_us;
+    struct redlock_fence_keys fence_keys;
+    char *fence_suffix;
+    char *wait_suffix;
+    /* Ends our tokens: the mark and the text; or nothing. */
+    char holder[1 + REDLOCK_HOLDER_SIZE_MAX];
+    uint8_t holder_size;
+    struct redlock_line line;
+    struct redlock_schedule schedule;
+    struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
+    struct redlock_owner_list observers, listings;
+    struct redlock_channels channels; /* that observers hear */
+    /* The next release to ask for, of nodes that came back; NULL for none. */
+    struct redlock_owner *owed_next;
+    redlock_nodes owed_back; /* the nodes that came back */
+    uint32_t owed_waiting;   /* releases that are to be sent a little later */
+    uint32_t lingering;      /* leases that are known only for the sake of pushes */
+    struct redlock_lease *callbacks_first, *callbacks_last;
+    /* Their callbacks are to run. The last one counts only if there is a first. */
+    struct redlock_errand *errands_done, *errands_last;
+    uint64_t in_flight; /* answers to come, of all owners */
+    int64_t armed_ns;   /* what wake_at() was last asked for */
+    /* Callbacks are running; results of calls that they make wait for the next turn. */
+    bool in_callbacks;
+    bool closing;
+    bool deleting;
+    int64_t close_deadline_ns;
+    redlock_group_drained drained;
+    void *drained_ctx;
+    redlock_event_callback on_event; /* NULL: none */
+    void *event_data;
+    redlock_statistics statistics;
+    /* What was wrong with the last argument that was refused; "" at first. */
+    char invalid[REDLOCK_INVALID_SIZE];
+    struct redlock_failure failure; /* `invalid`, for the checks */
+    redlock_telemetry telemetry;    /* last: it is large */
+};
 
-/* A push on the channel of env.listen(), which that node has sent us. Anybody may have said it. */
-void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */
+int64_t redlock_group_now_ns(const struct redlock_group *group);
+bool redlock_group_has_callbacks(const struct redlock_group *group);
+bool redlock_group_close_is_due(const struct redlock_group *group);
+/* Asks for the next wake-up. Call it at the end of every public function. */
+void redlock_group_rearm(struct redlock_group *group);
+/* For redlock_group_refuse(). */
+int redlock_group_tell_refused(struct redlock_group *group) __attribute__((cold));
+/* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. The
+ * target was all zero. */
+void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
+                              struct redlock_target *target);
 
-/* The node's subscription is confirmed, was lost, or is refused for good: then the node cannot keep
- * a queue, and `why` says so. */
-void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
-                           struct redlock_text *why);
+static inline bool redlock_group_all_first_tries_done(const struct redlock_group *group) {
+    return group->first_try_done == redlock_nodes_all(group->node_count);
+}
 
-/* The same for the channels of env.hear(). The node has confirmed the channel, or refuses it. */
-void redlock_group_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
-void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
+/* Tells the log of an argument that was refused: ERR_INVALID with a sentence in `group->invalid`.
+ * Returns `code`. */
+static inline int redlock_group_refuse(struct redlock_group *group, int code) {
+    return code == REDLOCK_ERR_INVALID ? redlock_group_tell_refused(group) : code;
+}
 
-/* Call it at the time of wake_at(). A call that is too early does no harm. */
-void redlock_group_wake(struct redlock_group *group);
+/* Where checks write what is wrong. */
+static inline struct redlock_failure *redlock_group_failure(struct redlock_group *group) {
+    return &group->failure;
+}
 
-/* What a node said on a new connection. With a guard, call it before redlock_group_ready_changed();
- * without a guard it is not needed. */
-void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting);
+/* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
+ * argument. */
+static inline int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
+                                               size_t *key_size) {
+    struct redlock_failure *failure = redlock_group_failure(group);
+    const size_t size = resource ? strlen(resource) : 0;
+    *key_size = size + group->key_prefix_size;
+    int code = redlock_check_given(failure, name, resource != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_size(failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
+                                  group->key_prefix_size > 0 ? " beside the key prefix" : "");
+    }
+    return redlock_group_refuse(group, code);
+}
 
-/* What the node granted to waiters and said to observers does not count any more: it is another
- * server now, or its server has become another node. Call it before
- * redlock_group_ready_changed(). */
-void redlock_group_moved(struct redlock_group *group, unsigned node);
+/* How many nodes must grant a lock. */
+static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
+    return group->quorum;
+}
 
-/* For how long a guard keeps the node from voting (0: it may vote), and why ("" if it may vote).
- * `why` is borrowed until the next call of any function here. */
-int64_t redlock_group_node_quarantine_ms(const struct redlock_group *group, unsigned node, const char **why);
+/* Puts it at the end of the list. */
+void redlock_owner_enlist(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind);
+/* Takes it out of the list but not out of the schedule: it will be owned again. */
+void redlock_owner_unlink(struct redlock_owner_list *list, struct redlock_owner *owner);
+void redlock_owner_delist(struct redlock_group *group, struct redlock_owner_list *list, struct redlock_owner *owner);
+/* Sends the message and counts it. Returns the nodes that took it. */
+redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                 struct redlock_message *message);
+/* Whether to send the source of the script to a node that does not know it. Once for each request:
+ * a node that never knows it would be asked for ever. */
+bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned node);
+/* Its callback will run. */
+void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand);
 
-/* A node became ready (again), or is not ready any more, or its first try has failed. A node that
- * becomes ready is asked at once for the releases that it owes. */
-void redlock_group_ready_changed(struct redlock_group *group, unsigned node, bool ready);
+/* A timer in the schedule, for the layer above. Embed it. It sends nothing; an owner only because
+ * the schedule knows these. */
+struct redlock_alarm {
+    struct redlock_owner owner;
+    void (*ring)(struct redlock_alarm *alarm); /* may close the alarm */
+};
 
-/* Closes the group and calls `drained` once when that is done. `drained` tears down the env,
- * deletes the group, and then calls the user's callback. */
-void redlock_group_drain(struct redlock_group *group, redlock_group_drained drained, void *ctx);
-
-/* See redlock_manager_statistics(). */
-int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics);
+/* False if there is no memory. After that, setting it cannot fail. */
+bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
+                        void (*ring)(struct redlock_alarm *alarm));
+void redlock_alarm_close(struct redlock_group *group, struct redlock_alarm *alarm);
+/* Rings once, in a later turn. REDLOCK_NEVER_NS: not. */
+void redlock_alarm_set(struct redlock_group *group, struct redlock_alarm *alarm, int64_t when_ns);
 
 #endif

@@ -1,20 +1,51 @@
-/* Applies the guards. Without guards, these functions do nothing. */
+/* Which nodes the guards keep from voting, and why, in words. Without guards: none. */
 #ifndef REDLOCK_GROUP_GUARDS_H
 #define REDLOCK_GROUP_GUARDS_H
 
 #include "core/guard.h"
-#include "group/owner.h"
+#include "group/group.h"
 
-void redlock_guards_read_clock(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample);
-/* Only with guards: an answer shows that this run of the node is still there. */
-void redlock_guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer);
-void redlock_guards_due(struct redlock_group *group, int64_t now_ns);
+/* each node's clock, even when nothing is locked */
+#define REDLOCK_CLOCK_READ_EVERY_MS INT64_C(1000)
+#define REDLOCK_GUARDS_WHY_SIZE     200
+
+struct redlock_guards {
+    struct redlock_owner owner; /* owns the readings of clocks; in no list */
+    struct redlock_guard guard;
+    char why[REDLOCK_GUARDS_WHY_SIZE];
+};
+
+/* False if there is no memory. */
+bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
+void redlock_guards_free(struct redlock_group *group);
+/* A close ends the readings of clocks. */
+void redlock_guards_close(struct redlock_group *group);
+
+redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns);
+/* Of these, the nodes whose clock is the reason. Only with a guard. */
+redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns);
+/* Sends a RELEASE as redlock_owner_send() does. Nodes in quarantine hand the lock to nobody, and do
+ * not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key from an
+ * old copy of the data. A node that is not ready may be such a run when it gets what is queued for
+ * it. */
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+                                     struct redlock_message *message);
+/* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */
+struct redlock_text *redlock_guards_text(struct redlock_group *group, unsigned node);
+/* The longest ttl that the guards allow, lock delay included; REDLOCK_TTL_MS_MAX without guards. */
+int64_t redlock_guards_ttl_max_ms(const struct redlock_group *group);
+
 /* Until when an acquire is parked that comes before the first try of every node is over. That try
  * may take the connect timeout. Once a quorum is ready, nobody waits for the other nodes longer
  * than a node timeout (R7), and nobody longer than the acquire may wait, if it may. */
 int64_t redlock_guards_park_until_ns(const struct redlock_group *group, int64_t wait_ms, int64_t now_ns);
-/* A node is ready, or its first try is over. When this is true of all nodes, parked acquires
- * begin. */
-void redlock_guards_ready_changed(struct redlock_group *group);
+
+/* Only with guards: why each node may not vote, and the log messages about it. */
+void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why);
+void redlock_guards_log(struct redlock_group *group, unsigned node);
+void redlock_guards_log_lifted(const struct redlock_group *group, int64_t now_ns,
+                               const enum redlock_guard_reason *before);
+void redlock_guards_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
+                             int64_t step_ns);
 
 #endif

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "core/planted.h"
+#include "core/time.h"
 
 #define PLACES_MIN 16
 /* A ticket that is off by so much is wrong. */
@@ -35,6 +37,7 @@ bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, ui
 }
 
 void redlock_line_remove(struct redlock_line *line, uint32_t id) {
+    assert(id < line->place_count && line->places[id]);
     line->places[id] = NULL;
     line->free_hint = id < line->free_hint ? id : line->free_hint;
 }
@@ -71,6 +74,7 @@ static int64_t error_ns(const struct redlock_clock_sample *sample, int64_t now_n
 }
 
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample) {
+    assert(node < REDLOCK_NODES_MAX && sample->sent_ns <= sample->read_ns);
     struct redlock_clock_sample *best = &line->samples[node];
     const int64_t now_ns = sample->read_ns;
     if (sample->server_us != 0 &&
@@ -185,4 +189,46 @@ void redlock_line_lose_pushes(struct redlock_line *line, unsigned node) {
     for (unsigned i = 0; i < REDLOCK_LINE_OVERTAKEN; i++) {
         line->overtaken[i].nodes &= ~REDLOCK_NODE(node);
     }
+}
+
+/* What is hashed. It has no padding. */
+struct sealed {
+    int64_t period;
+    uint32_t node, id, round, token_size;
+    char token_and_key[REDLOCK_TOKEN_SIZE_MAX + REDLOCK_RESOURCE_SIZE_MAX];
+};
+
+#define HEAD_SIZE offsetof(struct sealed, token_and_key)
+
+/* Returns its size. */
+static size_t fill(struct sealed *sealed, const struct redlock_push *push, int64_t now_ns) {
+    memset(sealed, 0, HEAD_SIZE);
+    sealed->period = now_ns / (REDLOCK_LINE_SEAL_PERIOD_MS * REDLOCK_NS_PER_MS);
+    sealed->id = push->id;
+    sealed->round = push->round;
+    sealed->token_size = (uint32_t)push->token_size;
+    memcpy(sealed->token_and_key, push->token, push->token_size);
+    memcpy(sealed->token_and_key + push->token_size, push->key, push->key_size);
+    return HEAD_SIZE + push->token_size + push->key_size;
+}
+
+void redlock_line_seal(const uint64_t secret[2], redlock_nodes nodes, const struct redlock_push *push, int64_t now_ns,
+                       uint64_t *seals) {
+    struct sealed sealed;
+    const size_t size = fill(&sealed, push, now_ns);
+    for (; nodes != 0; nodes &= nodes - 1) {
+        sealed.node = redlock_nodes_first(nodes);
+        seals[sealed.node] = redlock_siphash(secret, &sealed, size);
+    }
+}
+
+bool redlock_line_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns) {
+    struct sealed sealed;
+    const size_t size = fill(&sealed, push, now_ns);
+    sealed.node = node;
+    if (redlock_siphash(secret, &sealed, size) == push->seal) {
+        return true;
+    }
+    sealed.period--;
+    return redlock_siphash(secret, &sealed, size) == push->seal;
 }

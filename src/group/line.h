@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "core/clock.h"
+#include "core/quorum.h"
 #include "group/env.h"
+#include "wire/message.h"
 
 #define REDLOCK_LINE_BUCKETS   1024
 #define REDLOCK_LINE_OVERTAKEN 64 /* tokens */
@@ -97,5 +99,24 @@ void redlock_line_lose_pushes(struct redlock_line *line, unsigned node);
 
 /* A node said whether a release of ours went to a waiter. */
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);
+
+/*
+ * Whoever may subscribe to the channels hears each push, and whoever may publish can say it again,
+ * on any node, with other words. So a WAIT carries a seal for each node, which the node gives back
+ * with its push: a keyed hash of the node, of all that the push says but its time, and of the
+ * period in which the WAIT was sent. What is heard from one node proves nothing for another one,
+ * for another WAIT or another key (docs/protocols.md, "What channels say").
+ *
+ * A seal fits until the period after that of its WAIT is over: for one to two of them.
+ */
+#define REDLOCK_LINE_SEAL_PERIOD_MS 15000
+/* No seal of a WAIT that was sent until now fits after this. */
+#define REDLOCK_LINE_SEAL_MS_MAX (2 * REDLOCK_LINE_SEAL_PERIOD_MS)
+
+/* The seals of a WAIT for each of these nodes. `push` is what a node would say. */
+void redlock_line_seal(const uint64_t secret[2], redlock_nodes nodes, const struct redlock_push *push, int64_t now_ns,
+                       uint64_t *seals);
+/* Whether this node was sent such a WAIT, not long ago. */
+bool redlock_line_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns);
 
 #endif

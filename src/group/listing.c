@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "result/result.h"
 #include "wire/page.h"
 
@@ -95,7 +95,7 @@ static struct redlock_listing *listing_new(struct redlock_group *group, const ch
     for (unsigned i = 0; i < group->node_count; i++) {
         listing->nodes[i].latency_us = -1;
     }
-    redlock_group_own(&group->listings, &listing->errand.owner, REDLOCK_OWNER_LISTING);
+    redlock_owner_enlist(&group->listings, &listing->errand.owner, REDLOCK_OWNER_LISTING);
     group->statistics.requests_pending++;
     return listing;
 }
@@ -105,7 +105,7 @@ static void listing_free(struct redlock_listing *listing) {
         redlock_text_drop(listing->nodes[i].error);
         free(listing->nodes[i].page);
     }
-    redlock_group_disown(listing->group, &listing->group->listings, &listing->errand.owner);
+    redlock_owner_delist(listing->group, &listing->group->listings, &listing->errand.owner);
     free(listing);
 }
 
@@ -118,7 +118,7 @@ static void free_if_over(struct redlock_listing *listing) {
 static void queue_callbacks(struct redlock_listing *listing) {
     if (!listing->in_queue && !listing->in_callback) {
         listing->in_queue = true;
-        redlock_group_queue_errand(listing->group, &listing->errand);
+        redlock_owner_queue_errand(listing->group, &listing->errand);
     }
 }
 
@@ -162,7 +162,7 @@ static void ask(struct redlock_listing *listing, unsigned node) {
                                       .wait_suffix = group->wait_suffix,
                                       .page = &page,
                                       .now_ns = redlock_group_now_ns(group)};
-    if (redlock_group_send(group, &listing->errand.owner, REDLOCK_NODE(node), &message) == 0) {
+    if (redlock_owner_send(group, &listing->errand.owner, REDLOCK_NODE(node), &message) == 0) {
         vote(listing, node, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, node));
     }
 }

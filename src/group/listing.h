@@ -4,7 +4,7 @@
 
 #include <redlock/list.h>
 
-#include "group/owner.h"
+#include "group/group.h"
 
 struct redlock_listing;
 

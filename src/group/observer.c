@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/leader.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 struct redlock_observer {
     struct redlock_errand errand; /* its owner is the first member */
@@ -76,14 +76,14 @@ static struct redlock_observer *observer_new(struct redlock_group *group, const 
         return NULL;
     }
     observer->group = group;
-    redlock_group_own(&group->observers, &observer->errand.owner, REDLOCK_OWNER_OBSERVER);
+    redlock_owner_enlist(&group->observers, &observer->errand.owner, REDLOCK_OWNER_OBSERVER);
     return observer;
 }
 
 static void free_if_over(struct redlock_observer *observer) {
     struct redlock_group *group = observer->group;
     if (observer->ended && observer->errand.owner.in_flight == 0 && !observer->in_queue && !observer->in_callback) {
-        redlock_group_disown(group, &group->observers, &observer->errand.owner);
+        redlock_owner_delist(group, &group->observers, &observer->errand.owner);
         free(observer);
     }
 }
@@ -104,7 +104,7 @@ static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes
                                       .by_source = by_source,
                                       .target = &observer->target,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_group_send(group, &observer->errand.owner, nodes, &message);
+    return redlock_owner_send(group, &observer->errand.owner, nodes, &message);
 }
 
 /* Asks the nodes that are due, and sets the next time. */
@@ -126,7 +126,7 @@ static void go_on(struct redlock_observer *observer) {
                          redlock_leadership_next_ns(&observer->leadership));
     if (!observer->in_queue && redlock_leadership_is_news(&observer->leadership)) {
         observer->in_queue = true;
-        redlock_group_queue_errand(group, &observer->errand);
+        redlock_owner_queue_errand(group, &observer->errand);
     }
 }
 
@@ -204,7 +204,7 @@ void redlock_observer_answer(struct redlock_observer *observer, unsigned node, c
         free_if_over(observer);
         return;
     }
-    if (answer->no_script && redlock_group_may_ask_by_source(&observer->errand.owner, node) &&
+    if (answer->no_script && redlock_owner_may_ask_by_source(&observer->errand.owner, node) &&
         send(observer, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -296,7 +296,7 @@ void redlock_observers_free(struct redlock_group *group) {
         if (!observer->ended) {
             leave_channel(group, observer->channel);
         }
-        redlock_group_disown(group, &group->observers, &observer->errand.owner);
+        redlock_owner_delist(group, &group->observers, &observer->errand.owner);
         free(observer);
     }
 }

@@ -4,7 +4,7 @@
 
 #include <redlock/election.h>
 
-#include "group/owner.h"
+#include "group/group.h"
 
 #define REDLOCK_OBSERVERS_MAX 1024
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
-#include "group/quarantine.h"
+#include "core/time.h"
+#include "group/guards.h"
 
 #define ASKED_A_TURN  1024 /* for a node that came back; other work of the loop needs its turn */
 #define LOOKS_TO_DROP 16
@@ -34,8 +34,8 @@ static void drop_oldest(struct redlock_group *group) {
         if (group->owed_next == owner) {
             group->owed_next = owner->next;
         }
-        redlock_group_unlink(&group->owed, owner);
-        redlock_group_own(&group->owed, owner, REDLOCK_OWNER_OWED);
+        redlock_owner_unlink(&group->owed, owner);
+        redlock_owner_enlist(&group->owed, owner, REDLOCK_OWNER_OWED);
     }
 }
 
@@ -50,7 +50,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .wait_suffix = group->wait_suffix,
                                       .handing = (enum redlock_handing)owed->handing,
                                       .now_ns = now_ns};
-    const redlock_nodes taken = redlock_quarantine_release(group, &owed->owner, nodes, &message);
+    const redlock_nodes taken = redlock_guards_release(group, &owed->owner, nodes, &message);
     const redlock_nodes refused = nodes & ~taken;
     for (unsigned i = 0; refused && i < group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
@@ -95,7 +95,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
     owed->target = *target;
     owed->target.key = owed->room;
-    redlock_group_own(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
+    redlock_owner_enlist(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
     if (release->delay_ms > 0) {
@@ -112,7 +112,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer) {
     const int64_t now_ns = redlock_group_now_ns(group);
-    if (answer->no_script && redlock_group_may_ask_by_source(&owed->owner, node)) {
+    if (answer->no_script && redlock_owner_may_ask_by_source(&owed->owner, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);
     } else {
         redlock_debt_vote(&owed->debt, node, answer->vote, now_ns);
@@ -155,6 +155,6 @@ void redlock_owed_free(struct redlock_group *group, struct redlock_owed *owed) {
     if (group->owed_next == &owed->owner) {
         group->owed_next = owed->owner.next;
     }
-    redlock_group_disown(group, &group->owed, &owed->owner);
+    redlock_owner_delist(group, &group->owed, &owed->owner);
     free(owed);
 }

@@ -4,7 +4,7 @@
 #define REDLOCK_GROUP_OWED_H
 
 #include "core/debt.h"
-#include "group/owner.h"
+#include "group/group.h"
 
 #define REDLOCK_OWED_MAX (1u << 16)
 

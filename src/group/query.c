@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "result/result.h"
 
 struct redlock_query_vote {
@@ -50,17 +50,18 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
     }
     redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     query->start_ns = redlock_group_now_ns(group);
-    redlock_group_own(&group->queries, &query->errand.owner, kind);
+    redlock_owner_enlist(&group->queries, &query->errand.owner, kind);
     group->statistics.requests_pending++;
     return query;
 }
 
 void redlock_query_free(struct redlock_group *group, struct redlock_query *query) {
+    assert(group->deleting || query->errand.owner.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_group_disown(group, &group->queries, &query->errand.owner);
+    redlock_owner_delist(group, &group->queries, &query->errand.owner);
     free(query);
 }
 
@@ -69,7 +70,7 @@ static void finish(struct redlock_group *group, struct redlock_query *query, int
     query->done = true;
     query->code = code;
     redlock_schedule_set(&group->schedule, &query->errand.owner.due, REDLOCK_NEVER_NS);
-    redlock_group_queue_errand(group, &query->errand);
+    redlock_owner_queue_errand(group, &query->errand);
 }
 
 /* An inspection waits for all votes: a user wants to see every node. Each has its own timeout. */
@@ -105,7 +106,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                                       .target = &query->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_group_send(group, &query->errand.owner, nodes, &message);
+    return redlock_owner_send(group, &query->errand.owner, nodes, &message);
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
@@ -143,7 +144,7 @@ static void free_if_over(struct redlock_group *group, struct redlock_query *quer
 void redlock_query_answer(struct redlock_group *group, struct redlock_query *query, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     (void)round; /* a query has only one round */
-    if (!query->done && answer->no_script && redlock_group_may_ask_by_source(&query->errand.owner, node) &&
+    if (!query->done && answer->no_script && redlock_owner_may_ask_by_source(&query->errand.owner, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }

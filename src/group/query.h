@@ -2,7 +2,7 @@
 #ifndef REDLOCK_GROUP_QUERY_H
 #define REDLOCK_GROUP_QUERY_H
 
-#include "group/owner.h"
+#include "group/group.h"
 
 struct redlock_query;
 

@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "base/holder.h"
-#include "core/validity.h"
+#include "core/time.h"
+#include "group/driver.h"
 #include "group/guards.h"
-#include "group/lease.h"
-#include "group/quarantine.h"
-#include "group/telemetry.h"
-#include "group/token.h"
+#include "group/sending.h"
+#include "group/tell.h"
 #include "group/waiting.h"
 
 #define LEASES_MAX (1u << 20)
@@ -49,6 +48,12 @@ static int check_times(struct redlock_failure *failure, const redlock_acquire_op
 static int check_expiring(struct redlock_failure *failure, const redlock_acquire_options *options) {
     const int code = redlock_check_range(failure, "expiring_ms", options->expiring_ms, 0, options->ttl_ms / 2,
                                          " (half of ttl_ms; 0: never)");
+    if (code == REDLOCK_OK && options->expiring_ms == 1) {
+        /* redlock_lease_validity_ms() is 0 then. */
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "expiring_ms is 1, when no whole millisecond is left to tell of; it must be 2 or more, or "
+                            "0 (never)");
+    }
     if (code == REDLOCK_OK && options->expiring_ms == 0 && options->on_expiring) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID,
                             "on_expiring needs expiring_ms: how long before the deadline");
@@ -76,7 +81,7 @@ static int check_options(struct redlock_failure *failure, const redlock_acquire_
 static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
     struct redlock_failure *failure = redlock_group_failure(group);
     return redlock_check_range(failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms", ttl_ms + lock_delay_ms,
-                               1, redlock_quarantine_ttl_max_ms(group), " (ttl_max_ms of the guards)");
+                               1, redlock_guards_ttl_max_ms(group), " (ttl_max_ms of the guards)");
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
@@ -139,7 +144,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
-    *lease = redlock_lease_new(group, resource, key_size, token_size, queues, options);
+    *lease = redlock_driver_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -168,12 +173,12 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     /* R1: read the clock before the first byte is sent. */
     const int64_t now_ns = redlock_group_now_ns(group);
     if (lease->waiting && !redlock_waiting_prepare(lease, now_ns)) {
-        redlock_lease_free(lease);
+        redlock_driver_free(lease);
         return REDLOCK_ERR_NO_MEMORY;
     }
-    code = redlock_lease_draw_token(lease, now_ns, false);
+    code = redlock_sending_draw_token(lease, now_ns, false);
     if (code != REDLOCK_OK) {
-        redlock_lease_free(lease);
+        redlock_driver_free(lease);
         return code;
     }
     lease->cb = cb;
@@ -185,16 +190,16 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     } else if (options.order == REDLOCK_ORDER_NONE) {
         lease->only_deletes = true;
     }
-    redlock_telemetry_started(lease, now_ns);
+    redlock_tell_started(lease, now_ns);
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
-        redlock_lease_feed(
+        redlock_driver_feed(
             lease,
             &(struct redlock_event){.type = REDLOCK_EVENT_PARK, .now_ns = now_ns, .until_ns = until_ns, .plan = &plan});
     } else {
-        redlock_lease_begin(lease, &plan, now_ns);
+        redlock_driver_begin(lease, &plan, now_ns);
     }
     if (request) {
         *request = (redlock_request *)lease;
@@ -218,15 +223,15 @@ int redlock_group_campaign(struct redlock_group *group, const char *resource, co
 static void take_back(struct redlock_lease *lease, int code) {
     lease->acquired_code = (int8_t)code;
     lease->handle_ended = true;
-    redlock_lease_feed(
+    redlock_driver_feed(
         lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
 }
 
 static void give_up(struct redlock_lease *lease, int code) {
     if (lease->core.state < REDLOCK_LEASE_ADOPTED) {
-        redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
-                                                          .now_ns = redlock_group_now_ns(lease->group),
-                                                          .code = code});
+        redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
+                                                           .now_ns = redlock_group_now_ns(lease->group),
+                                                           .code = code});
     } else if ((lease->callbacks & REDLOCK_CALLBACK_ACQUIRED) && lease->acquired_code == REDLOCK_OK) {
         take_back(lease, code);
     }
@@ -261,13 +266,13 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code != REDLOCK_OK) {
         return code;
     }
-    memcpy(redlock_lease_own_token(lease), token, token_size + 1);
+    memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
     lease->ttl_sent_max_ms = (int32_t)(options.ttl_ms + options.lock_delay_ms);
     const struct redlock_plan plan = plan_of(group, &options);
-    redlock_lease_feed(lease, &(struct redlock_event){
-                                  .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
-    redlock_telemetry_adopted(lease);
+    redlock_driver_feed(lease, &(struct redlock_event){
+                                   .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
+    redlock_tell_adopted(lease);
     *adopted = lease;
     return REDLOCK_OK;
 }
@@ -324,8 +329,8 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     lease->extend_ttl_ms = (int32_t)ttl_ms;
     lease->extend_pending = true;
     lease->group->statistics.requests_pending++;
-    redlock_lease_feed(lease,
-                       &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
+    redlock_driver_feed(lease,
+                        &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);
     return REDLOCK_OK;
 }
@@ -345,9 +350,9 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     lease->release_pending = true;
     group->statistics.requests_pending++;
     /* Those who compete for an election wait in line: nobody else needs a chance. */
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
-                                                      .now_ns = redlock_group_now_ns(group),
-                                                      .may_leave = !lease->target.announced && !group->closing});
+    redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
+                                                       .now_ns = redlock_group_now_ns(group),
+                                                       .may_leave = !lease->target.announced && !group->closing});
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
@@ -358,11 +363,11 @@ void redlock_lease_forget(redlock_lease *lease) {
     }
     struct redlock_group *group = lease->group;
     lease->handle_ended = true;
-    redlock_lease_retire(lease);
+    redlock_driver_retire(lease);
     redlock_group_rearm(group);
 }
 
-void redlock_lease_close(struct redlock_lease *lease) {
+void redlock_requests_close(struct redlock_lease *lease) {
     if (lease->forgotten) {
         return; /* until the end, its token must be known when a push comes */
     }
@@ -371,7 +376,7 @@ void redlock_lease_close(struct redlock_lease *lease) {
         return;
     }
     lease->handle_ended = true;
-    redlock_lease_feed(
+    redlock_driver_feed(
         lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
     if (lease->callbacks & REDLOCK_CALLBACK_EXTENDED) {
         lease->extended_code = REDLOCK_ERR_CLOSED;
@@ -384,7 +389,7 @@ int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
 }
 
 const char *redlock_lease_token(const redlock_lease *lease) {
-    return redlock_lease_own_token(lease);
+    return redlock_handle_own_token(lease);
 }
 
 uint64_t redlock_lease_fence(const redlock_lease *lease) {

@@ -2,7 +2,7 @@
 #ifndef REDLOCK_GROUP_REQUESTS_H
 #define REDLOCK_GROUP_REQUESTS_H
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
 
 /* See redlock_acquire() and redlock_adopt(). */
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
@@ -18,6 +18,6 @@ int redlock_group_check_options(struct redlock_group *group, const redlock_acqui
                                 redlock_acquire_options *options);
 
 /* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
-void redlock_lease_close(struct redlock_lease *lease);
+void redlock_requests_close(struct redlock_lease *lease);
 
 #endif

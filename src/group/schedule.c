@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 static void put(struct redlock_schedule *schedule, uint32_t place, struct redlock_schedule_entry entry) {
     schedule->heap[place] = entry;

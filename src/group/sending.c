@@ -1,11 +1,69 @@
-/* What one lease sends: rounds, HEAL, and a request again by its source. */
+/* What one lease sends: tokens, rounds, HEAL, and a request again by its source. */
 #include "group/sending.h"
 
 #include <assert.h>
+#include <string.h>
 
-#include "group/quarantine.h"
-#include "group/telemetry.h"
+#include "base/holder.h"
+#include "group/guards.h"
+#include "group/tell.h"
 #include "group/waiting.h"
+
+static char digit(unsigned nibble) {
+    return (char)(nibble + '0' + (nibble > 9 ? 'a' - '0' - 10 : 0));
+}
+
+/* The tokens of waiters sort by their tickets. */
+static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
+    const uint64_t ticket = for_place ? redlock_waiting_ticket(lease) : 0;
+    char *token = redlock_handle_own_token(lease);
+    for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
+        token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
+    }
+    lease->waiting->has_place = for_place;
+    lease->waiting->no_push_due = lease->waiting->timing = 0;
+    return REDLOCK_TICKET_DIGITS;
+}
+
+static void append_holder(struct redlock_lease *lease) {
+    const struct redlock_group *group = lease->group;
+    char *token = redlock_handle_own_token(lease);
+    memcpy(token + lease->token_size, group->holder, group->holder_size);
+    lease->token_size = (uint8_t)(lease->token_size + group->holder_size);
+    token[lease->token_size] = '\0';
+}
+
+/* 128 bits and the end. */
+static void write_digits(char *restrict digits, const unsigned char *restrict bytes) {
+    const size_t size = REDLOCK_TOKEN_DIGITS / 2;
+    for (size_t i = 0; i < size; i++) {
+        digits[i] = digit(bytes[i] >> 4);
+        digits[i + size] = digit(bytes[i] & 15);
+    }
+    digits[REDLOCK_TOKEN_DIGITS] = '\0';
+}
+
+/*
+ * R10: a fresh token for every attempt: 128 bits from the kernel, printable. Two copies of a
+ * virtual machine have the same bytes in their pools, but hardly the same nanosecond. So half of
+ * the token is mixed with the time, which keeps it as random as it was.
+ */
+int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
+    uint64_t halves[2];
+    const int code = lease->group->env.random(lease->group->env.ctx, halves, sizeof halves);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    halves[1] ^= (uint64_t)now_ns;
+    const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
+    write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
+    lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
+    if (lease->group->holder_size > 0) {
+        append_holder(lease);
+    }
+    lease->token_drawn = true;
+    return REDLOCK_OK;
+}
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
@@ -21,7 +79,7 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
 static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (not_asked & REDLOCK_NODE(i)) {
-            lease->details[i].text = redlock_quarantine_text(lease->group, i);
+            lease->details[i].text = redlock_guards_text(lease->group, i);
         }
     }
 }
@@ -37,7 +95,7 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
             lease->details[i].kind = REDLOCK_VOTE_FAILED;
             lease->details[i].text =
                 spared & REDLOCK_NODE(i) ? redlock_text_constant(&early) : redlock_text_keep(env->refusal(env->ctx, i));
-            redlock_telemetry_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
+            redlock_tell_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
         }
     }
 }
@@ -46,7 +104,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     return (struct redlock_message){.operation = lease->core.operation,
                                     .target = &lease->target,
-                                    .token = redlock_lease_own_token(lease),
+                                    .token = redlock_handle_own_token(lease),
                                     .token_size = lease->token_size,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
                                     .timed = group->watching_clocks,
@@ -61,11 +119,11 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
 static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes nodes, struct redlock_message *message) {
     struct redlock_group *group = lease->group;
     return group->guards && message->operation == REDLOCK_OP_RELEASE
-               ? redlock_quarantine_release(group, &lease->owner, nodes, message)
-               : redlock_group_send(group, &lease->owner, nodes, message);
+               ? redlock_guards_release(group, &lease->owner, nodes, message)
+               : redlock_owner_send(group, &lease->owner, nodes, message);
 }
 
-redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
+redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     /* A waiter that gave its votes back may ask nobody for a while: the last answers stand. */
@@ -121,28 +179,28 @@ redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct
     return refused;
 }
 
-void redlock_lease_heal(struct redlock_lease *lease, redlock_nodes asked) {
+void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_group_now_ns(lease->group);
-    const redlock_nodes nodes = asked & ~redlock_quarantine_may_not_vote(lease->group, message.now_ns);
-    const redlock_nodes taken = redlock_group_send(lease->group, &lease->owner, nodes, &message);
+    const redlock_nodes nodes = asked & ~redlock_guards_may_not_vote(lease->group, message.now_ns);
+    const redlock_nodes taken = redlock_owner_send(lease->group, &lease->owner, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
         lease->waiting->no_push_due |= taken;
     }
 }
 
-bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node) {
+bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
-    if (!wanted || !redlock_group_may_ask_by_source(&lease->owner, node)) {
+    if (!wanted || !redlock_owner_may_ask_by_source(&lease->owner, node)) {
         return false;
     }
     /* Its clock may have jumped since it was asked. */
     const int64_t now_ns = redlock_group_now_ns(lease->group);
-    if (votes && (redlock_quarantine_may_not_vote(lease->group, now_ns) & REDLOCK_NODE(node)) != 0) {
+    if (votes && (redlock_guards_may_not_vote(lease->group, now_ns) & REDLOCK_NODE(node)) != 0) {
         return false;
     }
     struct redlock_message message = message_of(lease);

@@ -1,19 +1,23 @@
-/* What one lease sends: rounds, HEAL, and a request again by its source. */
+/* What one lease sends: tokens, rounds, HEAL, and a request again by its source. */
 #ifndef REDLOCK_GROUP_SENDING_H
 #define REDLOCK_GROUP_SENDING_H
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
+
+/* `for_place`: its ticket is that of the acquire; otherwise it is 0, for a first try. An acquire
+ * that never queues has no ticket in its tokens. */
+int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
 
 /* Sends the round of the core. Returns the nodes that refused it. */
-redlock_nodes redlock_lease_send_round(struct redlock_lease *lease, const struct redlock_actions *actions);
+redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions);
 
 /* A HEAL is not a round: its answers are not votes, but the release goes to these nodes, too. Sends
  * nothing to a node in quarantine. The next extension would count the healed key there, while a key
  * that the node forgot may still back another lease. */
-void redlock_lease_heal(struct redlock_lease *lease, redlock_nodes asked);
+void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked);
 
 /* A node does not know the script (R11): sends the request again with the source, if its vote is
  * still needed. */
-bool redlock_lease_send_by_source(struct redlock_lease *lease, unsigned node);
+bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node);
 
 #endif

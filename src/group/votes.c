@@ -1,13 +1,175 @@
-/* What answers to a lease's requests mean as votes. */
+/* What nodes tell of leases: answers to their requests are votes, and so are pushes. */
 #include "group/votes.h"
 
-#include "group/handover.h"
-#include "group/journal.h"
-#include "group/lease.h"
-#include "group/quarantine.h"
+#include <string.h>
+
+#include "core/planted.h"
+#include "group/driver.h"
+#include "group/guards.h"
+#include "group/owed.h"
 #include "group/sending.h"
-#include "group/telemetry.h"
+#include "group/tell.h"
 #include "group/waiting.h"
+
+#define GIVE_BACK_MS INT64_C(3600000) /* the ttl is not known; the release is asked for so long */
+
+/* Feeds the event to every lease that is QUEUED. */
+static void feed_all(struct redlock_group *group, enum redlock_event_type type, redlock_nodes nodes) {
+    for (uint32_t i = 0; i < group->line.place_count; i++) {
+        struct redlock_lease *lease = group->line.places[i];
+        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
+            struct redlock_event event = redlock_driver_event(lease, type);
+            event.nodes = nodes;
+            redlock_driver_feed(lease, &event);
+        }
+    }
+}
+
+void redlock_votes_moved(struct redlock_group *group, unsigned node) {
+    feed_all(group, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
+}
+
+void redlock_votes_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                           const struct redlock_text *why) {
+    switch (listening) {
+    case REDLOCK_LISTENING:
+        redlock_waiting_note_listening(group, node);
+        /* Until now the node served nobody whom it could not tell. */
+        feed_all(group, REDLOCK_EVENT_LISTEN, 0);
+        break;
+    case REDLOCK_LISTENING_REFUSED:
+        if (redlock_waiting_note_refusing(group, node, why)) {
+            feed_all(group, REDLOCK_EVENT_POLL, 0);
+        }
+        break;
+    case REDLOCK_LISTENING_NOT:
+        redlock_line_lose_pushes(&group->line, node);
+        break;
+    }
+}
+
+static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
+    return lease->token_size == push->token_size &&
+           memcmp(redlock_handle_own_token(lease), push->token, push->token_size) == 0 &&
+           lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
+}
+
+static bool may_hold(const struct redlock_lease *lease) {
+    switch (lease->core.state) {
+    case REDLOCK_LEASE_QUEUED:
+    case REDLOCK_LEASE_FENCING:
+    case REDLOCK_LEASE_HELD:
+    case REDLOCK_LEASE_EXTENDING:
+    case REDLOCK_LEASE_RELEASING: /* its releases are under way */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The release went to this node, too. Unless it answered that it had no key of ours, the release
+ * removes the granted key, has removed it, or the library still owes it. If that answer is still to
+ * come, it is owed when the lease ends. */
+static bool is_released(struct redlock_lease *lease, unsigned node) {
+    const struct redlock_round *votes = &lease->core.votes;
+    if (lease->core.operation != REDLOCK_OP_RELEASE) {
+        return false;
+    }
+    lease->waiting->crossed |= redlock_round_pending(votes) & REDLOCK_NODE(node);
+    return (votes->asked & ~votes->denied & REDLOCK_NODE(node)) != 0;
+}
+
+/* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
+ * so. A lease that was forgotten is known for as long as its seals fit. */
+static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
+    char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    if (!redlock_line_give(&group->line, push)) {
+        return; /* a copy */
+    }
+    memcpy(key, push->key, push->key_size);
+    key[push->key_size] = '\0';
+    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size, .announced = announced};
+    redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
+                                                           .token = push->token,
+                                                           .token_size = push->token_size,
+                                                           .nodes = REDLOCK_NODE(node),
+                                                           .ttl_ms = GIVE_BACK_MS});
+}
+
+/* The grant of a node that may not vote does not count. It is not given back either: once the node
+ * may vote again, a late release could delete a key that counts. */
+static void count(struct redlock_lease *lease, unsigned node, uint32_t round) {
+    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
+    event.nodes = REDLOCK_NODE(node);
+    event.round = round;
+    if (!(event.may_not_vote & event.nodes) && redlock_queue_may_grant(lease->core.queue, node, round)) {
+        redlock_tell_voted(lease->group, node, REDLOCK_VOTE_GRANTED, NULL);
+        redlock_tell_log_push(lease, node);
+        redlock_driver_feed(lease, &event);
+    }
+}
+
+/* A clock that jumped since we last read it may have ended the key of another holder there. Anybody
+ * can say a push again with another time, so we ask for it. */
+static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round) {
+    struct redlock_message message = {.operation = REDLOCK_OP_TIME,
+                                      .token = "",
+                                      .now_ns = redlock_group_now_ns(lease->group),
+                                      .round = REDLOCK_ROUND_PUSHED | round};
+    if (!(lease->waiting->timing & REDLOCK_NODE(node)) && redlock_queue_may_grant(lease->core.queue, node, round)) {
+        lease->waiting->timing |= redlock_owner_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message);
+    }
+}
+
+static bool may_count(const struct redlock_lease *lease) {
+    return may_hold(lease) && lease->core.operation != REDLOCK_OP_RELEASE;
+}
+
+/* Under the clock guard: the node's clock was read after the push of this round, or not. */
+static void take_time(struct redlock_lease *lease, unsigned node, uint32_t round, bool known) {
+    lease->waiting->timing &= ~REDLOCK_NODE(node);
+    if (known && !lease->forgotten && may_count(lease)) {
+        count(lease, node, round);
+    }
+}
+
+static bool fits(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    const bool fits = redlock_line_seal_fits(group->line.secret, node, push, redlock_group_now_ns(group));
+    if (!fits && group->statistics.pushes_refused++ == 0) {
+        group->env.log(group->env.ctx, REDLOCK_LOG_DEBUG,
+                       "node %s: a push that is not about a recent request of ours to this node is ignored, and so "
+                       "are others: pushes_refused of the statistics counts them",
+                       group->node_names[node]);
+    }
+    return fits;
+}
+
+void redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    if (!fits(group, node, push)) {
+        return;
+    }
+    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    const bool known = lease && is_about(lease, push);
+    const bool stays = known && (lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease)));
+    if (stays) {
+        return; /* a new owner may count this key, or it keeps the lock delay */
+    }
+    if (known) {
+        lease->waiting->no_push_due |= REDLOCK_NODE(node);
+    }
+    const bool is_gone = known ? is_released(lease, node)
+                               : redlock_line_is_overtaken(&group->line, node, push, redlock_group_now_ns(group));
+    if (is_gone) {
+        return;
+    }
+    if (!known || !may_count(lease)) {
+        give_back(group, node, push, known && lease->target.announced);
+    } else if (group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK) && !REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
+        ask_time(lease, node, push->round);
+    } else {
+        count(lease, node, push->round);
+    }
+}
 
 static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
     if (answer->counter != 0) {
@@ -25,15 +187,15 @@ static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_k
     const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
     REDLOCK_PROBE(4, vote, lease, node, (int)vote, latency_us);
-    redlock_journal_vote(lease, node, answer);
+    redlock_tell_log_vote(lease, node, answer);
 }
 
 /* Whether a GRANTED of this node counts, by what the guards know now. */
 static bool counts_under_guards(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_group *group = lease->group;
     const int64_t now_ns = redlock_group_now_ns(group);
-    return redlock_lease_counts_under_guards(&lease->core, node, redlock_quarantine_may_not_vote(group, now_ns),
-                                             redlock_quarantine_may_not_vote_by_clock(group, now_ns));
+    return redlock_lease_counts_under_guards(&lease->core, node, redlock_guards_may_not_vote(group, now_ns),
+                                             redlock_guards_may_not_vote_by_clock(group, now_ns));
 }
 
 /* The text for a vote. */
@@ -42,7 +204,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
         .string = "its fencing counter is over 30 minutes ahead of this client's clock: ignored "
                   "where other nodes make a quorum"};
     const bool about_lock = lease->core.operation == REDLOCK_OP_ACQUIRE && answer->vote == REDLOCK_VOTE_DENIED;
-    return answer->counter != 0 && !about_lock && redlock_fence_is_far(answer->counter, redlock_lease_wall_us(lease))
+    return answer->counter != 0 && !about_lock && redlock_fence_is_far(answer->counter, redlock_driver_wall_us(lease))
                ? redlock_text_constant(&far)
                : answer->text;
 }
@@ -50,7 +212,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
                            const struct redlock_answer *answer) {
     struct redlock_queue_view view;
-    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_VOTE);
+    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOTE);
     event.nodes = REDLOCK_NODE(node);
     event.vote = vote;
     event.round = lease->core.round;
@@ -61,17 +223,17 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
         lease->waiting->no_push_due |= event.nodes;
         redlock_line_note_release(&lease->group->line, &lease->target, false);
     } else if (vote == REDLOCK_VOTE_DENIED) {
-        view = redlock_waiting_view(lease, answer);
+        view = redlock_handle_view(lease, answer);
         event.view = &view;
     } else if (vote == REDLOCK_VOTE_FAILED && redlock_waiting_must_poll(lease, node, answer->text)) {
         event.type = REDLOCK_EVENT_POLL;
     }
-    redlock_lease_feed(lease, &event);
+    redlock_driver_feed(lease, &event);
 }
 
 /* For a vote that may make the lease take its place in the queues. */
 static redlock_nodes may_not_vote(const struct redlock_lease *lease) {
-    return lease->waiting ? redlock_quarantine_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
+    return lease->waiting ? redlock_guards_may_not_vote(lease->group, redlock_group_now_ns(lease->group)) : 0;
 }
 
 /* Takes a vote of the current round. */
@@ -81,10 +243,10 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     struct redlock_text *text = answer->fenced ? text_of(lease, answer) : answer->text, *why = NULL;
     if (group->guards && vote == REDLOCK_VOTE_GRANTED && !counts_under_guards(lease, node)) {
         vote = REDLOCK_VOTE_UNKNOWN;
-        text = why = redlock_quarantine_text(group, node);
+        text = why = redlock_guards_text(group, node);
     }
     group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
-    redlock_telemetry_voted(group, node, vote, text);
+    redlock_tell_voted(group, node, vote, text);
     note_vote(lease, node, vote, text, answer);
     redlock_text_drop(why);
     if (lease->core.operation == REDLOCK_OP_WAIT) {
@@ -101,40 +263,40 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     }
     /* R1, R3: read the clock again. A vote that makes a lease must be in time now, not only when it
      * was read. */
-    redlock_lease_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                      .now_ns = redlock_group_now_ns(group),
-                                                      .wall_us = redlock_lease_wall_us(lease),
-                                                      .may_not_vote = may_not_vote(lease),
-                                                      .nodes = REDLOCK_NODE(node),
-                                                      .vote = vote,
-                                                      .accepted = answer->accepted,
-                                                      .counter = answer->counter,
-                                                      .round = lease->core.round});
+    redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                       .now_ns = redlock_group_now_ns(group),
+                                                       .wall_us = redlock_driver_wall_us(lease),
+                                                       .may_not_vote = may_not_vote(lease),
+                                                       .nodes = REDLOCK_NODE(node),
+                                                       .vote = vote,
+                                                       .accepted = answer->accepted,
+                                                       .counter = answer->counter,
+                                                       .round = lease->core.round});
 }
 
 /* The answer to a WAIT before the current one says "granted". It counts as a push does, if the
  * guards let the node vote. Otherwise a node that is always slower than our next WAIT would never
  * count. */
 static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
-    struct redlock_event event = redlock_lease_event(lease, REDLOCK_EVENT_GRANT);
+    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = round;
     if ((event.may_not_vote & event.nodes) == 0) {
-        redlock_lease_feed(lease, &event);
+        redlock_driver_feed(lease, &event);
     }
 }
 
 /* Takes an answer that no round waits for. */
 static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
     if (round & REDLOCK_ROUND_PUSHED) {
-        redlock_handover_timed(lease, node, round & ~REDLOCK_ROUND_PUSHED, answer->vote == REDLOCK_VOTE_GRANTED);
+        take_time(lease, node, round & ~REDLOCK_ROUND_PUSHED, answer->vote == REDLOCK_VOTE_GRANTED);
         return;
     }
     if (round != REDLOCK_ROUND_HEAL) {
         /* The round is over. The release that follows it on the connection removes what it set
          * (R9). */
         lease->group->statistics.votes_late++;
-        redlock_telemetry_voted(lease->group, node, answer->vote, answer->text);
+        redlock_tell_voted(lease->group, node, answer->vote, answer->text);
         if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
             lease->waiting->no_push_due |= REDLOCK_NODE(node);
             take_late_grant(lease, round, node);
@@ -145,12 +307,12 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
     redlock_keys_heal_answered(&lease->core.keys, node, answer->vote);
 }
 
-void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
+void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
     if (round != lease->core.round || lease->forgotten) {
         take_late(lease, round, node, answer);
-    } else if (!answer->no_script || !redlock_lease_send_by_source(lease, node)) {
+    } else if (!answer->no_script || !redlock_sending_by_source(lease, node)) {
         take_vote(lease, node, answer);
     }
-    redlock_lease_free_if_over(lease);
+    redlock_driver_free_if_over(lease);
 }

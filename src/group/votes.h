@@ -1,11 +1,16 @@
-/* What answers to a lease's requests mean as votes. */
+/* What nodes tell of leases: answers to their requests, pushes, and whether pushes can be heard. */
 #ifndef REDLOCK_GROUP_VOTES_H
 #define REDLOCK_GROUP_VOTES_H
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
 
 /* Takes an answer to the request of this round. May free the lease. */
-void redlock_lease_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
+void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);
+/* See redlock_group_pushed(), redlock_group_listens() and redlock_group_moved(). */
+void redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+void redlock_votes_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
+                           const struct redlock_text *why);
+void redlock_votes_moved(struct redlock_group *group, unsigned node);
 
 #endif

@@ -1,18 +1,21 @@
 /* What a lease that waits in queues asks for, and what came of it. */
 #include "group/waiting.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/holder.h"
 #include "core/planted.h"
 #include "core/waiter.h"
+#include "group/handle.h"
+#include "group/line.h"
 #include "group/owed.h"
-#include "group/seal.h"
-#include "group/telemetry.h"
+#include "group/tell.h"
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
+    assert(waiting && !waiting->listed);
     if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
         return false;
     }
@@ -29,7 +32,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
 /* The ticket of its place: its token begins with it. */
 static uint64_t own_ticket(const struct redlock_lease *lease) {
     char digits[REDLOCK_TICKET_DIGITS + 1];
-    memcpy(digits, redlock_lease_own_token(lease), REDLOCK_TICKET_DIGITS);
+    memcpy(digits, redlock_handle_own_token(lease), REDLOCK_TICKET_DIGITS);
     digits[REDLOCK_TICKET_DIGITS] = '\0';
     return strtoull(digits, NULL, 16);
 }
@@ -70,7 +73,7 @@ static void note_overtaken(const struct redlock_lease *lease) {
     const bool released = lease->waiting->has_place && lease->core.operation == REDLOCK_OP_RELEASE;
     const redlock_nodes nodes = released ? lease->core.votes.granted & ~lease->waiting->no_push_due : 0;
     if (nodes) {
-        redlock_line_overtake(&group->line, redlock_lease_own_token(lease), lease->token_size, nodes,
+        redlock_line_overtake(&group->line, redlock_handle_own_token(lease), lease->token_size, nodes,
                               redlock_group_now_ns(group) + group->node_timeout_ns);
     }
 }
@@ -103,7 +106,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
     if (queued && before != REDLOCK_LEASE_QUEUED && !lease->waiting->counted) {
         lease->waiting->counted = true;
         statistics->queued++;
-        redlock_telemetry_queued(lease);
+        redlock_tell_queued(lease);
     }
     statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
     statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
@@ -138,11 +141,11 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
     struct redlock_place place = redlock_waiting_place(lease);
     const struct redlock_push push = {.id = place.id,
                                       .round = lease->core.round,
-                                      .token = redlock_lease_own_token(lease),
+                                      .token = redlock_handle_own_token(lease),
                                       .token_size = lease->token_size,
                                       .key = lease->target.key,
                                       .key_size = lease->target.key_size};
-    redlock_seal_make(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
+    redlock_line_seal(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
     place.seals = seals;
     return place;
 }
@@ -151,9 +154,10 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 #define LEFT_MS 3000
 
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
+    assert(lease->waiting && !lease->waiting->in_line);
     struct redlock_group *group = lease->group;
     const struct redlock_owed_release then = {.target = &lease->target,
-                                              .token = redlock_lease_own_token(lease),
+                                              .token = redlock_handle_own_token(lease),
                                               .token_size = lease->token_size,
                                               .nodes = nodes,
                                               .ttl_ms = LEFT_MS,
@@ -162,30 +166,6 @@ enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_
     const bool ends = group->owed.count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
     group->statistics.left_free += ends;
     return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
-}
-
-/* A waiter's token begins with its ticket. The ticket of a first try is 0. */
-static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
-    static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
-    const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
-    if (!token) {
-        return REDLOCK_HOLDER_NONE;
-    }
-    if (!redlock_holder_follows(token, size, digits)) {
-        return REDLOCK_HOLDER_STRANGER;
-    }
-    if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {
-        return REDLOCK_HOLDER_DIRECT;
-    }
-    return memcmp(token, redlock_lease_own_token(lease), digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
-}
-
-struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
-    return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
-                                       .holder_id =
-                                           answer->holder ? redlock_line_hash(answer->holder, answer->holder_size) : 0,
-                                       .pttl_ms = answer->holder_ttl_ms,
-                                       .rank = answer->rank};
 }
 
 static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {

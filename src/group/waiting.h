@@ -2,7 +2,7 @@
 #ifndef REDLOCK_GROUP_WAITING_H
 #define REDLOCK_GROUP_WAITING_H
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
 
 /* Prepares an acquire for queues. False if there is no memory. */
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
@@ -27,8 +27,7 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 /* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
  * HAND_LATER; HAND_OVER if there is no memory. */
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes);
-/* What a node's answer "queued" says. */
-struct redlock_queue_view redlock_waiting_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
+
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);

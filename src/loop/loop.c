@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define LOG_LINE_SIZE 512
 

@@ -8,7 +8,11 @@
 #include <redlock/adapters/poll.h>
 
 #include "base/check.h"
-#include "group/telemetry.h"
+#include "group/listing.h"
+#include "group/observer.h"
+#include "group/query.h"
+#include "group/requests.h"
+#include "group/tell.h"
 #include "manager/bridge.h"
 #include "manager/options.h"
 #include "manager/tls.h"

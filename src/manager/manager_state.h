@@ -5,7 +5,7 @@
 #include <redlock/redlock.h>
 
 #include "election/campaign.h"
-#include "group/group.h"
+#include "group/entry.h"
 #include "loop/loop.h"
 #include "node/node.h"
 #include "wire/info.h"

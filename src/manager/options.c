@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "group/group.h"
+#include "group/entry.h"
 
 #define NODE_TIMEOUT_MS 50
 #define CONNECT_MS      1000

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/failure.h"
 #include "node/introduce.h"
 #include "node/phase.h"

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/backoff.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define BACKOFF_MIN_MS  10
 #define BACKOFF_MAX_MS  2000

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/failure.h"
 #include "node/naming.h"
 #include "node/phase.h"

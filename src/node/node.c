@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/connect.h"
 #include "node/hearing.h"
 #include "node/node_state.h"

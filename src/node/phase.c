@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/failure.h"
 #include "node/requests.h"
 #include "node/rotation.h"

@@ -1,7 +1,7 @@
 /* A node's requests. */
 #include "node/requests.h"
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/naming.h"
 #include "wire/script.h"
 

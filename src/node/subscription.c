@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/backoff.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/failure.h"
 #include "node/hearing.h"
 #include "node/node_state.h"

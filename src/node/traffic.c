@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "node/failure.h"
 #include "node/introduce.h"
 #include "node/naming.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "result/result.h"
 
 /* The buffer being filled. Like snprintf(), `length` counts on past the end. */

@@ -3,6 +3,7 @@
 
 #include "base/holder.h"
 #include "wire/cause.h"
+#include "wire/rights.h"
 
 enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply) {
     const struct redlock_reply_value *value = &reply->value;
@@ -127,7 +128,17 @@ void redlock_naming_read_error(const struct redlock_reply_value *error, struct r
     if (redlock_wire_begins_with(error, "WRONGTYPE")) {
         become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
         answer->no_script = false;
+    } else if (redlock_wire_cause(error) != REDLOCK_CAUSE_NOPERM) {
+        answer->no_script = redlock_wire_begins_with(error, "ERR");
+    } else if (redlock_rights_of(error->bytes, error->size) == REDLOCK_RIGHT_OPEN) {
+        struct redlock_text *text =
+            redlock_text_new(REDLOCK_CAUSE_NOPERM,
+                             "%s; this user must be allowed to read and write the key (ACL SETUSER, ~PATTERN): else no "
+                             "lease could be renewed and released here",
+                             redlock_text_string(answer->text));
+        redlock_text_drop(answer->text);
+        answer->text = text;
     } else {
-        answer->no_script = redlock_wire_begins_with(error, "ERR") || redlock_wire_cause(error) == REDLOCK_CAUSE_NOPERM;
+        answer->no_script = true;
     }
 }

@@ -19,7 +19,8 @@
  * | OK             | GRANTED; not  | broken          | broken        | broken        | unclear  |
  * | an error       | unclear       | unclear         | DENIED        | GRANTED; not  | FAILED   |
  *
- * "Not": the connection is asked without GET from then on, as after a refusal by NOPERM or ERR.
+ * "Not": the connection is asked without GET from then on, as after a refusal of the command by
+ * NOPERM or ERR. A user who may not read the key gets no vote: no script could renew or release it.
  * Each acquire has a fresh token (R10). So who has it before the node is asked got it from another
  * node's address: it is the same server (R18), and its vote is UNKNOWN.
  * "A value" is also WRONGTYPE: a key of another type is there, and only GET looks at it. Unclear is
@@ -55,7 +56,8 @@ enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, 
 void redlock_naming_read_own(struct redlock_answer *answer);
 
 /* After redlock_read_error(): WRONGTYPE is DENIED; a server that does not have the command, or does
- * not let us read the key, is asked plainly (no_script). */
+ * not let us run it so, is asked plainly (no_script). Where the key is refused, the text says what
+ * the user needs. */
 void redlock_naming_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer);
 
 #endif

@@ -306,10 +306,28 @@ void redlock_read_time(const struct redlock_reply *reply, struct redlock_answer 
     }
 }
 
+/* What the node says to a write; NULL if that is about the user or the key. */
+static struct redlock_text *why_no_writes(const struct redlock_reply_value *words) {
+    const struct redlock_reply_value error = {.type = REDLOCK_REPLY_ERROR, .bytes = words->bytes, .size = words->size};
+    char text[REDLOCK_WIRE_ERROR_SIZE];
+    switch (redlock_wire_cause(&error)) {
+    case REDLOCK_CAUSE_OOM:
+    case REDLOCK_CAUSE_MISCONF:
+    case REDLOCK_CAUSE_REPLICA:
+    case REDLOCK_CAUSE_CLUSTER:
+        (void)redlock_wire_error(&error, NULL, text);
+        return redlock_text_new(redlock_wire_cause(&error), "%s", text);
+    default:
+        return NULL;
+    }
+}
+
 void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
     const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 4 || ttl->type != REDLOCK_REPLY_INTEGER ||
+    const struct redlock_reply_value *refused = reply->element_count == 5 ? &reply->elements[4] : NULL;
+    if (reply->value.type != REDLOCK_REPLY_ARRAY || (reply->element_count != 4 && refused == NULL) ||
+        (refused != NULL && refused->type != REDLOCK_REPLY_STRING) || ttl->type != REDLOCK_REPLY_INTEGER ||
         waiters->type != REDLOCK_REPLY_INTEGER || waiters->integer < -1 || waited->type != REDLOCK_REPLY_INTEGER ||
         waited->integer < -1) {
         redlock_read_unexpected(reply, answer);
@@ -319,7 +337,8 @@ void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answ
     answer->waited_ms = bounded_ttl_ms(waited->integer);
     if (holder->type == REDLOCK_REPLY_NIL) {
         answer->vote = REDLOCK_VOTE_DENIED;
-    } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1) {
+        answer->text = refused == NULL ? NULL : why_no_writes(refused);
+    } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1 && refused == NULL) {
         answer->vote = REDLOCK_VOTE_GRANTED;
         answer->holder = holder->bytes;
         answer->holder_size = holder->size;

@@ -13,8 +13,9 @@ endfunction()
 
 chaos_compose_test(compose ${PROJECT_SOURCE_DIR}/test/compose/compose.sh)
 if(TARGET chaos_backends AND TARGET redlock_chaos_clock)
-  add_executable(test_backend_compose test_backend_compose.c)
-  target_link_libraries(test_backend_compose PRIVATE redlock_flags chaos_backends redlock_test PkgConfig::HIREDIS)
+  add_executable(test_backend_compose test_backend_compose.c node_kit.c)
+  target_link_libraries(test_backend_compose PRIVATE redlock_flags chaos_backends redlock_test_support redlock_test
+    PkgConfig::HIREDIS)
   chaos_compose_test(test_backend_compose $<TARGET_FILE:test_backend_compose>)
 endif()
 # Whole experiments in containers.

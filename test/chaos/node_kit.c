@@ -20,7 +20,8 @@ bool nodes_create(struct nodes *nodes) {
     }
     nodes->options.directory = nodes->options.directory != NULL ? nodes->options.directory : nodes->directory;
     nodes->options.nodes = nodes->options.nodes > 0 ? nodes->options.nodes : 1;
-    nodes->backend = chaos_backend_create("process", &nodes->options, &nodes->error);
+    const char *kind = nodes->kind != NULL ? nodes->kind : "process";
+    nodes->backend = chaos_backend_create(kind, &nodes->options, &nodes->error);
     return nodes->backend != NULL;
 }
 
@@ -77,6 +78,12 @@ void nodes_await(const struct nodes *nodes, size_t n, const char *command, const
             fail_msg("%s: expected %s, got %s", command, answer, got);
         }
         support_pause_ms(5);
+    }
+}
+
+void assert_says(const char *text, const char *words) {
+    if (strstr(text, words) == NULL) {
+        fail_msg("\"%s\" does not say \"%s\"", text, words);
     }
 }
 

@@ -11,6 +11,7 @@
 #include "support.h"
 
 struct nodes {
+    const char *kind;   /* of the backend; NULL: "process" */
     char directory[64]; /* its name contains a space and a colon */
     struct chaos_backend_options options;
     struct chaos_backend *backend;
@@ -29,6 +30,17 @@ void nodes_stop(struct nodes *nodes);
 const char *nodes_ask(const struct nodes *nodes, size_t n, const char *command);
 /* Asks until this is the answer. Fails the test after 20 s. */
 void nodes_await(const struct nodes *nodes, size_t n, const char *command, const char *answer);
+
+/* The backend's function, for a test that has `nodes`; WORKS() fails the test where it is false. */
+#define CALL(function, ...) (nodes->backend->ops->function(nodes->backend, __VA_ARGS__, &nodes->error))
+#define WORKS(function, ...)                                                                                           \
+    do {                                                                                                               \
+        if (!CALL(function, __VA_ARGS__)) {                                                                            \
+            fail_msg("%s: %s", #function, nodes->error.text);                                                          \
+        }                                                                                                              \
+    } while (0)
+
+void assert_says(const char *text, const char *words);
 
 /* 'R', 'S', 'T', 'Z' …; 0 without such a process. */
 char nodes_process_state(pid_t pid);

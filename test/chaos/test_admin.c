@@ -86,12 +86,6 @@ static const char *answer(const struct world *world, const char *command) {
     return nodes_ask(&world->nodes, 0, command);
 }
 
-static void assert_says(const char *text, const char *words) {
-    if (strstr(text, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
-    }
-}
-
 /* A connection that stays open, as the default user or as the nemesis. */
 static redisContext *connect_to(const struct world *world, bool as_chaos) {
     redisContext *redis = redisConnectWithTimeout("127.0.0.1", port_of(world), (struct timeval){5, 0});

@@ -18,6 +18,7 @@
 #include "history/log.h"
 #include "short_memory.h"
 #include "test.h"
+#include "values/clock.h"
 
 static char directory[64];
 static char paths[4][96];
@@ -276,7 +277,7 @@ TEST(killed_writers) {
                     _exit(1);
                 }
                 for (int n = 0; n < 10000; n++) {
-                    chaos_log_event(&log, chaos_now_us(), "whatever", "s:s", "text", text);
+                    chaos_log_event(&log, tool_now_us(), "whatever", "s:s", "text", text);
                 }
                 pause();
             }
@@ -312,7 +313,7 @@ TEST(it_is_quick) {
     struct rusage before, after;
     getrusage(RUSAGE_SELF, &before);
     for (int i = 0; i < 20000; i++) {
-        chaos_log_event(&log, chaos_now_us(), "complete", "s:i,s:I,s:s,s:i,s:s,s:s,s:s", "client", 1, "op",
+        chaos_log_event(&log, tool_now_us(), "complete", "s:i,s:I,s:s,s:i,s:s,s:s,s:s", "client", 1, "op",
                         (json_int_t)i, "result", "OK", "attempts", 1, "token", "0123456789abcdef", "votes", "GGGPP",
                         "message", "");
     }

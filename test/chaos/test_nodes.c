@@ -19,14 +19,6 @@
 #include "backends/admin.h"
 #include "node_kit.h"
 
-#define CALL(function, ...) (nodes->backend->ops->function(nodes->backend, __VA_ARGS__, &nodes->error))
-#define WORKS(function, ...)                                                                                           \
-    do {                                                                                                               \
-        if (!CALL(function, __VA_ARGS__)) {                                                                            \
-            fail_msg("%s: %s", #function, nodes->error.text);                                                          \
-        }                                                                                                              \
-    } while (0)
-
 static int set_up(void **state) {
     static struct nodes nodes;
     *state = &nodes;
@@ -36,12 +28,6 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     nodes_stop(*state);
     return 0;
-}
-
-static void assert_says(const char *text, const char *words) {
-    if (strstr(text, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
-    }
 }
 
 static int before(UNUSED void **state) {

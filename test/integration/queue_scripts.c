@@ -33,13 +33,13 @@ struct redlock_answer wait_as(struct wait wait) {
 }
 
 void assert_taken(struct wait wait) {
-    assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(wait_as(wait).vote, REDLOCK_VOTE_GRANTED);
     assert_value("door", wait.token);
 }
 
 void assert_queued(struct wait wait, uint32_t rank, const char *holder) {
     const struct redlock_answer answer = wait_as(wait);
-    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    assert_is(answer.vote, REDLOCK_VOTE_DENIED);
     assert_int_equal(answer.rank, rank);
     if (holder == NULL) {
         assert_null(answer.holder);
@@ -59,7 +59,7 @@ enum released release_with(const char *token, enum redlock_handing handing) {
     if (answer.vote == REDLOCK_VOTE_GRANTED) {
         return answer.handed_over ? HANDED_OVER : DELETED;
     }
-    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    assert_is(answer.vote, REDLOCK_VOTE_DENIED);
     return server_has_key(server, "door") ? OTHERS : MISSING;
 }
 

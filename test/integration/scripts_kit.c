@@ -48,7 +48,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
         assert_true(came > 0);
         assert_true(redlock_reader_feed(reader, bytes, (size_t)came));
     }
-    assert_int_equal(got, REDLOCK_READ_REPLY);
+    assert_is(got, REDLOCK_READ_REPLY);
     redlock_wire_answer(kind, reply, NULL, &answer);
     (void)snprintf(text, sizeof text, "%s", redlock_text_string(answer.text));
     redlock_text_drop(answer.text);

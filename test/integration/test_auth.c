@@ -31,7 +31,7 @@ AUTH_TEST(the_password_of_the_uri_is_used) {
     redlock_lease *lease = world_acquire(manager, "secret-door", 60000);
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     strcpy(token, redlock_lease_token(lease));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(world_node_info(manager, i).name, world_servers.at[i].name);
     }
@@ -52,11 +52,11 @@ AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
         }
         redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
         struct outcome *outcome = world_outcome();
-        assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
         for (size_t i = 0; i < 3; i++) {
             redlock_node_info info = world_node_info(manager, i);
-            assert_int_equal(info.state, REDLOCK_NODE_UNUSABLE);
+            assert_is(info.state, REDLOCK_NODE_UNUSABLE);
             assert_non_null(strstr(info.error, with_password ? "WRONGPASS" : "NOAUTH"));
             assert_non_null(strstr(outcome_vote_error(outcome, i), with_password ? "WRONGPASS" : "NOAUTH"));
             assert_names_no_secret(info.error);
@@ -70,7 +70,7 @@ AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
         }
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
         redlock_lease *lease = world_acquire(manager, "door", 60000);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         world_close(manager);
         for (size_t i = 0; i < 3; i++) {
             server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", PASSWORD);
@@ -101,11 +101,11 @@ AUTH_TEST(an_acl_user_with_few_rights) {
         struct outcome *outcome = world_outcome();
         redlock_lease *lease = world_acquire(manager, "lock:door", 60000);
         assert_true(world_wait_with_key("lock:door", 3, DRIVE_TIMEOUT_MS));
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
         /* A key that the user may not touch. */
-        assert_int_equal(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 2);
         assert_non_null(strstr(outcome->message, "NOPERM"));
         assert_names_no_secret(outcome->message);
@@ -123,23 +123,23 @@ AUTH_TEST(a_replica_does_not_vote) {
     const char *uris[3] = {world_servers.uris[1], world_servers.uris[2], replica->uri};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(world_node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
+    assert_is(world_node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
     assert_non_null(strstr(world_node_info(manager, 2).error, "replica"));
     assert_non_null(strstr(world_log.text, "replica"));
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     /* Two primaries of three are a quorum; one is not. */
     server_ask(&world_servers.at[1], "REPLICAOF", "127.0.0.1", "1");
     int code = drive_acquire(world_loop, manager, "door", NULL, outcome);
-    assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(code, REDLOCK_ERR_NO_QUORUM);
     assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
     /* After its promotion it may vote. */
     server_ask(&world_servers.at[1], "REPLICAOF", "NO", "ONE");
     server_ask(replica, "REPLICAOF", "NO", "ONE");
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     lease = world_acquire(manager, "door", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 AUTH_TEST(the_same_server_twice_is_one_vote) {
@@ -156,15 +156,15 @@ AUTH_TEST(the_same_server_twice_is_one_vote) {
     struct outcome *outcome = world_outcome();
     /* Two servers of three nodes: a quorum. */
     redlock_lease *lease = world_acquire(manager, "door", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     server_kill(&world_servers.at[1]);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, "same server"));
     world_close(manager);
     const char *socket_too[3] = {world_servers.uris[0], world_servers.at[0].socket_uri, world_closed_uri()};
     manager = world_manager(socket_too, 3, PATIENT_MS);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
-    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
 }
 
 struct tries {
@@ -189,7 +189,7 @@ AUTH_TEST(an_earlier_node_that_comes_later_takes_the_place) {
     const char *uris[3] = {proxy_uri(proxies[0]), proxy_uri(proxies[1]), world_servers.uris[1]};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
-    assert_int_equal(world_node_info(manager, 1).state, REDLOCK_NODE_READY);
+    assert_is(world_node_info(manager, 1).state, REDLOCK_NODE_READY);
     assert_int_equal(sscanf(server_ask(twice, "KEYS", "redlock:server:*"), "%127s", marker), 1);
     proxy_refuse(proxies[0], false);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
@@ -198,7 +198,7 @@ AUTH_TEST(an_earlier_node_that_comes_later_takes_the_place) {
     struct tries tries = {proxies[1], proxy_connections(proxies[1]) + 2};
     assert_true(drive_until(world_loop, has_tried, &tries, DRIVE_TIMEOUT_MS));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
-    assert_int_equal(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
+    assert_is(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
     assert_int_equal(world_node_info(manager, 0).connects, 1);
     assert_non_null(strstr(world_node_info(manager, 1).error, proxy_name(proxies[0])));
     /* Whoever finds it keeps it. */
@@ -231,13 +231,13 @@ AUTH_TEST(a_server_that_becomes_another_node_grants_a_waiter_once) {
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_acquire(manager, "door", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "door", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
     struct looks looks = {manager, outcome, 3};
     assert_true(drive_until(world_loop, has_looked_or_ended, &looks, DRIVE_TIMEOUT_MS));
     proxy_refuse(proxy, false);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 4));
-    assert_int_equal(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
+    assert_is(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
     looks.splits = world_statistics(manager).splits + 3;
     assert_true(drive_until(world_loop, has_looked_or_ended, &looks, DRIVE_TIMEOUT_MS));
     if (outcome->runs != 0) {
@@ -245,8 +245,8 @@ AUTH_TEST(a_server_that_becomes_another_node_grants_a_waiter_once) {
     }
     assert_string_equal(server_ask(&world_servers.at[2], "DEL", "door"), "1");
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    assert_is(outcome->code, REDLOCK_OK);
+    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
 AUTH_TEST(a_full_server_fails_with_its_own_words) {
@@ -257,18 +257,18 @@ AUTH_TEST(a_full_server_fails_with_its_own_words) {
     for (size_t i = 0; i < 2; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "1"), "OK");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
     assert_non_null(strstr(outcome->message, "OOM"));
     /* Needs no memory. */
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 2; i++) {
         server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "0");
     }
     lease = world_acquire(manager, "door", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 static bool save_has_failed(void *data) {
@@ -290,7 +290,7 @@ AUTH_TEST(a_server_that_cannot_save_fails_with_its_own_words) {
         server_ask(&world_servers.at[i], "BGSAVE");
         assert_true(drive_until(world_loop, save_has_failed, &world_servers.at[i], DRIVE_TIMEOUT_MS));
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 2);
     assert_non_null(strstr(outcome->message, "MISCONF"));
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -327,7 +327,7 @@ AUTH_TEST(a_loading_server_fails_and_then_votes) {
     /* By itself, once it has loaded. */
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
     redlock_lease *lease = world_acquire(manager, "door", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 AUTH_TEST(an_evicting_policy_is_warned_of) {
@@ -343,5 +343,5 @@ AUTH_TEST(an_evicting_policy_is_warned_of) {
     assert_true(strncmp(version, "redis ", 6) == 0 || strncmp(version, "valkey ", 7) == 0);
     assert_string_equal(world_node_info(manager, 0).role, "master");
     redlock_lease *lease = world_acquire(manager, "door", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -14,8 +14,8 @@ KIT_TEST(a_lock_is_taken_extended_and_given_back) {
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = NULL;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     assert_ptr_equal(redlock_result_lease(result), lease);
     assert_int_equal(redlock_result_vote_count(result), 5);
     redlock_result_free(result);
@@ -26,16 +26,16 @@ KIT_TEST(a_lock_is_taken_extended_and_given_back) {
     kit_until(servers_with_key(&kit_servers, "r") == 5);
     assert_string_equal(server_ask(&kit_servers.at[0], "GET", "r"), redlock_lease_token(lease));
 
-    assert_int_equal(redlock_client_extend(client, lease, 60000, &result), REDLOCK_OK);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_client_extend(client, lease, 60000, &result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     redlock_result_free(result);
     assert_true(redlock_lease_validity_ms(lease) > 20000);
-    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_INVALID);
     redlock_result_free(result);
 
-    assert_int_equal(redlock_client_release(client, lease, &result), REDLOCK_OK);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_client_release(client, lease, &result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     redlock_result_free(result);
     kit_expect_no_keys();
 }
@@ -45,19 +45,19 @@ KIT_TEST(a_rival_is_refused_with_the_votes) {
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = kit_acquire(holder, "r", 0), *none = lease;
     redlock_result *result = NULL;
-    assert_int_equal(redlock_client_acquire(rival, "r", &options, &none, &result), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_acquire(rival, "r", &options, &none, &result), REDLOCK_ERR_CONTENDED);
     assert_null(none);
     size_t denied = 0;
     for (size_t i = 0; i < redlock_result_vote_count(result); i++) {
         redlock_vote vote = {.size = sizeof vote};
-        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
+        assert_is(redlock_result_vote(result, i, &vote), REDLOCK_OK);
         denied += vote.kind == REDLOCK_VOTE_DENIED;
     }
     assert_true(denied >= 3);
     redlock_result_free(result);
     options.lock.wait_timeout_ms = 50;
     int64_t begun_ms = support_now_ms();
-    assert_int_equal(redlock_client_acquire(rival, "r", &options, &none, NULL), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_acquire(rival, "r", &options, &none, NULL), REDLOCK_ERR_CONTENDED);
     assert_true(support_now_ms() >= begun_ms + 49);
     kit_refused(holder, "r", REDLOCK_ERR_CONTENDED); /* not reentrant unless asked */
     kit_release(holder, lease);
@@ -87,7 +87,7 @@ KIT_TEST(a_waiter_gets_the_lock_after_its_release) {
     assert_false(atomic_load(&waiter.got));
     kit_release(waiter.client, lease);
     pthread_join(thread, NULL);
-    assert_int_equal(redlock_client_statistics(waiter.client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(waiter.client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.handed_over, 1);
     kit_expect_no_keys();
 }
@@ -103,13 +103,13 @@ KIT_TEST(without_a_quorum_the_error_names_the_nodes) {
     }
     kit_until(redlock_client_acquire(client, "r", &options, &lease, &result) != REDLOCK_OK ||
               (redlock_result_free(result), redlock_client_release(client, lease, NULL), false));
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
     (void)redlock_result_message(result, message, sizeof message);
     for (size_t i = 0; i < 3; i++) {
         assert_non_null(strstr(message, kit_servers.at[i].name));
     }
     redlock_result_free(result);
-    assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_client_inspect(client, "r", &result), REDLOCK_ERR_NO_QUORUM);
     redlock_result_free(result);
 }
 
@@ -120,17 +120,17 @@ KIT_TEST(a_lock_whose_keys_were_deleted_is_lost) {
     for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
     }
-    assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
-    assert_int_equal(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
 
     lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
     for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
     }
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
 }
 
 KIT_TEST(a_forgotten_lock_is_adopted_by_its_token) {
@@ -140,15 +140,15 @@ KIT_TEST(a_forgotten_lock_is_adopted_by_its_token) {
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     redlock_lease *lease = kit_acquire(first, "r", 0);
     (void)snprintf(token, sizeof token, "%s", redlock_lease_token(lease));
-    assert_int_equal(redlock_client_forget(first, lease), REDLOCK_OK);
+    assert_is(redlock_client_forget(first, lease), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    assert_int_equal(redlock_client_adopt(second, "r", token, &options, &adopted), REDLOCK_OK);
+    assert_is(redlock_client_adopt(second, "r", token, &options, &adopted), REDLOCK_OK);
     assert_int_equal(redlock_lease_validity_ms(adopted), 0);
-    assert_int_equal(redlock_client_extend(second, adopted, 30000, NULL), REDLOCK_OK);
+    assert_is(redlock_client_extend(second, adopted, 30000, NULL), REDLOCK_OK);
     assert_true(redlock_lease_validity_ms(adopted) > 0);
     kit_release(second, adopted);
     kit_expect_no_keys();
-    assert_int_equal(redlock_client_adopt(second, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(second, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
     assert_null(adopted);
 }
 
@@ -159,9 +159,9 @@ KIT_TEST(inspect_returns_the_holder) {
     size_t held = 0;
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    assert_int_equal(redlock_client_inspect(client, "r", &result), REDLOCK_OK);
+    assert_is(redlock_client_inspect(client, "r", &result), REDLOCK_OK);
     for (size_t i = 0; i < 5; i++) {
-        assert_int_equal(redlock_result_vote(result, i, &vote), REDLOCK_OK);
+        assert_is(redlock_result_vote(result, i, &vote), REDLOCK_OK);
         if (vote.kind == REDLOCK_VOTE_GRANTED) {
             assert_string_equal(vote.holder, redlock_lease_token(lease));
             held++;
@@ -170,7 +170,7 @@ KIT_TEST(inspect_returns_the_holder) {
     assert_true(held >= 3);
     redlock_result_free(result);
     kit_release(client, lease);
-    assert_int_equal(redlock_client_inspect(client, "r", NULL), REDLOCK_OK);
+    assert_is(redlock_client_inspect(client, "r", NULL), REDLOCK_OK);
 }
 
 KIT_TEST(statistics_count_what_was_done) {
@@ -178,18 +178,18 @@ KIT_TEST(statistics_count_what_was_done) {
     redlock_statistics statistics = {.size = sizeof statistics};
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.acquires, 2);
     assert_int_equal(statistics.acquired, 1);
     assert_int_equal(statistics.contended, 1);
     assert_int_equal(statistics.leases_held, 1);
     assert_int_equal(statistics.requests_pending, 0);
     kit_release(client, lease);
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.released, 1);
     assert_int_equal(statistics.leases_held, 0);
     statistics.size = 0;
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
 }
 
 KIT_TEST(invalid_calls_are_errors) {
@@ -197,34 +197,34 @@ KIT_TEST(invalid_calls_are_errors) {
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = (redlock_result *)&options;
-    assert_int_equal(redlock_client_acquire(NULL, "r", NULL, &lease, &result), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(NULL, "r", NULL, &lease, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_INVALID);
     redlock_result_free(result);
-    assert_int_equal(redlock_client_acquire(client, NULL, NULL, &lease, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_acquire(client, "", NULL, &lease, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_acquire(client, "r", NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, NULL, NULL, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "", NULL, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", NULL, NULL, NULL), REDLOCK_ERR_INVALID);
     options.lock.ttl_ms = 0;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
     options = kit_options(20000, -2);
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
     options.reentrant = true;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
     options = kit_options(20000, 0);
     options.size = 0;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
     assert_null(lease);
-    assert_int_equal(redlock_client_extend(client, NULL, 1000, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_release(client, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_release_as(client, NULL, 1, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_forget(client, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_adopt(client, NULL, "t", NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_adopt(client, "r", NULL, NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_adopt(client, "r", "t", NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_inspect(client, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_inspect(client, "", NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_statistics(client, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_statistics(NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_close(NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_extend(client, NULL, 1000, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_release(client, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_release_as(client, NULL, 1, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_forget(client, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(client, NULL, "t", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(client, "r", NULL, NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(client, "r", "t", NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_inspect(client, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_inspect(client, "", NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_statistics(client, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_statistics(NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_close(NULL), REDLOCK_ERR_INVALID);
     kit_expect_no_keys();
 }
 
@@ -289,7 +289,7 @@ KIT_TEST(sixteen_threads_do_not_hinder_each_other) {
     struct crowd crowd = {.clients = {kit_client(NODE_TIMEOUT_MS)}, .cycles = 500};
     redlock_statistics statistics = {.size = sizeof statistics};
     run_crowd(cycle, &crowd);
-    assert_int_equal(redlock_client_statistics(crowd.clients[0], &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(crowd.clients[0], &statistics), REDLOCK_OK);
     assert_int_equal(statistics.acquired, THREADS * crowd.cycles);
     assert_int_equal(statistics.released, THREADS * crowd.cycles);
     assert_int_equal(statistics.contended, 0);
@@ -320,7 +320,7 @@ KIT_TEST(validity_is_read_while_the_loop_renews) {
     struct watch watches[3] = {0};
     pthread_t threads[3];
     options.lock.auto_extend = true;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
     for (size_t i = 0; i < 3; i++) {
         watches[i].lease = lease;
         assert_int_equal(pthread_create(&threads[i], NULL, look, &watches[i]), 0);

@@ -56,9 +56,9 @@ static redlock_statistics statistics_of(redlock_client *client) {
 static void join_cancelled(struct waiter *waiter) {
     char message[512];
     pthread_join(waiter->thread, NULL);
-    assert_int_equal(waiter->code, REDLOCK_ERR_CANCELLED);
+    assert_is(waiter->code, REDLOCK_ERR_CANCELLED);
     assert_null(waiter->lease);
-    assert_int_equal(redlock_result_code(waiter->result), REDLOCK_ERR_CANCELLED);
+    assert_is(redlock_result_code(waiter->result), REDLOCK_ERR_CANCELLED);
     (void)redlock_result_message(waiter->result, message, sizeof message);
     assert_non_null(strstr(message, ": cancelled."));
     redlock_result_free(waiter->result);
@@ -122,7 +122,7 @@ KIT_TEST(before_the_call_it_begins_nothing) {
     assert_false(redlock_cancel_is_set(cancel));
     start(&waiter);
     pthread_join(waiter.thread, NULL);
-    assert_int_equal(waiter.code, REDLOCK_OK);
+    assert_is(waiter.code, REDLOCK_OK);
     redlock_result_free(waiter.result);
     redlock_cancel_set(cancel); /* after the call, it does nothing to the lease */
     assert_true(redlock_lease_validity_ms(waiter.lease) > 0);
@@ -186,7 +186,7 @@ KIT_TEST(one_object_ends_many) {
     assert_false(atomic_load(&last.done));
     kit_release(rival, lease);
     pthread_join(last.thread, NULL);
-    assert_int_equal(last.code, REDLOCK_OK);
+    assert_is(last.code, REDLOCK_OK);
     redlock_result_free(last.result);
     kit_release(client, last.lease);
     expect_free(client, "r");
@@ -257,9 +257,9 @@ KIT_TEST(a_callback_may_set_it) {
     options.lock.on_lost = cancel_on_loss;
     options.lock.lost_data = cancel;
     start(&waiter);
-    assert_int_equal(redlock_client_acquire(client, "short", &options, &other, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "short", &options, &other, NULL), REDLOCK_OK);
     join_cancelled(&waiter);
-    assert_int_equal(redlock_client_release(client, other, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_release(client, other, NULL), REDLOCK_ERR_LOST);
     kit_release(rival, lease);
     expect_free(client, "r");
     redlock_cancel_free(cancel);
@@ -280,7 +280,7 @@ KIT_TEST(before_the_nodes_are_known_the_wait_ends) {
     for (size_t i = 0; i < 5; i++) {
         server_pause(&kit_servers.at[i]);
     }
-    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
     start(&waiter);
@@ -290,7 +290,7 @@ KIT_TEST(before_the_nodes_are_known_the_wait_ends) {
     for (size_t i = 0; i < 5; i++) {
         server_resume(&kit_servers.at[i]);
     }
-    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    assert_is(redlock_client_close(client), REDLOCK_OK);
     redlock_cancel_free(cancel);
     kit_expect_no_keys();
 }
@@ -315,7 +315,7 @@ KIT_TEST(a_line_of_the_log_may_set_it) {
     options.on_log = cancel_on_log;
     options.log_data = &cancel;
     options.log_level = REDLOCK_LOG_DEBUG;
-    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = kit_acquire(rival, "log me", 0);
     redlock_cancel *made = cancel_of(client);
@@ -324,7 +324,7 @@ KIT_TEST(a_line_of_the_log_may_set_it) {
     start(&waiter);
     join_cancelled(&waiter);
     kit_release(rival, lease);
-    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    assert_is(redlock_client_close(client), REDLOCK_OK);
     redlock_cancel_free(made);
     kit_expect_no_keys();
 }
@@ -356,7 +356,7 @@ KIT_TEST(work_that_waits_for_its_lock_does_not_begin) {
     redlock_cancel_clear(cancel);
     kit_release(rival, lease);
     int returned = 0;
-    assert_int_equal(redlock_client_with(client, "r", &waiter.options, work, &waiter, &returned, NULL), REDLOCK_OK);
+    assert_is(redlock_client_with(client, "r", &waiter.options, work, &waiter, &returned, NULL), REDLOCK_OK);
     assert_int_equal(returned, 5);
     assert_int_equal(waiter.worked, 1);
     expect_free(client, "r");
@@ -371,13 +371,13 @@ KIT_TEST(an_object_of_another_client_is_refused) {
     char message[256];
     start(&waiter);
     pthread_join(waiter.thread, NULL);
-    assert_int_equal(waiter.code, REDLOCK_ERR_INVALID);
+    assert_is(waiter.code, REDLOCK_ERR_INVALID);
     (void)redlock_result_message(waiter.result, message, sizeof message);
     assert_string_equal(message, "cannot acquire 'r': invalid argument: cancel is of another client.");
     redlock_result_free(waiter.result);
     /* An adopt asks no node, so there is nothing to cancel. */
     waiter.options.lock.cancel = cancel;
-    assert_int_equal(redlock_client_adopt(other, "r", "t", &waiter.options.lock, &lease), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(other, "r", "t", &waiter.options.lock, &lease), REDLOCK_ERR_INVALID);
     assert_true(redlock_client_invalid(other, message, sizeof message) > 0);
     assert_string_equal(message, "cancel is only for redlock_client_acquire() and redlock_client_with()");
     redlock_cancel_free(cancel);

@@ -68,22 +68,22 @@ KIT_TEST(it_leads_and_resigns) {
     assert_int_equal(redlock_client_election_validity_ms(election, term + 1), 0);
     other = elect(other_client, true);
     kit_until(atoi(server_ask(&kit_servers.at[0], "ZCARD", NAME ":wait")) == 1);
-    assert_int_equal(redlock_client_election_resign(election, &result), REDLOCK_OK);
+    assert_is(redlock_client_election_resign(election, &result), REDLOCK_OK);
     assert_non_null(result);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     redlock_result_free(result);
     assert_int_equal(redlock_client_election_validity_ms(election, term), 0);
-    assert_int_equal(next_change(election, REDLOCK_ELECTION_RESIGNED).code, REDLOCK_OK);
+    assert_is(next_change(election, REDLOCK_ELECTION_RESIGNED).code, REDLOCK_OK);
     (void)lead(other);
     while (next_leader(election).leader->token[0] == '\0') {
     }
     /* It is out already. */
-    assert_int_equal(redlock_client_election_resign(election, &result), REDLOCK_OK);
+    assert_is(redlock_client_election_resign(election, &result), REDLOCK_OK);
     assert_null(result);
-    assert_int_equal(redlock_client_election_campaign(election), REDLOCK_OK);
-    assert_int_equal(redlock_client_election_end(other, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_campaign(election), REDLOCK_OK);
+    assert_is(redlock_client_election_end(other, NULL), REDLOCK_OK);
     assert_true(lead(election) > term);
-    assert_int_equal(redlock_client_election_end(election, &result), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, &result), REDLOCK_OK);
     assert_non_null(result);
     redlock_result_free(result);
     kit_expect_no_keys();
@@ -107,7 +107,7 @@ KIT_TEST(a_loss_is_read_first) {
     redlock_client_election *election;
     redlock_election_options_default(&options);
     options.ttl_ms = 900; /* each renewal looks at the key */
-    assert_int_equal(redlock_client_elect(client, NAME, &options, &election), REDLOCK_OK);
+    assert_is(redlock_client_elect(client, NAME, &options, &election), REDLOCK_OK);
     const uint64_t first = lead(election);
     uint64_t term = first;
     for (int i = 0; i < 3; i++) { /* it is lost and won again, without a reader */
@@ -116,35 +116,35 @@ KIT_TEST(a_loss_is_read_first) {
         kit_until(leads_later(election, &term));
     }
     redlock_election_event event = read_event(election, WAIT_MS);
-    assert_int_equal(event.kind, REDLOCK_ELECTION_LOST);
+    assert_is(event.kind, REDLOCK_ELECTION_LOST);
     assert_int_equal(event.term, first);
     assert_true(strlen(event.reason) > 10);
     assert_int_equal(redlock_client_election_validity_ms(election, first), 0);
     event = next_change(election, REDLOCK_ELECTION_LEADING);
     assert_true(event.term > first);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
 KIT_TEST(an_observer_reads_only_leaders) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_client_election *observer = elect(client, false), *election;
     redlock_election_event event = read_event(observer, WAIT_MS);
-    assert_int_equal(event.kind, REDLOCK_ELECTION_LEADER);
+    assert_is(event.kind, REDLOCK_ELECTION_LEADER);
     assert_string_equal(event.leader->token, "");
-    assert_int_equal(read_event(observer, 0).kind, REDLOCK_ELECTION_NOTHING);
+    assert_is(read_event(observer, 0).kind, REDLOCK_ELECTION_NOTHING);
     const int64_t from_ms = support_now_ms();
-    assert_int_equal(read_event(observer, 50).kind, REDLOCK_ELECTION_NOTHING);
+    assert_is(read_event(observer, 50).kind, REDLOCK_ELECTION_NOTHING);
     assert_true(support_now_ms() - from_ms >= 49);
     election = elect(client, true);
     (void)lead(election);
     event = read_event(observer, WAIT_MS);
-    assert_int_equal(event.kind, REDLOCK_ELECTION_LEADER);
+    assert_is(event.kind, REDLOCK_ELECTION_LEADER);
     assert_false(event.leader->is_self);
     assert_string_equal(event.leader->token, server_ask(&kit_servers.at[0], "GET", NAME));
     assert_true(next_leader(election).leader->is_self);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
     assert_string_equal(next_leader(observer).leader->token, "");
-    assert_int_equal(redlock_client_election_end(observer, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(observer, NULL), REDLOCK_OK);
 }
 
 KIT_TEST(trouble_has_a_result) {
@@ -155,15 +155,15 @@ KIT_TEST(trouble_has_a_result) {
     }
     redlock_client_election *election = elect(client, true);
     redlock_election_event event = read_event(election, WAIT_MS);
-    assert_int_equal(event.kind, REDLOCK_ELECTION_TROUBLE);
-    assert_int_equal(event.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(event.kind, REDLOCK_ELECTION_TROUBLE);
+    assert_is(event.code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(event.result);
     assert_true(redlock_result_message(event.result, message, sizeof message) > 10);
     for (size_t i = 0; i < 3; i++) {
         server_resume(&kit_servers.at[i]);
     }
     (void)lead(election);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
 /* --- A fork, and failures --- */
@@ -188,7 +188,7 @@ KIT_TEST(a_child_is_refused) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_true(redlock_client_election_validity_ms(election, term) > 0);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
 KIT_TEST(failures_of_the_system) {
@@ -207,5 +207,5 @@ KIT_TEST(failures_of_the_system) {
     }
     redlock_client_election *election = elect(client, true);
     (void)lead(election);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }

@@ -41,11 +41,11 @@ KIT_TEST(only_one_thread_may_read) {
     start_reader(&reader, election);
     /* Until it waits there, this call may take the news. */
     kit_until(redlock_client_election_next(election, 0, &event) == REDLOCK_ERR_BUSY);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
     pthread_join(reader.thread, NULL);
-    assert_int_equal(reader.code, REDLOCK_OK);
-    assert_int_equal(reader.event.kind, REDLOCK_ELECTION_ENDED);
-    assert_int_equal(reader.event.code, REDLOCK_OK);
+    assert_is(reader.code, REDLOCK_OK);
+    assert_is(reader.event.kind, REDLOCK_ELECTION_ENDED);
+    assert_is(reader.event.code, REDLOCK_OK);
 }
 
 KIT_TEST(the_close_wakes_a_reader) {
@@ -58,9 +58,9 @@ KIT_TEST(the_close_wakes_a_reader) {
     kit_close(client);
     for (int i = 0; i < 3; i++) {
         pthread_join(readers[i].thread, NULL);
-        assert_int_equal(readers[i].code, REDLOCK_OK);
-        assert_int_equal(readers[i].event.kind, REDLOCK_ELECTION_ENDED);
-        assert_int_equal(readers[i].event.code, REDLOCK_ERR_CLOSED);
+        assert_is(readers[i].code, REDLOCK_OK);
+        assert_is(readers[i].event.kind, REDLOCK_ELECTION_ENDED);
+        assert_is(readers[i].event.code, REDLOCK_ERR_CLOSED);
     }
     kit_expect_no_keys();
 }
@@ -72,31 +72,31 @@ KIT_TEST(after_the_end_there_is_nothing_to_read) {
     struct reader reader;
     start_reader(&reader, election);
     kit_until(server_has_key(&kit_servers.at[0], NAME));
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
     pthread_join(reader.thread, NULL);
-    assert_int_equal(reader.event.kind, REDLOCK_ELECTION_ENDED);
+    assert_is(reader.event.kind, REDLOCK_ELECTION_ENDED);
     assert_null(reader.event.result);
     /* Arguments. */
     election = elect(client, false);
-    assert_int_equal(redlock_client_election_next(NULL, 0, &event), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_election_next(election, 0, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_election_next(election, -2, &event), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_next(NULL, 0, &event), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_next(election, 0, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_next(election, -2, &event), REDLOCK_ERR_INVALID);
     event.size = 0;
-    assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
     event.size = offsetof(redlock_election_event, election) - 1; /* no room for the kind */
-    assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_INVALID);
     event.size = offsetof(redlock_election_event, election); /* of a program that knows less */
-    assert_int_equal(redlock_client_election_next(election, WAIT_MS, &event), REDLOCK_OK);
-    assert_int_equal(event.kind, REDLOCK_ELECTION_LEADER);
+    assert_is(redlock_client_election_next(election, WAIT_MS, &event), REDLOCK_OK);
+    assert_is(event.kind, REDLOCK_ELECTION_LEADER);
     assert_int_equal(event.size, offsetof(redlock_election_event, election));
-    assert_int_equal(redlock_client_election_resign(NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_election_campaign(NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_election_end(NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_elect(client, NAME, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_resign(NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_campaign(NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_election_end(NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_elect(client, NAME, NULL, NULL), REDLOCK_ERR_INVALID);
     redlock_client_election *none = election;
-    assert_int_equal(redlock_client_elect(client, "", NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_elect(client, "", NULL, &none), REDLOCK_ERR_INVALID);
     assert_null(none);
-    assert_int_equal(redlock_client_elect(NULL, NAME, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_elect(NULL, NAME, NULL, &none), REDLOCK_ERR_INVALID);
 }
 
 /* The loop of docs/election.md: ENDED is an event like any other. */
@@ -136,17 +136,17 @@ KIT_TEST(threads_may_outlive_an_election) {
         kit_must(pthread_create(&reader.thread, NULL, read_while_ok, &reader) == 0);
         kit_must(pthread_create(&worker.thread, NULL, work_in_term_1, &worker) == 0);
         kit_until(atomic_load(&reader.begun) && atomic_load(&worker.begun));
-        assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+        assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
         pthread_join(reader.thread, NULL);
-        assert_int_equal(reader.event.kind, REDLOCK_ELECTION_ENDED);
-        assert_int_equal(reader.code, REDLOCK_ERR_CLOSED);
+        assert_is(reader.event.kind, REDLOCK_ELECTION_ENDED);
+        assert_is(reader.code, REDLOCK_ERR_CLOSED);
         assert_int_equal(redlock_client_election_validity_ms(election, 1), 0);
         atomic_store(&workers_stop, true);
         pthread_join(worker.thread, NULL);
-        assert_int_equal(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_CLOSED);
-        assert_int_equal(redlock_client_election_resign(election, NULL), REDLOCK_ERR_INVALID);
-        assert_int_equal(redlock_client_election_campaign(election), REDLOCK_ERR_INVALID);
-        assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_ERR_INVALID);
+        assert_is(redlock_client_election_next(election, 0, &event), REDLOCK_ERR_CLOSED);
+        assert_is(redlock_client_election_resign(election, NULL), REDLOCK_ERR_INVALID);
+        assert_is(redlock_client_election_campaign(election), REDLOCK_ERR_INVALID);
+        assert_is(redlock_client_election_end(election, NULL), REDLOCK_ERR_INVALID);
     }
     kit_expect_no_keys();
 }
@@ -174,7 +174,7 @@ KIT_TEST(many_threads_resign) {
     }
     for (int i = 0; i < 8; i++) {
         pthread_join(resigners[i].thread, NULL);
-        assert_int_equal(resigners[i].code, REDLOCK_OK);
+        assert_is(resigners[i].code, REDLOCK_OK);
     }
     next_change(election, REDLOCK_ELECTION_RESIGNED);
     kit_expect_no_keys();
@@ -265,7 +265,7 @@ KIT_TEST(never_two_have_validity) {
         pthread_join(members[i].caller, NULL);
     }
     for (int i = 0; i < MEMBERS; i++) {
-        assert_int_equal(redlock_client_election_end(members[i].election, NULL), REDLOCK_OK);
+        assert_is(redlock_client_election_end(members[i].election, NULL), REDLOCK_OK);
         pthread_join(members[i].reader, NULL);
     }
     kit_expect_no_keys();

@@ -89,14 +89,14 @@ KIT_TEST(a_bad_uri_is_refused_with_a_sentence) {
     redlock_manager_options_default(&options);
     options.nodes = nodes;
     options.node_count = 2;
-    assert_int_equal(redlock_client_open(&options, &client, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_open(&options, &client, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_null(client);
     assert_non_null(strstr(error, "node 2"));
-    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_open(&options, NULL, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_open(&options, NULL, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 0);
     size_t tasks = entries("/proc/self/task");
-    assert_int_equal(redlock_client_open(NULL, &client, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_open(NULL, &client, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 0);
     assert_int_equal(entries("/proc/self/fd"), descriptors);
     /* A joined thread may stay in the list for a moment. */
@@ -109,10 +109,10 @@ KIT_TEST(open_waits_for_the_nodes) {
         redlock_client_acquire_options options = kit_options(20000, 0);
         redlock_lease *lease = NULL;
         redlock_result *result = NULL;
-        assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
+        assert_is(redlock_client_acquire(client, "r", &options, &lease, &result), REDLOCK_OK);
         for (size_t k = 0; k < 5; k++) {
             redlock_vote vote = {.size = sizeof vote};
-            assert_int_equal(redlock_result_vote(result, k, &vote), REDLOCK_OK);
+            assert_is(redlock_result_vote(result, k, &vote), REDLOCK_OK);
             assert_true(vote.kind == REDLOCK_VOTE_GRANTED || vote.kind == REDLOCK_VOTE_PENDING);
         }
         redlock_result_free(result);
@@ -144,7 +144,7 @@ KIT_TEST(without_a_thread_the_error_says_so) {
     atomic_store(&no_threads, true);
     int code = redlock_client_open(&options, &client, error, sizeof error);
     atomic_store(&no_threads, false);
-    assert_int_equal(code, REDLOCK_ERR_SYSTEM);
+    assert_is(code, REDLOCK_ERR_SYSTEM);
     assert_null(client);
     assert_non_null(strstr(error, "thread"));
     assert_non_null(strstr(error, strerror(EAGAIN)));
@@ -214,14 +214,14 @@ static int live(void) {
  * error. */
 KIT_TEST(every_allocation_may_fail) {
     long failing = 1, errors = 0;
-    assert_int_equal(live(), REDLOCK_OK);
+    assert_is(live(), REDLOCK_OK);
     for (;; failing++) {
         atomic_store(&allocation_failed, false);
         atomic_store(&allocations_left, failing);
         int code = live();
         atomic_store(&allocations_left, 0);
         if (!atomic_load(&allocation_failed)) {
-            assert_int_equal(code, REDLOCK_OK);
+            assert_is(code, REDLOCK_OK);
             break;
         }
         assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_NO_MEMORY || code == REDLOCK_ERR_SYSTEM);
@@ -230,7 +230,7 @@ KIT_TEST(every_allocation_may_fail) {
     }
     assert_true(failing > 10);
     assert_true(errors >= 5);
-    assert_int_equal(live(), REDLOCK_OK);
+    assert_is(live(), REDLOCK_OK);
 }
 
 /* --- Close --- */
@@ -295,7 +295,7 @@ KIT_TEST(close_ends_what_others_are_blocked_in) {
         kit_close(client);
         for (size_t i = 0; i < BLOCKED; i++) {
             pthread_join(threads[i], NULL);
-            assert_int_equal(blocked[i].code, REDLOCK_ERR_CLOSED);
+            assert_is(blocked[i].code, REDLOCK_ERR_CLOSED);
         }
     }
     kit_release(holder, odd);
@@ -329,13 +329,13 @@ KIT_TEST(a_blocking_call_in_a_callback_is_refused) {
     redlock_lease *lease = NULL;
     options.lock.on_lost = call_back;
     options.lock.lost_data = &caller;
-    assert_int_equal(redlock_client_acquire(caller.client, "r", &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(caller.client, "r", &options, &lease, NULL), REDLOCK_OK);
     kit_until(atomic_load(&caller.done));
-    assert_int_equal(caller.acquired, REDLOCK_ERR_INVALID);
-    assert_int_equal(caller.released, REDLOCK_ERR_INVALID);
-    assert_int_equal(caller.counted, REDLOCK_ERR_INVALID);
-    assert_int_equal(caller.closed, REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_release(caller.client, lease, NULL), REDLOCK_ERR_LOST);
+    assert_is(caller.acquired, REDLOCK_ERR_INVALID);
+    assert_is(caller.released, REDLOCK_ERR_INVALID);
+    assert_is(caller.counted, REDLOCK_ERR_INVALID);
+    assert_is(caller.closed, REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_release(caller.client, lease, NULL), REDLOCK_ERR_LOST);
 }
 
 /* --- Signals --- */
@@ -383,6 +383,6 @@ KIT_TEST(a_signal_to_a_blocked_thread_does_not_end_its_call) {
     }
     kit_release(holder, lease);
     pthread_join(thread, NULL);
-    assert_int_equal(blocked.code, REDLOCK_OK);
+    assert_is(blocked.code, REDLOCK_OK);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
 }

@@ -60,7 +60,7 @@ EXPIRING_TEST(work_that_is_told_stops_while_it_holds_the_lock) {
     redlock_client *client = kit_client(1000);
     const redlock_client_acquire_options made = options();
     int held = 0;
-    assert_int_equal(redlock_client_with(client, "r", &made, work_until_told, NULL, &held, NULL), REDLOCK_OK);
+    assert_is(redlock_client_with(client, "r", &made, work_until_told, NULL, &held, NULL), REDLOCK_OK);
     assert_true(held);
     assert_in_range(atomic_load(&remaining_ms), 1, EXPIRING_MS);
     assert_int_equal(atomic_load(&warnings), 1);
@@ -74,7 +74,7 @@ EXPIRING_TEST(a_time_of_more_than_half_the_ttl_is_refused) {
     redlock_lease *lease;
     char sentence[256];
     made.lock.expiring_ms = TTL_MS / 2 + 1;
-    assert_int_equal(redlock_client_acquire(client, "r", &made, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", &made, &lease, NULL), REDLOCK_ERR_INVALID);
     (void)redlock_client_invalid(client, sentence, sizeof sentence);
     assert_string_equal(sentence, "expiring_ms is 3001; it must be 0 to 3000 (half of ttl_ms; 0: never)");
 }
@@ -85,7 +85,7 @@ static redlock_client_election *elect_warned(redlock_client *client) {
     redlock_election_options_default(&made);
     made.ttl_ms = TTL_MS;
     made.expiring_ms = EXPIRING_MS;
-    assert_int_equal(redlock_client_elect(client, "leader", &made, &election), REDLOCK_OK);
+    assert_is(redlock_client_elect(client, "leader", &made, &election), REDLOCK_OK);
     return election;
 }
 
@@ -101,7 +101,7 @@ EXPIRING_TEST(a_leader_reads_that_its_end_is_near) {
     assert_int_equal(event.term, term);
     assert_in_range(event.remaining_ms, 1, EXPIRING_MS);
     assert_in_range(left_ms, 1, event.remaining_ms);
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }
 
 /* The lease was renewed before anybody read of it. */
@@ -118,5 +118,5 @@ EXPIRING_TEST(a_warning_that_is_out_of_date_is_not_read) {
         kind = read_event(election, 0).kind;
         assert_int_not_equal(kind, REDLOCK_ELECTION_EXPIRING);
     }
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }

@@ -29,7 +29,7 @@ KIT_TEST(each_node_tells_its_state) {
     assert_int_equal(redlock_client_quorum(client), 3);
     for (size_t i = 0; i < 5; i++) {
         redlock_node_info info = node_of(client, i);
-        assert_int_equal(info.state, REDLOCK_NODE_READY);
+        assert_is(info.state, REDLOCK_NODE_READY);
         assert_string_equal(info.name, kit_servers.at[i].name);
         assert_string_equal(info.role, "master");
         assert_string_equal(info.error, "");
@@ -50,7 +50,7 @@ KIT_TEST(each_node_tells_its_state) {
     kit_until(has_state(client, 1, REDLOCK_NODE_WAITING));
     redlock_node_info after = node_of(client, 1);
     kit_close(client);
-    assert_int_equal(before.state, REDLOCK_NODE_READY);
+    assert_is(before.state, REDLOCK_NODE_READY);
     assert_string_equal(before.error, "");
     assert_string_equal(before.name, after.name);
     assert_true(strlen(after.error) > 0);
@@ -61,7 +61,7 @@ KIT_TEST(each_node_tells_its_state) {
 /* A call of this thread has said what is wrong. */
 static void refused(int code, const char *sentence) {
     char text[256];
-    assert_int_equal(code, REDLOCK_ERR_INVALID);
+    assert_is(code, REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_invalid(NULL, text, sizeof text), strlen(sentence));
     assert_string_equal(text, sentence);
 }
@@ -70,10 +70,10 @@ KIT_TEST(a_wrong_index_or_size_is_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     char text[256];
     redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_client_node(client, 5, &info), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_node(client, 5, &info), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_invalid(client, text, sizeof text), strlen("index is 5; it must be 0 to 4"));
     assert_string_equal(text, "index is 5; it must be 0 to 4");
-    assert_int_equal(redlock_client_node(client, SIZE_MAX, &info), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_node(client, SIZE_MAX, &info), REDLOCK_ERR_INVALID);
     refused(redlock_client_node(client, 0, NULL), "info is NULL");
     refused(redlock_client_node(NULL, 0, &info), "client is NULL");
     info.size = 0;
@@ -81,14 +81,14 @@ KIT_TEST(a_wrong_index_or_size_is_refused) {
     /* A program that was built against an older header has a shorter struct. */
     memset(&info, 0xa5, sizeof info);
     info.size = offsetof(redlock_node_info, uptime_s);
-    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_OK);
+    assert_is(redlock_client_node(client, 0, &info), REDLOCK_OK);
     assert_int_equal(info.size, offsetof(redlock_node_info, uptime_s));
     assert_string_equal(info.error, "");
     assert_int_equal(((unsigned char *)&info)[info.size], 0xa5);
     redlock_node_info_free(&info);
     assert_int_equal(((unsigned char *)&info)[info.size], 0xa5);
     info.size = sizeof info + 64; /* a newer one has a longer */
-    assert_int_equal(redlock_client_node(client, 0, &info), REDLOCK_OK);
+    assert_is(redlock_client_node(client, 0, &info), REDLOCK_OK);
     assert_int_equal(info.size, sizeof info);
     redlock_node_info_free(&info);
 }
@@ -119,7 +119,7 @@ KIT_TEST(many_threads_may_ask) {
 static void says(redlock_result *result, const char *sentence) {
     char message[512];
     assert_non_null(result);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_INVALID);
     (void)redlock_result_message(result, message, sizeof message);
     assert_string_equal(message, sentence);
     redlock_result_free(result);
@@ -129,10 +129,10 @@ static void acquire_says(redlock_client *client, const char *resource, const red
                          const char *sentence) {
     redlock_lease *lease = (redlock_lease *)&lease;
     redlock_result *result = NULL;
-    assert_int_equal(redlock_client_acquire(client, resource, options, &lease, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, resource, options, &lease, &result), REDLOCK_ERR_INVALID);
     assert_null(lease);
     says(result, sentence);
-    assert_int_equal(redlock_client_acquire(client, resource, options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, resource, options, &lease, NULL), REDLOCK_ERR_INVALID);
 }
 
 static int never(redlock_lease *lease, void *data) {
@@ -164,25 +164,25 @@ KIT_TEST(a_result_says_which_argument_is_invalid) {
                  "this ttl_ms.");
     options = kit_options(1000, 0);
     options.size = 0;
-    assert_int_equal(redlock_client_with(client, "r", &options, never, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_with(client, "r", &options, never, NULL, NULL, &result), REDLOCK_ERR_INVALID);
     redlock_result_free(result);
     acquire_says(client, "", NULL,
                  "cannot acquire '': invalid argument: resource has 0 bytes; it must have 1 to 1024.");
     acquire_says(client, NULL, NULL, "cannot acquire '': invalid argument: resource is NULL.");
     acquire_says(NULL, "r", NULL, "cannot acquire 'r': invalid argument: client is NULL.");
-    assert_int_equal(redlock_client_acquire(client, "r", NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_acquire(client, "r", NULL, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot acquire 'r': invalid argument: lease is NULL.");
-    assert_int_equal(redlock_client_with(client, "r", NULL, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_with(client, "r", NULL, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot acquire 'r': invalid argument: work is NULL.");
-    assert_int_equal(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_extend(client, lease, 0, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot extend 'held': invalid argument: ttl_ms is 0; it must be 1 to 2147483647.");
-    assert_int_equal(redlock_client_extend(client, NULL, 1, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_extend(client, NULL, 1, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot extend '': invalid argument: lease is NULL.");
-    assert_int_equal(redlock_client_release(client, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_release(client, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot release '': invalid argument: lease is NULL.");
-    assert_int_equal(redlock_client_inspect(client, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_inspect(client, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot inspect '': invalid argument: resource is NULL.");
-    assert_int_equal(redlock_client_adopt(client, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(client, "r", "", NULL, &adopted), REDLOCK_ERR_INVALID);
     refused(REDLOCK_ERR_INVALID, "token has 0 bytes; it must have 1 to 128");
     /* A call that is not refused leaves the sentence. */
     kit_release(client, lease);
@@ -288,22 +288,22 @@ KIT_TEST(an_election_says_which_argument_is_invalid) {
     refused(redlock_client_election_resign(NULL, NULL), "election is NULL");
     refused(redlock_client_election_campaign(NULL), "election is NULL");
     refused(redlock_client_election_end(NULL, NULL), "election is NULL");
-    assert_int_equal(redlock_client_elect(client, "", NULL, &election), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_elect(client, "", NULL, &election), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_client_invalid(client, text, 5), strlen("name has 0 bytes; it must have 1 to 1024"));
     assert_string_equal(text, "name");
     assert_null(election);
     options.ttl_ms = 1000;
     options.campaign = false;
-    assert_int_equal(redlock_client_elect(client, "e", &options, &election), REDLOCK_OK);
+    assert_is(redlock_client_elect(client, "e", &options, &election), REDLOCK_OK);
     refused(redlock_client_election_next(election, 0, NULL), "event is NULL");
     refused(redlock_client_election_next(election, 0, &event),
             "event.size is 0; set it to the size of the struct before the call");
     refused(redlock_client_election_next(election, -2, &event),
             "timeout_ms is -2; it must be 0 or more, or REDLOCK_WAIT_FOREVER");
-    assert_int_equal(redlock_client_election_end(election, NULL), REDLOCK_OK);
+    assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
     refused(redlock_client_election_end(election, NULL), "the election has ended");
     /* Not the manager's sentence, which is older. */
-    assert_int_equal(redlock_client_adopt(client, "r", "", NULL, &(redlock_lease *){NULL}), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_adopt(client, "r", "", NULL, &(redlock_lease *){NULL}), REDLOCK_ERR_INVALID);
     refused(redlock_client_election_resign(election, NULL), "the election has ended");
     refused(redlock_client_election_campaign(election), "the election has ended");
 }
@@ -322,20 +322,18 @@ KIT_TEST(the_open_says_which_argument_is_invalid) {
     redlock_manager_options options;
     redlock_manager_options_default(&options);
     options.nodes = kit_servers.uris;
-    assert_int_equal(open_says(&options, "node_count is 0; it must be 1 to 31"), REDLOCK_ERR_INVALID);
+    assert_is(open_says(&options, "node_count is 0; it must be 1 to 31"), REDLOCK_ERR_INVALID);
     options.node_count = 3;
     options.node_timeout_ms = 60001;
-    assert_int_equal(open_says(&options, "node_timeout_ms is 60001; it must be 1 to 60000"), REDLOCK_ERR_INVALID);
+    assert_is(open_says(&options, "node_timeout_ms is 60001; it must be 1 to 60000"), REDLOCK_ERR_INVALID);
     options.node_timeout_ms = 50;
     options.ttl_max_ms = -1;
-    assert_int_equal(open_says(&options, "ttl_max_ms is -1; it must be 1 to 2147483647, or 0 for none"),
-                     REDLOCK_ERR_INVALID);
+    assert_is(open_says(&options, "ttl_max_ms is -1; it must be 1 to 2147483647, or 0 for none"), REDLOCK_ERR_INVALID);
     options.ttl_max_ms = 0;
     options.restart_guard = (redlock_restart_guard)7;
-    assert_int_equal(open_says(&options, "restart_guard is 7; it must be a redlock_restart_guard"),
-                     REDLOCK_ERR_INVALID);
-    assert_int_equal(open_says(NULL, "options is NULL"), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_open(&options, NULL, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(open_says(&options, "restart_guard is 7; it must be a redlock_restart_guard"), REDLOCK_ERR_INVALID);
+    assert_is(open_says(NULL, "options is NULL"), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_open(&options, NULL, NULL, 0), REDLOCK_ERR_INVALID);
 }
 
 struct listing {
@@ -365,19 +363,19 @@ KIT_TEST(all_locks_are_listed) {
     redlock_list_options_default(&options);
     options.match = "job:*";
     kit_until(servers_with_key(&kit_servers, "job:1") == 5);
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_OK);
+    assert_is(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_OK);
     assert_int_equal(listing.count, 5);
     assert_true(listing.nested_refused);
     assert_int_equal(redlock_result_vote_count(result), 5);
     redlock_result_free(result);
     listing = (struct listing){.client = client, .lease = listing.lease, .stops = true};
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_ERR_CANCELLED);
+    assert_is(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_ERR_CANCELLED);
     assert_int_equal(listing.count, 1);
     kit_release(client, listing.lease);
     kit_release(client, other);
     listing.count = 0;
     kit_expect_no_keys();
-    assert_int_equal(redlock_client_list(client, NULL, see, &listing, NULL), REDLOCK_OK);
+    assert_is(redlock_client_list(client, NULL, see, &listing, NULL), REDLOCK_OK);
     assert_int_equal(listing.count, 0);
 }
 
@@ -404,24 +402,24 @@ KIT_TEST(another_thread_ends_a_listing) {
     redlock_result *result = NULL;
     char message[512];
     pthread_t thread;
-    assert_int_equal(redlock_cancel_new(client, &canceller.cancel), REDLOCK_OK);
+    assert_is(redlock_cancel_new(client, &canceller.cancel), REDLOCK_OK);
     redlock_list_options_default(&options);
     options.cancel = canceller.cancel;
     kit_until(servers_with_key(&kit_servers, "job:1") == 5);
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
+    assert_is(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
     assert_int_equal(listing.count, 5);
     for (size_t i = 0; i < 5; i++) {
         server_pause(&kit_servers.at[i]); /* without a cancel, the listing would take PATIENT_MS */
     }
     const int64_t begun_ms = support_now_ms();
     assert_int_equal(pthread_create(&thread, NULL, set_when_it_waits, &canceller), 0);
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
+    assert_is(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
     assert_true(support_now_ms() - begun_ms < PATIENT_MS);
     pthread_join(thread, NULL);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_CANCELLED);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_CANCELLED);
     redlock_result_free(result);
     /* While it is set, the next one does not begin. */
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
+    assert_is(redlock_client_list(client, &options, see, &listing, &result), REDLOCK_ERR_CANCELLED);
     (void)redlock_result_message(result, message, sizeof message);
     assert_non_null(strstr(message, "cannot list the locks: cancelled"));
     redlock_result_free(result);
@@ -429,10 +427,9 @@ KIT_TEST(another_thread_ends_a_listing) {
         server_resume(&kit_servers.at[i]);
     }
     redlock_cancel_clear(canceller.cancel);
-    assert_int_equal(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
+    assert_is(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
     assert_int_equal(listing.count, 10);
-    assert_int_equal(redlock_client_list(kit_client(NODE_TIMEOUT_MS), &options, see, NULL, &result),
-                     REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_list(kit_client(NODE_TIMEOUT_MS), &options, see, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot list the locks: invalid argument: cancel is of another client.");
     kit_release(client, listing.lease);
     redlock_cancel_free(canceller.cancel);
@@ -445,19 +442,19 @@ KIT_TEST(a_listing_says_what_is_wrong) {
     struct listing listing = {.client = client};
     char message[2048], longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
     redlock_list_options_default(&options);
-    assert_int_equal(redlock_client_list(client, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_list(client, NULL, NULL, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot list the locks: invalid argument: each is NULL.");
-    assert_int_equal(redlock_client_list(NULL, NULL, see, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_list(NULL, NULL, see, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot list the locks: invalid argument: client is NULL.");
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     options.match = longest;
-    assert_int_equal(redlock_client_list(client, &options, see, NULL, &result), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_list(client, &options, see, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot list the locks: invalid argument: match has 1025 bytes; it must have 0 to 1024.");
     for (size_t i = 0; i < 3; i++) {
         server_kill(&kit_servers.at[i]);
     }
-    assert_int_equal(redlock_client_list(client, NULL, see, &listing, &result), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_client_list(client, NULL, see, &listing, &result), REDLOCK_ERR_NO_QUORUM);
     (void)redlock_result_message(result, message, sizeof message);
     for (size_t i = 0; i < 3; i++) {
         assert_non_null(strstr(message, kit_servers.at[i].name));

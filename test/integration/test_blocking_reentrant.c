@@ -26,24 +26,24 @@ KIT_TEST(only_the_last_release_releases) {
     redlock_result *result = NULL;
     redlock_client_acquire_options options = reentrant(0, 0);
     redlock_statistics statistics = {.size = sizeof statistics};
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &first, &result), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &first, &result), REDLOCK_OK);
     assert_ptr_equal(redlock_result_lease(result), first);
     redlock_result_free(result);
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &again, &result), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &again, &result), REDLOCK_OK);
     assert_null(result);
-    assert_int_equal(acquire(client, "r", 0, 0, &third), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &third), REDLOCK_OK);
     assert_ptr_equal(again, first);
     assert_ptr_equal(third, first);
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.attempts, 1);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    assert_int_equal(redlock_client_release(client, third, &result), REDLOCK_OK);
+    assert_is(redlock_client_release(client, third, &result), REDLOCK_OK);
     assert_null(result);
-    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(client, again, NULL), REDLOCK_OK);
     assert_int_equal(servers_with_key(&kit_servers, "r"), 5);
     assert_true(redlock_lease_validity_ms(first) > 0);
-    assert_int_equal(redlock_client_release(client, first, &result), REDLOCK_OK);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_client_release(client, first, &result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     redlock_result_free(result);
     kit_expect_no_keys();
 }
@@ -51,14 +51,14 @@ KIT_TEST(only_the_last_release_releases) {
 KIT_TEST(a_lease_is_not_reentrant_by_default) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL;
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
     redlock_lease *other = kit_acquire(client, "other", 0);
     kit_release(client, other);
     kit_release(client, lease);
     lease = kit_acquire(client, "r", 0);
     redlock_lease *none = NULL;
-    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_CONTENDED);
+    assert_is(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_CONTENDED);
     kit_release(client, lease);
 }
 
@@ -80,13 +80,13 @@ static void *be_strange(void *data) {
 KIT_TEST(another_thread_does_not_share_it) {
     struct stranger stranger = {.client = kit_client(NODE_TIMEOUT_MS)};
     pthread_t thread;
-    assert_int_equal(acquire(stranger.client, "r", 0, 0, &stranger.lease), REDLOCK_OK);
+    assert_is(acquire(stranger.client, "r", 0, 0, &stranger.lease), REDLOCK_OK);
     assert_int_equal(pthread_create(&thread, NULL, be_strange, &stranger), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(stranger.acquired, REDLOCK_ERR_CONTENDED);
-    assert_int_equal(stranger.released, REDLOCK_ERR_NOT_OWNER);
-    assert_int_equal(stranger.forgotten, REDLOCK_ERR_NOT_OWNER);
-    assert_int_equal(redlock_client_release_as(stranger.client, stranger.lease, 9, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_is(stranger.acquired, REDLOCK_ERR_CONTENDED);
+    assert_is(stranger.released, REDLOCK_ERR_NOT_OWNER);
+    assert_is(stranger.forgotten, REDLOCK_ERR_NOT_OWNER);
+    assert_is(redlock_client_release_as(stranger.client, stranger.lease, 9, NULL), REDLOCK_ERR_NOT_OWNER);
     assert_true(redlock_lease_validity_ms(stranger.lease) > 0);
     kit_release(stranger.client, stranger.lease);
 }
@@ -116,18 +116,18 @@ KIT_TEST(threads_of_one_owner_id_share_it) {
     struct member member = {.client = client};
     redlock_lease *lease = NULL;
     pthread_t thread;
-    assert_int_equal(acquire(client, "r", 77, 0, &lease), REDLOCK_OK);
+    assert_is(acquire(client, "r", 77, 0, &lease), REDLOCK_OK);
     assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &member), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(member.code, REDLOCK_OK);
+    assert_is(member.code, REDLOCK_OK);
     assert_ptr_equal(member.lease, lease);
     redlock_lease *none = NULL;
-    assert_int_equal(acquire(client, "r", 78, 0, &none), REDLOCK_ERR_CONTENDED);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NOT_OWNER);
-    assert_int_equal(redlock_client_release_as(client, lease, 78, NULL), REDLOCK_ERR_NOT_OWNER);
-    assert_int_equal(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
+    assert_is(acquire(client, "r", 78, 0, &none), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_is(redlock_client_release_as(client, lease, 78, NULL), REDLOCK_ERR_NOT_OWNER);
+    assert_is(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
     assert_true(redlock_lease_validity_ms(lease) > 0);
-    assert_int_equal(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
     kit_expect_no_keys();
 }
 
@@ -148,15 +148,15 @@ KIT_TEST(single_tries_of_one_owner_at_once_all_succeed) {
         }
         for (size_t i = 0; i < MEMBERS; i++) {
             pthread_join(threads[i], NULL);
-            assert_int_equal(members[i].code, REDLOCK_OK);
+            assert_is(members[i].code, REDLOCK_OK);
             assert_ptr_equal(members[i].lease, members[0].lease);
         }
         for (size_t i = 0; i < MEMBERS; i++) {
-            assert_int_equal(redlock_client_release_as(client, members[i].lease, 77, NULL), REDLOCK_OK);
+            assert_is(redlock_client_release_as(client, members[i].lease, 77, NULL), REDLOCK_OK);
         }
         (void)pthread_barrier_destroy(&barrier);
     }
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.acquires, 40);
     kit_expect_no_keys();
 }
@@ -171,35 +171,35 @@ KIT_TEST(a_wait_for_the_same_owner_ends_at_its_own_timeout) {
     kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
     struct member impatient = {.client = client, .wait_timeout_ms = 150};
     (void)acquire_as_member(&impatient);
-    assert_int_equal(impatient.code, REDLOCK_ERR_CONTENDED);
+    assert_is(impatient.code, REDLOCK_ERR_CONTENDED);
     assert_true(impatient.took_ms >= 149);
     impatient.wait_timeout_ms = 0;
     (void)acquire_as_member(&impatient);
-    assert_int_equal(impatient.code, REDLOCK_ERR_CONTENDED);
+    assert_is(impatient.code, REDLOCK_ERR_CONTENDED);
     assert_true(impatient.took_ms >= 999);
     kit_release(holder, held);
     pthread_join(thread, NULL);
-    assert_int_equal(patient.code, REDLOCK_OK);
-    assert_int_equal(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
+    assert_is(patient.code, REDLOCK_OK);
+    assert_is(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
 }
 
 KIT_TEST(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL, *again = NULL;
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
-    assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
     for (size_t i = 0; i < 5; i++) {
         (void)server_ask(&kit_servers.at[i], "DEL", "r");
     }
-    assert_int_equal(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_ERR_LOST);
     redlock_lease *none = lease;
-    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
+    assert_is(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
     assert_null(none);
-    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
-    assert_int_equal(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_is(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     kit_release(client, lease);
 }
 
@@ -210,8 +210,8 @@ KIT_TEST(a_failed_last_release_ends_the_hold) {
     for (size_t i = 0; i < 3; i++) {
         server_pause(&kit_servers.at[i]);
     }
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NO_QUORUM);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_NO_QUORUM);
     assert_null(lease);
     for (size_t i = 0; i < 3; i++) {
         server_resume(&kit_servers.at[i]);
@@ -223,13 +223,13 @@ KIT_TEST(a_failed_last_release_ends_the_hold) {
 KIT_TEST(forgetting_needs_the_last_count) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = NULL, *again = NULL;
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
-    assert_int_equal(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
-    assert_int_equal(redlock_client_forget(client, lease), REDLOCK_ERR_BUSY);
-    assert_int_equal(redlock_client_release(client, again, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_client_forget(client, lease), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
+    assert_is(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
+    assert_is(redlock_client_forget(client, lease), REDLOCK_ERR_BUSY);
+    assert_is(redlock_client_release(client, again, NULL), REDLOCK_OK);
+    assert_is(redlock_client_forget(client, lease), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    assert_int_equal(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_CONTENDED);
+    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_CONTENDED);
 }
 
 #define OWNERS  3

@@ -45,7 +45,7 @@ static redlock_client *open_told(void) {
     options.connect_timeout_ms = NODE_TIMEOUT_MS;
     options.on_event = take_event;
     options.event_data = &tale;
-    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     return client;
 }
 
@@ -132,8 +132,8 @@ KIT_TEST(a_reentrant_hold_tells_nothing) {
     redlock_client_acquire_options options = kit_options(60000, 0);
     options.reentrant = true;
     options.lock.trace = &span;
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_client_acquire(client, "r", &options, &again, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, "r", &options, &again, NULL), REDLOCK_OK);
     kit_release(client, again);
     redlock_client_close(client); /* with the lease held */
     assert_int_equal(span.counts[REDLOCK_TELEMETRY_STARTED], 1);
@@ -144,7 +144,7 @@ KIT_TEST(a_reentrant_hold_tells_nothing) {
 KIT_TEST(a_snapshot_can_be_refused) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     redlock_telemetry telemetry = {.size = 0};
-    assert_int_equal(redlock_client_telemetry(client, &telemetry), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_telemetry(client, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_telemetry(NULL, &telemetry), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_telemetry(client, &telemetry), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_telemetry(client, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_telemetry(NULL, &telemetry), REDLOCK_ERR_INVALID);
 }

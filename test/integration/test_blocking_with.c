@@ -31,16 +31,16 @@ KIT_TEST(the_result_of_the_work_is_returned) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS)};
     redlock_result *result = NULL;
     int returned = 0;
-    assert_int_equal(redlock_client_with(job.client, "r", NULL, count, &job, &returned, &result), REDLOCK_OK);
+    assert_is(redlock_client_with(job.client, "r", NULL, count, &job, &returned, &result), REDLOCK_OK);
     assert_int_equal(returned, 42);
     assert_int_equal(job.runs, 1);
-    assert_int_equal(redlock_result_code(result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
     assert_null(redlock_result_lease(result));
     redlock_result_free(result);
     kit_expect_no_keys();
-    assert_int_equal(redlock_client_with(job.client, "r", NULL, count, &job, NULL, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_client_with(job.client, "r", NULL, NULL, &job, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_client_with(NULL, "r", NULL, count, &job, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_with(job.client, "r", NULL, count, &job, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_client_with(job.client, "r", NULL, NULL, &job, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_with(NULL, "r", NULL, count, &job, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_int_equal(job.runs, 2);
 }
 
@@ -50,9 +50,8 @@ KIT_TEST(without_the_lock_no_work) {
     redlock_result *result = NULL;
     int returned = -5;
     redlock_lease *lease = kit_acquire(job.client, "r", 0);
-    assert_int_equal(redlock_client_with(job.client, "r", &options, count, &job, &returned, &result),
-                     REDLOCK_ERR_CONTENDED);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_with(job.client, "r", &options, count, &job, &returned, &result), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_CONTENDED);
     redlock_result_free(result);
     assert_int_equal(job.runs, 0);
     assert_int_equal(returned, -5);
@@ -73,11 +72,11 @@ KIT_TEST(reentrant_work_nests) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(60000, 0)};
     int returned = 0;
     job.options.reentrant = true;
-    assert_int_equal(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
+    assert_is(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
     assert_int_equal(returned, 43);
     kit_expect_no_keys();
     job.options.owner = 12;
-    assert_int_equal(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
+    assert_is(redlock_client_with(job.client, "r", &job.options, nest, &job, &returned, NULL), REDLOCK_OK);
     assert_int_equal(job.runs, 2);
     kit_expect_no_keys();
 }
@@ -168,7 +167,7 @@ KIT_TEST(cancellation_of_a_blocked_call_waits_for_its_end) {
     pthread_join(thread, &returned);
     assert_ptr_equal(returned, PTHREAD_CANCELED);
     assert_true(atomic_load(&job.begun));
-    assert_int_equal(job.code, REDLOCK_OK);
+    assert_is(job.code, REDLOCK_OK);
     kit_expect_no_keys();
 }
 
@@ -197,8 +196,8 @@ KIT_TEST(work_learns_of_loss_when_all_nodes_hang) {
     job.options.lock.auto_extend = true;
     job.options.lock.on_lost = count_loss;
     job.options.lock.lost_data = &job;
-    assert_int_equal(redlock_client_with(job.client, "r", &job.options, work_until_lost, &job, &returned, NULL),
-                     REDLOCK_ERR_LOST);
+    assert_is(redlock_client_with(job.client, "r", &job.options, work_until_lost, &job, &returned, NULL),
+              REDLOCK_ERR_LOST);
     for (size_t i = 0; i < kit_servers.count; i++) {
         server_resume(&kit_servers.at[i]);
     }
@@ -225,12 +224,11 @@ KIT_TEST(the_lease_is_renewed_while_the_work_runs) {
     struct job job = {.client = kit_client(NODE_TIMEOUT_MS), .options = kit_options(SHORT_MS, 0)};
     redlock_statistics statistics = {.size = sizeof statistics};
     int returned = 0;
-    assert_int_equal(
-        redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, &returned, NULL),
-        REDLOCK_OK);
+    assert_is(redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, &returned, NULL),
+              REDLOCK_OK);
     assert_int_equal(returned, 8);
     assert_false(job.lost_seen);
-    assert_int_equal(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
     assert_true(statistics.extends > 0);
     kit_expect_no_keys();
 }
@@ -245,10 +243,10 @@ KIT_TEST(without_renewal_or_after_its_cap_the_ttl_ends_it) {
         atomic_store(&job.lost, 0);
         job.options.no_auto_extend = !capped;
         job.options.lock.auto_extend_max_ms = capped ? CAP_MS : 0;
-        assert_int_equal(redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, NULL, NULL),
-                         REDLOCK_ERR_LOST);
+        assert_is(redlock_client_with(job.client, "r", &job.options, work_longer_than_the_ttl, &job, NULL, NULL),
+                  REDLOCK_ERR_LOST);
         assert_true(job.lost_seen);
-        assert_int_equal(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
+        assert_is(redlock_client_statistics(job.client, &statistics), REDLOCK_OK);
         assert_int_equal(statistics.extends > 0, capped);
     }
     /* An acquire is not renewed, as before. */
@@ -267,6 +265,6 @@ static int delete_keys(redlock_lease *lease, void *data) {
 KIT_TEST(a_lock_that_was_taken_away_is_reported_at_the_end) {
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
     int returned = 0;
-    assert_int_equal(redlock_client_with(client, "r", NULL, delete_keys, NULL, &returned, NULL), REDLOCK_ERR_LOST);
+    assert_is(redlock_client_with(client, "r", NULL, delete_keys, NULL, &returned, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(returned, 7);
 }

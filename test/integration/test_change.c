@@ -67,8 +67,7 @@ WORLD_TEST(a_quorum_is_more_than_half_and_no_more_than_all) {
         options.node_count = cases[i].nodes;
         options.quorum = cases[i].quorum;
         if (cases[i].is == 0) {
-            assert_int_equal(redlock_manager_create(world_loop, &options, &manager, error, sizeof error),
-                             REDLOCK_ERR_INVALID);
+            assert_is(redlock_manager_create(world_loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
             snprintf(range, sizeof range, "it must be %zu to %zu (more", cases[i].nodes / 2 + 1, cases[i].nodes);
             assert_non_null(strstr(error, range));
             continue;
@@ -92,14 +91,14 @@ WORLD_TEST(a_larger_quorum_tolerates_fewer_nodes) {
     struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);
     redlock_lease *lease = world_acquire(manager, "fewer", LONG_MS);
-    assert_int_equal(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_OK);
     server_kill(&world_servers.at[1]);
-    assert_int_equal(drive_acquire(world_loop, manager, "none", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "none", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, ", 4 are needed"));
-    assert_int_equal(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(drive_inspect(world_loop, manager, "fewer", outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(drive_connect(world_loop, manager, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_inspect(world_loop, manager, "fewer", outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_connect(world_loop, manager, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_NO_QUORUM);
 }
 
 /* Two of five nodes without the key: three can have it, but the quorum is four. */
@@ -161,7 +160,7 @@ WORLD_TEST(quorums_exclude_each_other_if_they_are_more_than_the_nodes_of_both) {
         assert_true(redlock_lease_validity_ms(lease) > 0);
         if (outcome->lease) {
             assert_true(redlock_lease_validity_ms(outcome->lease) > 0); /* two holders */
-            assert_int_equal(drive_release(world_loop, outcome->lease, released), REDLOCK_OK);
+            assert_is(drive_release(world_loop, outcome->lease, released), REDLOCK_OK);
         }
         (void)drive_release(world_loop, lease, released);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -179,7 +178,7 @@ static uint64_t fence_of(const struct setup *setup, const char *resource) {
         fail_msg("acquiring %s: %s", resource, outcome->message);
     }
     const uint64_t fence = redlock_lease_fence(outcome->lease);
-    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS));
     world_close(manager);
     return fence;
@@ -240,17 +239,17 @@ WORLD_TEST(a_lock_is_handed_over_between_steps) {
         redlock_lease *lease = world_acquire(holder, "step", LONG_MS);
         /* A node that has not answered yet might give the key to the waiter, not a place. */
         assert_true(world_wait_with_key("step", pairs[i][0]->count, DRIVE_TIMEOUT_MS));
-        assert_int_equal(redlock_acquire(next, "step", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+        assert_is(redlock_acquire(next, "step", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
         assert_true(drive_until(world_loop, is_in_line, pairs[i], DRIVE_TIMEOUT_MS));
         drive_for(world_loop, 200);
         assert_int_equal(waiter->runs, 0);
         const int64_t begin_ms = support_now_ms();
-        assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
         assert_true(outcome_wait(world_loop, waiter));
-        assert_int_equal(waiter->code, REDLOCK_OK);
+        assert_is(waiter->code, REDLOCK_OK);
         assert_in_range(waiter->at_ms - begin_ms, 0, 5000); /* long before the ttl of the keys */
         assert_int_equal(world_statistics(next).handed_over, 1);
-        assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+        assert_is(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
         world_close(holder);
         world_close(next);
         servers_reset(&world_servers);
@@ -264,9 +263,9 @@ WORLD_TEST(a_token_is_not_handed_to_the_next_step) {
     redlock_lease *lease = world_acquire(open_setup(&three_2), "token", LONG_MS), *adopted = NULL;
     assert_true(world_wait_with_key("token", 3, DRIVE_TIMEOUT_MS));
     redlock_manager *next = open_setup(&five_4);
-    assert_int_equal(redlock_adopt(next, "token", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
-    assert_int_equal(drive_extend(world_loop, adopted, LONG_MS, outcome), REDLOCK_ERR_LOST);
-    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
+    assert_is(redlock_adopt(next, "token", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, adopted, LONG_MS, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
     (void)drive_release(world_loop, lease, outcome);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }

@@ -132,7 +132,7 @@ static struct outcome *wait_for(redlock_manager *manager, const char *resource, 
     char key[32];
     (void)snprintf(key, sizeof key, "%s:wait", resource);
     struct lines lines = {key, managers};
-    assert_int_equal(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
     assert_true(drive_until(world_loop, are_queued, &lines, DRIVE_TIMEOUT_MS));
     return outcome;
 }
@@ -161,9 +161,9 @@ CHANNEL_TEST(a_push_that_is_copied_ends_no_lease) {
     struct outcome *served = wait_for(next, "door", 1);
     (void)wait_for(bystander, "gate", 2);
     struct outcome *released = world_outcome();
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, served));
-    assert_int_equal(served->code, REDLOCK_OK);
+    assert_is(served->code, REDLOCK_OK);
     char channel[80] = "";
     for (size_t i = 0; i < NODES; i++) {
         const struct heard heard = hear(i);
@@ -180,14 +180,14 @@ CHANNEL_TEST(a_push_that_is_copied_ends_no_lease) {
     redlock_manager *const all[] = {bystander, next, holder};
     for (size_t i = 0; i < 3; i++) {
         struct outcome *inspected = world_outcome();
-        assert_int_equal(drive_inspect(world_loop, all[i], "door", inspected), REDLOCK_OK);
+        assert_is(drive_inspect(world_loop, all[i], "door", inspected), REDLOCK_OK);
         assert_true(outcome_votes(inspected, REDLOCK_VOTE_GRANTED) >= 2);
     }
     for (size_t i = 0; i < NODES; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "door"), redlock_lease_token(served->lease));
     }
     struct outcome *extended = world_outcome();
-    assert_int_equal(drive_extend(world_loop, served->lease, LONG_MS, extended), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, served->lease, LONG_MS, extended), REDLOCK_OK);
 }
 
 /* One node of three gives the lock to a waiter, and is said to be all. */
@@ -242,7 +242,7 @@ CHANNEL_TEST(only_the_own_database_says_who_leads) {
     for (size_t i = 0; i < NODES; i++) {
         (void)server_ask(&world_servers.at[i], "SET", "door", ALICE, "PX", "600000");
     }
-    assert_int_equal(redlock_observe(world_manager_all(PATIENT_MS), "door", on_leader, NULL, &observer), REDLOCK_OK);
+    assert_is(redlock_observe(world_manager_all(PATIENT_MS), "door", on_leader, NULL, &observer), REDLOCK_OK);
     until_told(ALICE);
     assert_true(drive_until(world_loop, are_heard, channel, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < NODES; i++) {

@@ -33,7 +33,7 @@ static redlock_lease *acquire(redlock_manager *manager, redlock_order order) {
     redlock_acquire_options options = world_acquire_options(60000, 0);
     struct outcome *outcome = world_outcome();
     options.order = order;
-    assert_int_equal(drive_acquire(world_loop, manager, "d", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "d", &options, outcome), REDLOCK_OK);
     return outcome->lease;
 }
 
@@ -74,10 +74,10 @@ WORLD_TEST(a_new_server_is_asked_by_its_command) {
     static const char *const commands[][2] = {{REDIS_8_4, "DELEX"}, {VALKEY_9_0, "DELIFEQ"}};
     for (size_t i = 0; i < 2; i++) {
         redlock_manager *manager = on_fakes(commands[i][0], commands[i][1], ":1\r\n", ":1\r\n");
-        assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+        assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
         assert_heard(commands[i][1], 1, 0, 0);
         /* Only the script hands over. */
-        assert_int_equal(release(manager, REDLOCK_ORDER_FAIR)->code, REDLOCK_OK);
+        assert_is(release(manager, REDLOCK_ORDER_FAIR)->code, REDLOCK_OK);
         assert_heard(commands[i][1], 1, 1, 0);
         assert_int_equal(world_statistics(manager).released, 2);
     }
@@ -85,14 +85,14 @@ WORLD_TEST(a_new_server_is_asked_by_its_command) {
 
 WORLD_TEST(a_server_that_says_it_is_older_is_not) {
     redlock_manager *manager = on_fakes("redis_version:8.2.1", "DELEX", ":1\r\n", ":1\r\n");
-    assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+    assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_heard("DELEX", 0, 1, 0);
 }
 
 WORLD_TEST(what_was_not_there_any_more_is_lost) {
     redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", ":0\r\n", ":1\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
-    assert_int_equal(released->code, REDLOCK_ERR_LOST);
+    assert_is(released->code, REDLOCK_ERR_LOST);
     assert_in_range(outcome_votes(released, REDLOCK_VOTE_DENIED), 2, 3); /* two of three decide */
     const size_t denied = outcome_vote(released, 0) == REDLOCK_VOTE_DENIED ? 0 : 1;
     assert_string_equal(outcome_vote_error(released, denied), "the key is missing, or held under another token");
@@ -108,9 +108,9 @@ WORLD_TEST(a_refusal_falls_back_to_the_script) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", errors[i], ":1\r\n");
         memset(&world_log, 0, sizeof world_log);
-        assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+        assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
         assert_heard("DELEX", 1, 0, 1);
-        assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+        assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
         assert_heard("DELEX", 1, 1, 1);
         assert_int_equal(world_statistics(manager).releases_owed, 0);
         assert_non_null(strstr(world_log.text, "so releases use the script: "));
@@ -122,7 +122,7 @@ WORLD_TEST(a_refusal_falls_back_to_the_script) {
 WORLD_TEST(a_node_that_also_refuses_the_script_owes_the_release) {
     redlock_manager *manager = on_fakes(REDIS_8_4, "DELEX", UNKNOWN, "-MISCONF no writes\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
-    assert_int_equal(released->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(released->code, REDLOCK_ERR_NO_QUORUM);
     assert_string_equal(outcome_vote_error(released, 0), "MISCONF no writes");
     assert_int_equal(world_statistics(manager).releases_owed, 1);
 }
@@ -130,8 +130,8 @@ WORLD_TEST(a_node_that_also_refuses_the_script_owes_the_release) {
 WORLD_TEST(a_reply_out_of_protocol_is_no_release) {
     redlock_manager *manager = on_fakes(VALKEY_9_0, "DELIFEQ", "+OK\r\n", ":1\r\n");
     struct outcome *released = release(manager, REDLOCK_ORDER_NONE);
-    assert_int_equal(released->code, REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(outcome_vote(released, 0), REDLOCK_VOTE_UNKNOWN);
+    assert_is(released->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome_vote(released, 0), REDLOCK_VOTE_UNKNOWN);
     /* The library asks the next connection, by the script. */
     assert_heard("DELIFEQ", 1, 1, 0);
 }
@@ -157,7 +157,7 @@ WORLD_TEST(a_real_server_deletes_by_what_it_has) {
     const long long deleted = real_calls(command), by_script = real_calls("evalsha");
     redlock_lease *lease = acquire(manager, REDLOCK_ORDER_NONE);
     struct outcome *released = world_outcome();
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(real_calls(command) - deleted, command != NULL);
     assert_int_equal(real_calls("evalsha") - by_script, command == NULL);
@@ -166,7 +166,7 @@ WORLD_TEST(a_real_server_deletes_by_what_it_has) {
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "d", "foreign"), "OK");
     }
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
     world_close(manager); /* waits for the third answer */
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "d"), "foreign");
@@ -179,12 +179,12 @@ WORLD_TEST(who_waits_in_line_gets_what_was_only_deleted) {
     redlock_lease *lease = acquire(manager, REDLOCK_ORDER_NONE);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_int_equal(redlock_acquire(manager, "d", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "d", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
     assert_true(world_wait_with_key("d:wait", 3, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waiter));
-    assert_int_equal(waiter->code, REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+    assert_is(waiter->code, REDLOCK_OK);
+    assert_is(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
 }
 
 WORLD_TEST(without_the_permission_a_real_server_is_asked_by_the_script) {
@@ -203,9 +203,9 @@ WORLD_TEST(without_the_permission_a_real_server_is_asked_by_the_script) {
         given[i] = uris[i];
     }
     redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
-    assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+    assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_non_null(strstr(world_log.text, "NOPERM"));
-    assert_int_equal(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
+    assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }

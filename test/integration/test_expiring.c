@@ -78,7 +78,7 @@ WORLD_TEST(a_holder_that_is_cut_off_is_told_before_its_end) {
     hang(false);
     assert_int_equal(warned.runs, 1);
     assert_int_equal(world_statistics(manager).expiring, 1);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
 /* The nodes come back before the deadline, and the lease goes on; then they hang again. */
@@ -95,7 +95,7 @@ WORLD_TEST(each_deadline_that_comes_near_is_told) {
         assert_true(drive_until(world_loop, is_renewed, &warned, DRIVE_TIMEOUT_MS));
         assert_int_equal(warned.runs, 1);
     }
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
 WORLD_TEST(who_renews_by_hand_is_told_when_it_is_time) {
@@ -104,8 +104,8 @@ WORLD_TEST(who_renews_by_hand_is_told_when_it_is_time) {
     redlock_lease *lease = acquire(manager, false, &warned);
     assert_true(drive_until(world_loop, is_warned, &warned, DRIVE_TIMEOUT_MS));
     assert_in_time(&warned, lease);
-    assert_int_equal(drive_extend(world_loop, lease, 60000, world_outcome()), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
     assert_int_equal(warned.runs, 1);
     assert_int_equal(warned.lost, 0);
 }

@@ -13,8 +13,8 @@ WORLD_TEST(one_and_two_of_five_killed) {
         server_kill(&world_servers.at[dead]);
         redlock_lease *lease = world_acquire(manager, "job", 20000);
         assert_true(redlock_lease_validity_ms(lease) > 0);
-        assert_int_equal(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
     }
 }
@@ -26,7 +26,7 @@ WORLD_TEST(three_of_five_killed_says_so) {
         server_kill(&world_servers.at[dead]);
     }
     redlock_acquire_options options = world_acquire_options(20000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "job", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "job", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_null(outcome->lease);
     for (size_t dead = 0; dead < 3; dead++) {
         redlock_vote_kind vote = outcome_vote(outcome, dead);
@@ -43,7 +43,7 @@ WORLD_TEST(three_of_five_killed_says_so) {
         assert_true(drive_reconnected(world_loop, manager, dead, 2));
     }
     redlock_lease *lease = world_acquire(manager, "job", 20000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
 }
 
@@ -55,14 +55,14 @@ WORLD_TEST(a_restarted_empty_node_needs_no_user_action) {
     server_kill(&world_servers.at[0]);
     server_restart(&world_servers.at[0]);
     assert_true(drive_reconnected(world_loop, manager, 0, 2));
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
     assert_false(server_has_key(&world_servers.at[0], "survivor")); /* without healing */
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
     lease = world_acquire(manager, "survivor", 60000);
     assert_true(world_wait_with_key("survivor", 5, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
 }
 
@@ -75,16 +75,16 @@ WORLD_TEST(scripts_flushed_on_every_node) {
             assert_string_equal(server_ask(&world_servers.at[i], "SCRIPT", "FLUSH"), "OK");
         }
         if (extend) {
-            assert_int_equal(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
+            assert_is(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
             assert_true(redlock_lease_validity_ms(lease) > 60000);
         }
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key("flushed", DRIVE_TIMEOUT_MS));
     }
     for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SCRIPT", "FLUSH");
     }
-    assert_int_equal(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(one_and_two_of_five_paused) {
@@ -98,8 +98,8 @@ WORLD_TEST(one_and_two_of_five_paused) {
         redlock_lease *lease = world_acquire(manager, resource, 60000);
         /* The other nodes decided, without waiting for a node timeout (R7). */
         assert_true(support_now_ms() - before_ms < PATIENT_MS);
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
     server_resume(&world_servers.at[1]);
     server_resume(&world_servers.at[2]);
@@ -113,7 +113,7 @@ WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
         server_pause(&world_servers.at[i]);
     }
     redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "late", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "late", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_UNKNOWN), 3);
     assert_non_null(strstr(outcome->message, world_servers.at[0].name));
     assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
@@ -128,7 +128,7 @@ WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
     assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     redlock_lease *lease = world_acquire(manager, "late", 20000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 static bool is_empty_of_owed(void *data) {
@@ -147,11 +147,11 @@ WORLD_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
     }
     redlock_acquire_options options = world_acquire_options(600000, REDLOCK_WAIT_FOREVER);
     redlock_request *request;
-    assert_int_equal(redlock_acquire(manager, "cancelled", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "cancelled", &options, &request, outcome_collect, outcome), REDLOCK_OK);
     drive_for(world_loop, 20); /* the SETs are written */
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
+    assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
     for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
     }
@@ -183,14 +183,14 @@ WORLD_TEST(a_connection_cut_after_the_set_owes_a_release) {
         proxy_hold(proxies[i], PROXY_REPLIES, true);
     }
     redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_int_equal(redlock_acquire(manager, "cut", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "cut", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
     proxy_cut_now(proxies[0], PROXY_RST);
     for (size_t i = 0; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES, false);
     }
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_ERR_CONTENDED);
+    assert_is(outcome->code, REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("cut", 2, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "cut"), "(nil)");
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
@@ -203,7 +203,7 @@ WORLD_TEST(requests_held_up_in_the_network_arrive_in_order) {
     struct outcome *outcome = world_outcome();
     proxy_hold(proxies[0], PROXY_REQUESTS, true);
     redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "lost", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "lost", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_int_equal(world_statistics(manager).releases_owed, 1);
     proxy_hold(proxies[0], PROXY_REQUESTS, false);
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
@@ -237,7 +237,7 @@ WORLD_TEST(a_set_on_an_abandoned_connection_does_not_run_late) {
         /* Undecided until the SET is on its way, with nothing behind it. */
         proxy_hold(proxies[i], PROXY_REPLIES, true);
     }
-    assert_int_equal(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));
     proxy_deafen_now(proxies[0]);
     for (size_t i = 1; i < 3; i++) {
@@ -282,7 +282,7 @@ WORLD_TEST(a_silent_node_stalls_is_refused_and_returns_with_its_pong) {
     }
     drive_acquire(world_loop, manager, "orphan", &options, outcome);
     if (is_stalled(manager)) {
-        assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+        assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
         assert_string_not_equal(outcome_vote_error(outcome, 0), "");
     }
     server_resume(&world_servers.at[0]);
@@ -300,7 +300,7 @@ WORLD_TEST(a_release_reaches_a_node_that_was_down) {
     redlock_lease *lease = world_acquire(manager, "kept", 600000);
     assert_true(world_wait_with_key("kept", 5, DRIVE_TIMEOUT_MS));
     server_kill(&world_servers.at[4]);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));
     assert_true(drive_until(world_loop, is_owing, manager, DRIVE_TIMEOUT_MS));
     server_restart(&world_servers.at[4]);

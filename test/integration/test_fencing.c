@@ -35,7 +35,7 @@ static uint64_t next_token(redlock_manager *manager, const char *resource) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_fenced(manager, resource);
     uint64_t token = redlock_lease_fence(lease);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     return token;
 }
 
@@ -117,17 +117,17 @@ WORLD_TEST(a_lease_without_fencing_has_no_token) {
     struct outcome *outcome = world_outcome();
     redlock_lease *adopted, *lease = world_acquire(manager, "plain", TTL_MS);
     assert_int_equal(redlock_lease_fence(lease), 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* and no counter */
 
     lease = acquire_fenced(manager, "handed");
     assert_true(redlock_lease_fence(lease) > 0);
-    assert_int_equal(redlock_adopt(manager, "handed", redlock_lease_token(lease), NULL, &adopted), REDLOCK_OK);
+    assert_is(redlock_adopt(manager, "handed", redlock_lease_token(lease), NULL, &adopted), REDLOCK_OK);
     assert_int_equal(redlock_lease_fence(adopted), 0);
-    assert_int_equal(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
     assert_int_equal(redlock_lease_fence(adopted), 0);
     redlock_lease_forget(adopted);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(it_stays_the_same_through_extensions) {
@@ -136,11 +136,11 @@ WORLD_TEST(it_stays_the_same_through_extensions) {
     redlock_lease *lease = acquire_fenced(manager, "stretch");
     uint64_t token = redlock_lease_fence(lease);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(drive_extend(world_loop, lease, 2 * TTL_MS, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 2 * TTL_MS, outcome), REDLOCK_OK);
         assert_int_equal(redlock_lease_fence(lease), token);
     }
     wait_for_counters("stretch:fence", token, 5);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(tokens_rise_across_managers) {
@@ -170,14 +170,14 @@ WORLD_TEST(a_client_that_waited_gets_a_larger_token) {
     redlock_lease *lease = acquire_fenced(holder, "queue");
     uint64_t token = redlock_lease_fence(lease);
     assert_true(token > wall_token(HOUR_MS / 2));
-    assert_int_equal(redlock_acquire(waiter, "queue", &options, NULL, outcome_collect, waited), REDLOCK_OK);
+    assert_is(redlock_acquire(waiter, "queue", &options, NULL, outcome_collect, waited), REDLOCK_OK);
     /* And so it was refused once. */
     assert_true(drive_until(world_loop, has_tried_twice, waiter, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waited));
-    assert_int_equal(waited->code, REDLOCK_OK);
+    assert_is(waited->code, REDLOCK_OK);
     assert_true(redlock_lease_fence(waited->lease) > token);
-    assert_int_equal(drive_release(world_loop, waited->lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, waited->lease, released), REDLOCK_OK);
 }
 
 WORLD_TEST(tokens_rise_after_a_minority_forgot) {
@@ -223,7 +223,7 @@ WORLD_TEST(counters_ahead_of_the_clock_take_a_round_more) {
         for (size_t i = 0; i < ahead; i++) {
             assert_true(counter_at(&world_servers.at[i], key) >= far); /* no token is smaller */
         }
-        assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
         assert_true(next_token(manager, resource) > token);
     }
 }
@@ -268,7 +268,7 @@ WORLD_TEST(with_an_expiry_a_number_far_ahead_is_refused) {
     for (size_t i = 0; i < 5; i++) {
         set_counter(&world_servers.at[i], "future:fence", wall_token(2 * HOUR_MS));
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "future", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "future", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, "over an hour ahead of the clock"));
     assert_true(world_wait_without_key("future", DRIVE_TIMEOUT_MS)); /* the attempt leaves no key */
     for (size_t i = 0; i < 5; i++) {
@@ -294,8 +294,7 @@ WORLD_TEST(invalid_options) {
         char error[256] = "";
         options.fence_suffix = cases[i].suffix;
         options.fence_expiry_ms = cases[i].expiry_ms;
-        assert_int_equal(redlock_manager_create(world_loop, &options, &manager, error, sizeof error),
-                         REDLOCK_ERR_INVALID);
+        assert_is(redlock_manager_create(world_loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
         assert_non_null(strstr(error, cases[i].says));
     }
 }
@@ -314,12 +313,12 @@ WORLD_TEST(a_user_who_may_not_touch_the_counter) {
     redlock_manager *manager = world_manager(list, 5, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = fencing_options();
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, "NOPERM"));
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 3);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS); /* without a token it may */
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
     for (size_t i = 0; i < 5; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "ACL", "DELUSER", "locker"), "1");
@@ -333,7 +332,7 @@ WORLD_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     for (size_t i = 0; i < 3; i++) {
         server_ask(&world_servers.at[i], "SET", "taken:fence", "somebody's");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(outcome->message, "fencing counter holds something else"));
     assert_true(world_wait_without_key("taken", DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "taken:fence"), "somebody's");
@@ -344,7 +343,7 @@ WORLD_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     }
     redlock_lease *lease = world_acquire(manager, "taken:fence", TTL_MS);
     assert_int_not_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(the_blocking_api_has_them) {
@@ -361,10 +360,10 @@ WORLD_TEST(the_blocking_api_has_them) {
     }
     for (int i = 0; i < 10; i++) {
         redlock_lease *lease = NULL;
-        assert_int_equal(redlock_client_acquire(client, "blocking", &acquire, &lease, NULL), REDLOCK_OK);
+        assert_is(redlock_client_acquire(client, "blocking", &acquire, &lease, NULL), REDLOCK_OK);
         assert_true(redlock_lease_fence(lease) > last);
         last = redlock_lease_fence(lease);
-        assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+        assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     }
-    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    assert_is(redlock_client_close(client), REDLOCK_OK);
 }

@@ -35,17 +35,17 @@ WORLD_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
         assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
         uint64_t healed = world_statistics(manager).healed;
         delete_at("door", 2);
-        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
         assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
         for (size_t i = 0; i < 5; i++) {
             assert_string_equal(server_ask(&world_servers.at[i], "GET", "door"), redlock_lease_token(lease));
             assert_in_range(server_pttl_ms(&world_servers.at[i], "door"), 1, TTL_MS);
         }
         /* Its answers come after the keys. */
-        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
         assert_true(world_statistics(manager).healed >= healed);
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).healed, 6);
 }
@@ -62,13 +62,13 @@ WORLD_TEST(a_majority_that_lost_it_is_a_loss) {
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 3);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     /* The other keys are released, and none comes back. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).healed, 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_int_equal(servers_key_count(&world_servers), 0);
 }
 
@@ -81,9 +81,9 @@ WORLD_TEST(a_healed_key_is_no_vote) {
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 2);
     server_kill(&world_servers.at[2]);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
     /* No key was set. */
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_false(server_has_key(&world_servers.at[0], "door"));
     assert_false(server_has_key(&world_servers.at[1], "door"));
     assert_true(redlock_lease_validity_ms(lease) > 0); /* the old deadline stands (R12) */
@@ -97,10 +97,10 @@ WORLD_TEST(a_key_of_another_client_is_left_alone) {
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
     assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     /* By now it has gone to all healed nodes. */
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("door", 1, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
 }
@@ -114,11 +114,11 @@ WORLD_TEST(without_healing_the_key_stays_away) {
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 2);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     drive_for(world_loop, 500);
     assert_int_equal(servers_with_key(&world_servers, "door"), 3);
     assert_int_equal(world_statistics(manager).healed, 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* Nodes that refuse the SET and have recovered after a tenth of the ttl. */
@@ -135,7 +135,7 @@ WORLD_TEST(once_after_the_acquire) {
     }
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* without an extension */
     assert_int_equal(world_statistics(manager).extends, 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).healed, 2);
 }
@@ -150,7 +150,7 @@ WORLD_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
     server_restart(&world_servers.at[0]);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), redlock_lease_token(lease));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -162,8 +162,8 @@ WORLD_TEST(nothing_is_left_where_a_release_follows) {
         redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
         assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
         delete_at("door", 2);
-        assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     }
 }

@@ -226,7 +226,7 @@ static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "cut", 600000);
     assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("cut", DRIVE_TIMEOUT_MS));
     world_close(manager);
     walk->whole = proxy_bytes(walk->proxy, way);
@@ -285,8 +285,8 @@ WORLD_TEST(a_vote_that_quotes_the_password_is_not_shown) {
     redlock_manager *manager = world_manager((const char *[]){uri}, 1, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
     assert_string_equal(outcome_vote_error(outcome, 0), "an error that quotes the password");
     assert_null(strstr(outcome->message, "geheim"));
     assert_null(strstr(world_log.text, "geheim"));

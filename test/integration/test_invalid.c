@@ -28,7 +28,7 @@ static int set_up(void **state) {
 #define says(sentence, call)                                                                                           \
     do {                                                                                                               \
         world_log.used = 0, world_log.text[0] = 0;                                                                     \
-        assert_int_equal(call, REDLOCK_ERR_INVALID);                                                                   \
+        assert_is(call, REDLOCK_ERR_INVALID);                                                                          \
         assert_string_equal(redlock_manager_invalid(manager), sentence);                                               \
         assert_int_equal(strncmp(world_log.text, "0 ", 2), 0);                                                         \
         assert_non_null(strstr(world_log.text, sentence));                                                             \
@@ -64,16 +64,16 @@ INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
     says("resource is NULL", redlock_inspect(manager, NULL, outcome_collect, &outcome));
     /* A call that is accepted does not change it, nor does one without a manager or a lease. */
     outcome = (struct outcome){0};
-    assert_int_equal(redlock_inspect(manager, "r", outcome_collect, &outcome), REDLOCK_OK);
-    assert_int_equal(redlock_inspect(NULL, "", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(NULL, "", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_extend(NULL, 0, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_release(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_election_end(NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_inspect(manager, "r", outcome_collect, &outcome), REDLOCK_OK);
+    assert_is(redlock_inspect(NULL, "", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(NULL, "", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_extend(NULL, 0, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_release(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_election_end(NULL), REDLOCK_ERR_INVALID);
     assert_string_equal(redlock_manager_invalid(manager), "resource is NULL");
     says("cb is NULL", redlock_inspect(manager, "r", NULL, NULL));
     assert_true(outcome_wait(world_loop, &outcome));
-    assert_int_equal(outcome.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome.code, REDLOCK_ERR_NO_QUORUM);
     assert_string_equal(redlock_manager_invalid(manager), "cb is NULL");
     outcome_clear(&outcome);
 }
@@ -132,7 +132,7 @@ INVALID_TEST(an_option_of_an_acquire_is_refused) {
     options = good, options.lock_delay_ms = REDLOCK_TTL_MS_MAX;
     says("lock_delay_ms is 2147483647; it must be 0 to 2147482647 with this ttl_ms", acquire(&options));
     options = good, options.size = sizeof options + 1;
-    assert_int_equal(acquire(&options), REDLOCK_ERR_INVALID);
+    assert_is(acquire(&options), REDLOCK_ERR_INVALID);
     assert_non_null(strstr(redlock_manager_invalid(manager), "call redlock_acquire_options_default() first"));
 }
 
@@ -159,9 +159,9 @@ INVALID_TEST(a_lease_or_a_token_is_refused) {
     redlock_lease *lease = NULL;
     says("token is NULL", redlock_adopt(manager, "r", NULL, NULL, &lease));
     says("token has 0 bytes; it must have 1 to 128", redlock_adopt(manager, "r", "", NULL, &lease));
-    assert_int_equal(redlock_adopt(manager, "r", "token", NULL, &lease), REDLOCK_OK);
+    assert_is(redlock_adopt(manager, "r", "token", NULL, &lease), REDLOCK_OK);
     says("ttl_ms is 0; it must be 1 to 2147483647", redlock_extend(lease, 0, NULL, NULL));
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     says("lease was released or forgotten before", redlock_release(lease, NULL, NULL));
     says("lease was released or forgotten before", redlock_extend(lease, 1000, NULL, NULL));
 }
@@ -173,8 +173,8 @@ static void told(const redlock_election_event *event, void *data) {
 
 INVALID_TEST(an_election_that_has_ended_is_refused) {
     redlock_election *election;
-    assert_int_equal(redlock_elect(manager, "e", NULL, told, NULL, &election), REDLOCK_OK);
-    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    assert_is(redlock_elect(manager, "e", NULL, told, NULL, &election), REDLOCK_OK);
+    assert_is(redlock_election_end(election), REDLOCK_OK);
     says("election: redlock_election_end() was called before", redlock_election_end(election));
     says("election: redlock_election_end() was called before", redlock_election_campaign(election));
 }
@@ -191,13 +191,13 @@ INVALID_TEST(a_struct_to_fill_in_is_refused) {
          redlock_manager_telemetry(manager, &telemetry));
     /* redlock_manager_node() tells no log: some loops end by its error. */
     world_log.used = 0, world_log.text[0] = '\0';
-    assert_int_equal(redlock_manager_node(manager, 0, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_node(manager, 0, NULL), REDLOCK_ERR_INVALID);
     assert_string_equal(redlock_manager_invalid(manager), "info is NULL");
-    assert_int_equal(redlock_manager_node(manager, 0, &info), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_node(manager, 0, &info), REDLOCK_ERR_INVALID);
     assert_string_equal(redlock_manager_invalid(manager),
                         "info.size is 0; set it to the size of the struct before the call");
     info.size = sizeof info;
-    assert_int_equal(redlock_manager_node(manager, 3, &info), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_node(manager, 3, &info), REDLOCK_ERR_INVALID);
     assert_string_equal(redlock_manager_invalid(manager), "index is 3; it must be 0 to 2");
     assert_string_equal(world_log.text, "");
 }
@@ -219,10 +219,10 @@ INVALID_TEST(a_guard_without_its_longest_ttl_is_refused) {
     options.nodes = &uri;
     options.node_count = 1;
     options.restart_guard = REDLOCK_RESTART_GUARD_STRICT;
-    assert_int_equal(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_string_equal(error, "restart_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
     options.restart_guard = REDLOCK_RESTART_GUARD_OFF;
     options.clock_guard = true;
-    assert_int_equal(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_string_equal(error, "clock_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
 }

@@ -28,7 +28,7 @@ WORLD_TEST(the_key_holds_the_token_as_a_plain_string) {
         /* Our lock excludes another client. */
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "plain", "other", "NX", "PX", "1000"), "(nil)");
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(another_clients_lock_excludes_ours) {
@@ -37,7 +37,7 @@ WORLD_TEST(another_clients_lock_excludes_ours) {
     for (size_t i = 0; i < 2; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "theirs", "x", "NX", "PX", "60000"), "OK");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("theirs", 2, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 2; i++) { /* how that client releases */
         assert_string_equal(server_ask(&world_servers.at[i], "EVAL",
@@ -47,7 +47,7 @@ WORLD_TEST(another_clients_lock_excludes_ours) {
                             "1");
     }
     redlock_lease *lease = world_acquire(manager, "theirs", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
@@ -60,7 +60,7 @@ WORLD_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
         for (int k = 0; k < i; k++) {
             assert_string_not_equal(tokens[i], tokens[k]);
         }
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
 }
 
@@ -86,13 +86,13 @@ WORLD_TEST(odd_names_are_keys_like_any_other) {
         assert_string_equal(redlock_lease_resource(lease), names[i]);
         assert_true(world_wait_with_key(names[i], 3, DRIVE_TIMEOUT_MS));
         assert_int_equal(server_key_count(&world_servers.at[0]), 1);
-        assert_int_equal(drive_acquire(world_loop, manager, names[i], NULL, outcome), REDLOCK_ERR_CONTENDED);
+        assert_is(drive_acquire(world_loop, manager, names[i], NULL, outcome), REDLOCK_ERR_CONTENDED);
         assert_string_equal(redlock_result_resource(outcome->copy), names[i]);
         for (const char *c = outcome->message; *c; c++) {
             assert_true((unsigned char)*c >= 0x20); /* one line */
         }
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     }
 }
@@ -106,18 +106,18 @@ WORLD_TEST(a_key_prefix_comes_before_the_name) {
     assert_true(world_wait_with_key("app:lock:job", 3, DRIVE_TIMEOUT_MS));
     assert_int_equal(servers_with_key(&world_servers, "job"), 0);
     assert_string_equal(redlock_lease_resource(lease), "job");
-    assert_int_equal(drive_inspect(world_loop, manager, "job", outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "job", outcome), REDLOCK_OK);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_GRANTED) >= 2);
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     char resource[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* fits alone, not with the prefix */
     memset(resource, 'x', sizeof resource - 1);
     resource[sizeof resource - 1] = '\0';
-    assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     resource[REDLOCK_RESOURCE_SIZE_MAX - strlen("app:lock:")] = '\0';
     lease = world_acquire(manager, resource, 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(invalid_requests_make_no_callback) {
@@ -129,10 +129,9 @@ WORLD_TEST(invalid_requests_make_no_callback) {
     too_long[sizeof too_long - 1] = '\0';
     const char *bad_names[] = {"", too_long, NULL};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(redlock_acquire(manager, bad_names[i], NULL, NULL, outcome_collect, outcome),
-                         REDLOCK_ERR_INVALID);
-        assert_int_equal(redlock_inspect(manager, bad_names[i], outcome_collect, outcome), REDLOCK_ERR_INVALID);
-        assert_int_equal(redlock_adopt(manager, bad_names[i], "t", NULL, &adopted), REDLOCK_ERR_INVALID);
+        assert_is(redlock_acquire(manager, bad_names[i], NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+        assert_is(redlock_inspect(manager, bad_names[i], outcome_collect, outcome), REDLOCK_ERR_INVALID);
+        assert_is(redlock_adopt(manager, bad_names[i], "t", NULL, &adopted), REDLOCK_ERR_INVALID);
     }
     const redlock_acquire_options bad[] = {
         world_acquire_options(0, 0),
@@ -142,35 +141,35 @@ WORLD_TEST(invalid_requests_make_no_callback) {
         world_acquire_options(10, -100),
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(redlock_acquire(manager, "x", &bad[i], NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+        assert_is(redlock_acquire(manager, "x", &bad[i], NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     }
     redlock_acquire_options options = world_acquire_options(10000, 1000);
     options.retry_delay_min_ms = 10;
     options.retry_delay_max_ms = 5;
-    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     options = world_acquire_options(10000, 1000);
     options.retry_delay_min_ms = -1;
-    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     options = world_acquire_options(10000, 1000);
     options.size = 0;
-    assert_int_equal(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_acquire(manager, "x", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_extend(lease, 0, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_extend(lease, REDLOCK_TTL_MS_MAX + 1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(manager, "x", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_extend(lease, 0, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_extend(lease, REDLOCK_TTL_MS_MAX + 1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     char token[REDLOCK_TOKEN_SIZE_MAX + 2];
     memset(token, 't', sizeof token - 1);
     token[sizeof token - 1] = '\0';
-    assert_int_equal(redlock_adopt(manager, "x", token, NULL, &adopted), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_adopt(manager, "x", "", NULL, &adopted), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_connect(manager, -1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_connect(manager, 60001, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(manager, "x", token, NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(manager, "x", "", NULL, &adopted), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_connect(manager, -1, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_connect(manager, 60001, outcome_collect, outcome), REDLOCK_ERR_INVALID);
     redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, 3, &info), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_node(manager, 3, &info), REDLOCK_ERR_INVALID);
     drive_for(world_loop, 50);
     assert_int_equal(outcome->runs, 0);
     assert_null(adopted);
     assert_int_equal(servers_key_count(&world_servers), 3);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 static void create_fails(redlock_manager_options *options, const char *says) {
@@ -180,13 +179,13 @@ static void create_fails(redlock_manager_options *options, const char *says) {
     if (code == REDLOCK_OK) {
         redlock_manager_close(manager, NULL, NULL);
     }
-    assert_int_equal(code, REDLOCK_ERR_INVALID);
+    assert_is(code, REDLOCK_ERR_INVALID);
     assert_true(strlen(error) > 10);
     if (says && !strstr(error, says)) {
         fail_msg("the error should say \"%s\": %s", says, error);
     }
     assert_null(strstr(error, "secret"));
-    assert_int_equal(redlock_manager_create(world_loop, options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create(world_loop, options, &manager, NULL, 0), REDLOCK_ERR_INVALID);
 }
 
 WORLD_TEST(invalid_managers_are_refused_with_a_sentence) {
@@ -266,8 +265,8 @@ WORLD_TEST(a_token_says_who_holds_the_lock) {
         assert_int_equal(strlen(token), 32 + (wanted[0] ? 1 + strlen(wanted) : 0));
         assert_true(world_wait_with_key("named", 3, DRIVE_TIMEOUT_MS));
         assert_string_equal(server_ask(&world_servers.at[0], "GET", "named"), token);
-        assert_int_equal(drive_inspect(world_loop, manager, "named", world_outcome()), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+        assert_is(drive_inspect(world_loop, manager, "named", world_outcome()), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
         assert_true(world_wait_without_key("named", DRIVE_TIMEOUT_MS));
         world_close(manager);
     }
@@ -277,7 +276,7 @@ WORLD_TEST(a_token_says_who_holds_the_lock) {
     redlock_manager *manager = world_manager_with(&old);
     redlock_lease *lease = world_acquire(manager, "named", 60000);
     assert_int_equal(strlen(redlock_lease_token(lease)), 32);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
 WORLD_TEST(over_unix_sockets) {
@@ -289,7 +288,7 @@ WORLD_TEST(over_unix_sockets) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "socket", 60000);
     assert_true(world_wait_with_key("socket", 3, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     redlock_node_info info = world_node_info(manager, 0);
     assert_non_null(strstr(info.name, world_servers.at[0].socket));
 }
@@ -315,7 +314,7 @@ WORLD_TEST(a_database_of_the_uri_is_selected) {
         assert_string_equal(raw_ask(&raw, "GET", "five"), redlock_lease_token(lease));
         raw_close(&raw);
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* Bare host:port, a name, and IPv6 where there is one. */
@@ -347,7 +346,7 @@ WORLD_TEST(other_forms_of_addresses) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "forms", 60000);
     assert_true(world_wait_with_key("forms", has_six ? 2 : 3, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
     servers_stop(&six);
 }

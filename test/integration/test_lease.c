@@ -30,7 +30,7 @@ WORLD_TEST(validity_follows_the_formula) {
         }
     }
     assert_true(redlock_lease_validity_ms(lease) < pttl_ms);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* R12: an extension to less than the time left is granted and does not shorten the lease. */
@@ -47,7 +47,7 @@ WORLD_TEST(extend_lengthens_and_never_shortens) {
             start_ms = before_ms;
             ttl_ms = ttls_ms[i];
         }
-        assert_int_equal(drive_extend(world_loop, lease, ttls_ms[i], outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, ttls_ms[i], outcome), REDLOCK_OK);
         int64_t validity_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - start_ms;
         int64_t most_ms = ttl_ms - ttl_ms / 100 - 2;
         assert_in_range(validity_ms, most_ms - passed_ms - 1, most_ms);
@@ -58,7 +58,7 @@ WORLD_TEST(extend_lengthens_and_never_shortens) {
         }
         assert_true(longest >= 3);
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(a_failed_extend_keeps_the_deadline) {
@@ -71,7 +71,7 @@ WORLD_TEST(a_failed_extend_keeps_the_deadline) {
     static const int64_t ttls_ms[] = {120000, 20000};
     for (size_t i = 0; i < 2; i++) {
         int64_t before_ms = support_now_ms(), validity_ms = redlock_lease_validity_ms(lease);
-        assert_int_equal(drive_extend(world_loop, lease, ttls_ms[i], outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(drive_extend(world_loop, lease, ttls_ms[i], outcome), REDLOCK_ERR_NO_QUORUM);
         int64_t left_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - before_ms;
         assert_in_range(left_ms, validity_ms - passed_ms - 2, validity_ms);
     }
@@ -79,9 +79,9 @@ WORLD_TEST(a_failed_extend_keeps_the_deadline) {
         server_resume(&world_servers.at[i]);
     }
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
-    assert_int_equal(drive_extend(world_loop, lease, 200000, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 200000, outcome), REDLOCK_OK);
     assert_true(redlock_lease_validity_ms(lease) > 120000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -89,13 +89,13 @@ WORLD_TEST(one_extend_at_a_time_and_a_release_replaces_it) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *first = world_outcome(), *second = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(manager, "busy", 60000);
-    assert_int_equal(redlock_extend(lease, 60000, outcome_collect, first), REDLOCK_OK);
-    assert_int_equal(redlock_extend(lease, 60000, outcome_collect, second), REDLOCK_ERR_BUSY);
-    assert_int_equal(redlock_release(lease, outcome_collect, released), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 60000, outcome_collect, first), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 60000, outcome_collect, second), REDLOCK_ERR_BUSY);
+    assert_is(redlock_release(lease, outcome_collect, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, released));
     assert_true(outcome_wait(world_loop, first));
-    assert_int_equal(first->code, REDLOCK_ERR_CANCELLED);
-    assert_int_equal(released->code, REDLOCK_OK);
+    assert_is(first->code, REDLOCK_ERR_CANCELLED);
+    assert_is(released->code, REDLOCK_OK);
     assert_int_equal(second->runs, 0);
     /* No extend came after the release. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -109,7 +109,7 @@ WORLD_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
         redlock_acquire_options options = world_acquire_options(1500, 0);
         options.on_lost = loss_collect;
         options.lost_data = loss;
-        assert_int_equal(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
+        assert_is(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
         redlock_lease *lease = outcome->lease;
         /* Somebody makes the keys persistent. Our own clock still ends the lease. */
         for (size_t i = 0; i < 5; i++) {
@@ -124,12 +124,12 @@ WORLD_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
         /* The validity is rounded down. Unless `turns`, no timer of the library has run yet. */
         support_pause_ms(5);
         assert_int_equal(loss->runs, turns);
-        assert_int_equal(redlock_extend(lease, 60000, outcome_collect, outcome), REDLOCK_ERR_LOST);
+        assert_is(redlock_extend(lease, 60000, outcome_collect, outcome), REDLOCK_ERR_LOST);
         assert_int_equal(redlock_lease_validity_ms(lease), 0);
         drive_for(world_loop, 20);
         assert_int_equal(world_statistics(manager).extends, 0); /* nothing was sent */
         assert_int_equal(loss->runs, 1);
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
         /* Our keys are deleted anyway. */
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     }
@@ -184,7 +184,7 @@ WORLD_TEST(renewal_is_capped) {
     drive_for(world_loop, 1000);
     assert_int_equal(loss->runs, 1);
     assert_int_equal(world_statistics(manager).extends, extends);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
 }
 
 /* Returns how many ms after the deadline on_lost ran, rounded up; negative if it ran before. */
@@ -216,7 +216,7 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     drive_for(world_loop, 50);
     assert_int_equal(loss->runs, 1);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     return (loss->at_ns - deadline_ns + 999999) / 1000000;
 }
@@ -245,7 +245,7 @@ WORLD_TEST(lost_early_when_most_nodes_deny_it) {
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     assert_int_equal(loss->runs, 1);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     /* The keys of the thief stay, ours are gone. */
     assert_true(world_wait_with_key("stolen", 3, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "stolen"), "thief");
@@ -272,13 +272,13 @@ WORLD_TEST(lost_early_when_too_few_can_have_it) {
     server_kill(&world_servers.at[3]);
     server_kill(&world_servers.at[4]);
     assert_true(drive_until(world_loop, are_two_down, manager, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_acquire(world_loop, manager, "thin", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "thin", &options, outcome), REDLOCK_OK);
     redlock_lease *lease = outcome->lease;
     assert_string_equal(server_ask(&world_servers.at[0], "FLUSHALL"), "OK");
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_LOST);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_int_equal(loss->runs, 1);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_true(world_wait_without_key("thin", DRIVE_TIMEOUT_MS));
 }
 
@@ -300,24 +300,24 @@ WORLD_TEST(renewal_outlives_a_pause_shorter_than_the_ttl) {
     drive_for(world_loop, 5000); /* past the first deadline */
     assert_int_equal(loss->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(inspect_returns_the_holder_of_each_node) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
     redlock_lease *lease = world_acquire(manager, "seen", 60000);
     assert_true(world_wait_with_key("seen", 5, DRIVE_TIMEOUT_MS));
     server_ask(&world_servers.at[0], "SET", "seen", "foreign");
     server_ask(&world_servers.at[1], "DEL", "seen");
     server_ask(&world_servers.at[1], "HSET", "seen", "field", "value");
-    assert_int_equal(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
     size_t ours = 0;
     for (size_t i = 0; i < 5; i++) {
         redlock_vote vote = {.size = sizeof vote};
-        assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
+        assert_is(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
         if (vote.kind != REDLOCK_VOTE_GRANTED) {
             continue; /* not waited for */
         }
@@ -331,7 +331,7 @@ WORLD_TEST(inspect_returns_the_holder_of_each_node) {
         }
     }
     assert_true(ours >= 1);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     /* Of another type: not ours. */
     assert_string_equal(server_ask(&world_servers.at[1], "TYPE", "seen"), "hash");
 }

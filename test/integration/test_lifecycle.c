@@ -28,19 +28,19 @@ WORLD_TEST(close_with_requests_in_flight) {
         resource[7] = (char)('0' + i / 10);
         resource[8] = (char)('0' + i % 10);
         outcomes[i] = world_outcome();
-        assert_int_equal(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, resource, NULL, NULL, outcome_collect, outcomes[i]), REDLOCK_OK);
         if (i == 19) {
             /* Twenty requests are on their way, twenty are not written yet. */
             ev_run(world_loop, EVRUN_NOWAIT);
         }
     }
     world_disown(manager);
-    assert_int_equal(redlock_manager_close(manager, count_closed, &closed), REDLOCK_OK);
-    assert_int_equal(redlock_manager_close(manager, count_closed, &closed), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_manager_close(manager, count_closed, &closed), REDLOCK_OK);
+    assert_is(redlock_manager_close(manager, count_closed, &closed), REDLOCK_ERR_CLOSED);
     struct outcome *refused = world_outcome();
-    assert_int_equal(redlock_acquire(manager, "x", NULL, NULL, outcome_collect, refused), REDLOCK_ERR_CLOSED);
-    assert_int_equal(redlock_inspect(manager, "x", outcome_collect, refused), REDLOCK_ERR_CLOSED);
-    assert_int_equal(redlock_manager_connect(manager, 0, outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_acquire(manager, "x", NULL, NULL, outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_inspect(manager, "x", outcome_collect, refused), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_manager_connect(manager, 0, outcome_collect, refused), REDLOCK_ERR_CLOSED);
     assert_int_equal(closed, 0);
     assert_true(drive_until(world_loop, is_positive, &closed, DRIVE_TIMEOUT_MS));
     drive_for(world_loop, 20);
@@ -49,7 +49,7 @@ WORLD_TEST(close_with_requests_in_flight) {
     for (int i = 0; i < 40; i++) {
         assert_int_equal(outcomes[i]->runs, 1);
         if (i >= 20 || outcomes[i]->code != REDLOCK_OK) {
-            assert_int_equal(outcomes[i]->code, REDLOCK_ERR_CLOSED);
+            assert_is(outcomes[i]->code, REDLOCK_ERR_CLOSED);
         }
     }
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
@@ -63,8 +63,8 @@ WORLD_TEST(close_with_leases_held) {
     options.auto_extend = true;
     options.on_lost = loss_collect;
     options.lost_data = loss;
-    assert_int_equal(drive_acquire(world_loop, manager, "held-1", &options, outcome), REDLOCK_OK);
-    assert_int_equal(drive_acquire(world_loop, manager, "held-2", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "held-1", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "held-2", &options, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("held-2", 5, DRIVE_TIMEOUT_MS));
     world_close(manager);
     assert_int_equal(loss->runs, 0);
@@ -78,14 +78,14 @@ WORLD_TEST(close_while_every_node_hangs) {
     for (size_t i = 0; i < 5; i++) {
         server_pause(&world_servers.at[i]);
     }
-    assert_int_equal(redlock_extend(lease, 600000, outcome_collect, extended), REDLOCK_OK);
-    assert_int_equal(redlock_acquire(manager, "other", NULL, NULL, outcome_collect, acquired), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 600000, outcome_collect, extended), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "other", NULL, NULL, outcome_collect, acquired), REDLOCK_OK);
     drive_for(world_loop, 20);
     world_close(manager);
     assert_int_equal(extended->runs, 1);
     assert_int_equal(acquired->runs, 1);
     assert_int_not_equal(extended->code, REDLOCK_OK);
-    assert_int_equal(acquired->code, REDLOCK_ERR_CLOSED);
+    assert_is(acquired->code, REDLOCK_ERR_CLOSED);
     for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
     }
@@ -103,19 +103,19 @@ WORLD_TEST(forget_leaves_the_key_and_adopt_takes_it_up) {
     redlock_lease_forget(lease);
     world_close(first);
     assert_int_equal(servers_with_key(&world_servers, "handed-over"), 5);
-    assert_int_equal(redlock_adopt(second, "handed-over", token, NULL, &adopted), REDLOCK_OK);
+    assert_is(redlock_adopt(second, "handed-over", token, NULL, &adopted), REDLOCK_OK);
     assert_int_equal(redlock_lease_validity_ms(adopted), 0);
     assert_string_equal(redlock_lease_token(adopted), token);
-    assert_int_equal(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_OK);
     assert_in_range(redlock_lease_validity_ms(adopted), 1, 30000);
-    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 
     lease = world_acquire(second, "not-yours", 60000);
-    assert_int_equal(redlock_adopt(second, "not-yours", "stranger", NULL, &adopted), REDLOCK_OK);
-    assert_int_equal(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_ERR_LOST);
-    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(redlock_adopt(second, "not-yours", "stranger", NULL, &adopted), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* What a callback does to its own manager. */
@@ -184,17 +184,16 @@ WORLD_TEST(everything_may_be_called_inside_a_callback) {
             for (size_t i = 0; i < 5; i++) {
                 server_ask(&world_servers.at[i], "SET", "never", "foreign");
             }
-            assert_int_equal(redlock_acquire(manager, "never", &wait, &nest.other, outcome_collect, nest.second),
-                             REDLOCK_OK);
+            assert_is(redlock_acquire(manager, "never", &wait, &nest.other, outcome_collect, nest.second), REDLOCK_OK);
         }
-        assert_int_equal(redlock_acquire(manager, "outer", NULL, NULL, on_nested, &nest), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "outer", NULL, NULL, on_nested, &nest), REDLOCK_OK);
         assert_int_equal(nest.runs, 0);
         if (what == INSIDE_CLOSE) {
             world_disown(manager);
         }
         assert_true(drive_until(world_loop, nest_done, &nest, DRIVE_TIMEOUT_MS));
         assert_int_equal(nest.runs, 1);
-        assert_int_equal(nest.code, REDLOCK_OK);
+        assert_is(nest.code, REDLOCK_OK);
         assert_int_equal(nest.inside_ran, 0);
         if (what != INSIDE_CLOSE) {
             assert_int_equal(nest.second->runs, 1);
@@ -215,7 +214,7 @@ WORLD_TEST(everything_may_be_called_inside_a_callback) {
 static void on_lost_release(redlock_lease *lease, const char *reason, void *data) {
     struct outcome *outcome = data;
     assert_true(strlen(reason) > 10);
-    assert_int_equal(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
     assert_int_equal(outcome->runs, 0);
 }
 
@@ -225,9 +224,9 @@ WORLD_TEST(a_lost_lease_may_be_released_in_on_lost) {
     redlock_acquire_options options = world_acquire_options(1500, 0);
     options.on_lost = on_lost_release;
     options.lost_data = released;
-    assert_int_equal(drive_acquire(world_loop, manager, "short", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "short", &options, outcome), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, released));
-    assert_int_equal(released->code, REDLOCK_ERR_LOST);
+    assert_is(released->code, REDLOCK_ERR_LOST);
     assert_int_equal(world_statistics(manager).lost, 1);
     assert_int_equal(world_statistics(manager).leases_held, 0);
 }
@@ -305,11 +304,11 @@ WORLD_TEST(a_child_process_has_tokens_of_its_own) {
     for (size_t i = 0; i < 5; i++) {
         redlock_node_info info = world_node_info(manager, i);
         assert_int_equal(info.connects, 1);
-        assert_int_equal(info.state, REDLOCK_NODE_READY);
+        assert_is(info.state, REDLOCK_NODE_READY);
     }
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, parents, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, parents, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
@@ -329,7 +328,7 @@ WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
     server_kill(&world_servers.at[1]);
     drive_extend(world_loop, lease, 60000, outcome);
     drive_release(world_loop, lease, outcome);
-    assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(sigaction(SIGPIPE, NULL, &after), 0);
     assert_true(after.sa_handler == SIG_DFL);
     sigset_t mask;
@@ -343,10 +342,10 @@ WORLD_TEST(no_manager_is_invalid) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease;
     redlock_statistics statistics = {.size = sizeof statistics};
-    assert_int_equal(redlock_acquire(NULL, "r", NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_adopt(NULL, "r", "token", NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_inspect(NULL, "r", outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_connect(NULL, 1000, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_statistics(NULL, &statistics), REDLOCK_ERR_INVALID);
+    assert_is(redlock_acquire(NULL, "r", NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(NULL, "r", "token", NULL, &lease), REDLOCK_ERR_INVALID);
+    assert_is(redlock_inspect(NULL, "r", outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_connect(NULL, 1000, outcome_collect, outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_statistics(NULL, &statistics), REDLOCK_ERR_INVALID);
     assert_int_equal(outcome->runs, 0);
 }

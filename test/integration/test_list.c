@@ -43,7 +43,7 @@ static void begin_list(redlock_manager *manager, const char *match, struct seen 
     redlock_list_options_default(&options);
     options.match = match;
     *seen = (struct seen){.outcome = world_outcome()};
-    assert_int_equal(redlock_list(manager, &options, see, collect, seen), REDLOCK_OK);
+    assert_is(redlock_list(manager, &options, see, collect, seen), REDLOCK_OK);
     assert_int_equal(seen->count, 0); /* no callback inside the call */
 }
 
@@ -77,7 +77,7 @@ WORLD_TEST(each_lock_is_named_by_each_node_that_has_it) {
     server_ask(&world_servers.at[1], "DEL", "job:2");
     server_ask(&world_servers.at[2], "SET", "data", "no lock");
     struct seen seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_OK);
+    assert_is(seen.outcome->code, REDLOCK_OK);
     assert_int_equal(outcome_votes(seen.outcome, REDLOCK_VOTE_GRANTED), 3);
     assert_int_equal(seen.count, 8);
     for (size_t node = 0; node < 3; node++) {
@@ -88,7 +88,7 @@ WORLD_TEST(each_lock_is_named_by_each_node_that_has_it) {
     seen = list(manager, "job:*");
     assert_int_equal(seen.count, 5);
     seen = list(manager, "none");
-    assert_int_equal(seen.outcome->code, REDLOCK_OK);
+    assert_is(seen.outcome->code, REDLOCK_OK);
     assert_int_equal(seen.count, 0);
 }
 
@@ -99,8 +99,8 @@ WORLD_TEST(a_node_that_is_down_names_nothing) {
     server_kill(&world_servers.at[0]);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_WAITING, 1));
     struct seen seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_OK); /* a quorum named theirs */
-    assert_int_equal(outcome_vote(seen.outcome, 0), REDLOCK_VOTE_FAILED);
+    assert_is(seen.outcome->code, REDLOCK_OK); /* a quorum named theirs */
+    assert_is(outcome_vote(seen.outcome, 0), REDLOCK_VOTE_FAILED);
     assert_true(strlen(outcome_vote_error(seen.outcome, 0)) > 0);
     assert_int_equal(seen.count, 2);
     assert_int_equal(named(&seen, 1, "r", redlock_lease_token(lease)), 1);
@@ -108,7 +108,7 @@ WORLD_TEST(a_node_that_is_down_names_nothing) {
     server_kill(&world_servers.at[1]);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_WAITING, 2));
     seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.outcome->code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(seen.count, 1);
     assert_non_null(strstr(seen.outcome->message, "cannot list"));
     for (size_t i = 0; i < 2; i++) {
@@ -125,8 +125,8 @@ WORLD_TEST(a_node_that_hangs_for_a_while_names_its_locks) {
     begin_list(manager, NULL, &seen);
     /* It asks after the listing, and ends at the timeout: so the listing's page is late by then. */
     struct outcome *inspected = world_outcome();
-    assert_int_equal(drive_inspect(world_loop, manager, "r", inspected), REDLOCK_OK);
-    assert_int_equal(outcome_vote(inspected, 0), REDLOCK_VOTE_UNKNOWN);
+    assert_is(drive_inspect(world_loop, manager, "r", inspected), REDLOCK_OK);
+    assert_is(outcome_vote(inspected, 0), REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(seen.outcome->runs, 0);
     server_resume(&world_servers.at[0]);
     assert_true(outcome_wait(world_loop, seen.outcome));
@@ -141,9 +141,9 @@ WORLD_TEST(a_node_that_hangs_for_long_is_given_up) {
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
     server_pause(&world_servers.at[2]);
     struct seen seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_OK);
+    assert_is(seen.outcome->code, REDLOCK_OK);
     /* What it is asked again waits behind what it owes, and is withdrawn. */
-    assert_int_equal(outcome_vote(seen.outcome, 2), REDLOCK_VOTE_FAILED);
+    assert_is(outcome_vote(seen.outcome, 2), REDLOCK_VOTE_FAILED);
     assert_non_null(strstr(outcome_vote_error(seen.outcome, 2), "the node owes older answers"));
     assert_int_equal(seen.count, 2);
     server_resume(&world_servers.at[2]);
@@ -155,14 +155,14 @@ WORLD_TEST(a_user_who_may_not_scan_is_told) {
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
     server_ask(&world_servers.at[1], "ACL", "SETUSER", "default", "-scan");
     struct seen seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_OK);
-    assert_int_equal(outcome_vote(seen.outcome, 1), REDLOCK_VOTE_FAILED);
+    assert_is(seen.outcome->code, REDLOCK_OK);
+    assert_is(outcome_vote(seen.outcome, 1), REDLOCK_VOTE_FAILED);
     assert_non_null(strstr(outcome_vote_error(seen.outcome, 1), "NOPERM this user may not SCAN"));
     assert_int_equal(named(&seen, 0, "r", redlock_lease_token(lease)), 1);
     assert_int_equal(named(&seen, 1, "r", redlock_lease_token(lease)), 0);
     server_ask(&world_servers.at[2], "ACL", "SETUSER", "default", "-scan");
     seen = list(manager, NULL);
-    assert_int_equal(seen.outcome->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.outcome->code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(seen.outcome->message, "NOPERM this user may not SCAN"));
     server_ask(&world_servers.at[1], "ACL", "SETUSER", "default", "+scan");
     server_ask(&world_servers.at[2], "ACL", "SETUSER", "default", "+scan");

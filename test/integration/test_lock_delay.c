@@ -33,7 +33,7 @@ static void assert_others_are_denied(const char *resource) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, resource, &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, resource, &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
 }
 
@@ -41,7 +41,7 @@ static void assert_others_get_it(const char *resource) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, resource, TTL_MS);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* Every key still has the delay left when the lease ends. */
@@ -65,9 +65,9 @@ WORLD_TEST(the_keys_live_longer_than_the_lease) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_keys_outlive("door", lease);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_keys_outlive("door", lease);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(an_extension_keeps_it) {
@@ -76,14 +76,14 @@ WORLD_TEST(an_extension_keeps_it) {
     redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
     size_t longer = 0;
     for (size_t i = 0; i < 5; i++) { /* two of the five may not have it yet */
         longer += server_pttl_ms(&world_servers.at[i], "door") > 2 * TTL_MS + DELAY_MS;
     }
     assert_true(longer >= 3);
     assert_true(redlock_lease_validity_ms(lease) <= 4 * TTL_MS);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(a_release_frees_it_at_once) {
@@ -91,7 +91,7 @@ WORLD_TEST(a_release_frees_it_at_once) {
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
     assert_others_get_it("door");
 }
@@ -107,7 +107,7 @@ WORLD_TEST(a_lost_lease_keeps_others_away) {
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_others_are_denied("door");
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     drive_for(world_loop, 200); /* nothing follows */
     assert_int_equal(servers_with_key(&world_servers, "door"), 5);
     assert_others_are_denied("door");
@@ -134,7 +134,7 @@ WORLD_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
     assert_others_get_it("door");
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
 WORLD_TEST(the_delay_ends) {
@@ -145,13 +145,13 @@ WORLD_TEST(the_delay_ends) {
     redlock_acquire_options waiting = world_acquire_options(TTL_MS, REDLOCK_WAIT_FOREVER);
     int64_t before_ms = support_now_ms();
     redlock_lease *lease = acquire(manager, "door", &options);
-    assert_int_equal(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
     /* The server's clock ends it, not ours. */
     assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10);
     redlock_lease *next = waited->lease;
     assert_int_equal(loss->runs, 1);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
-    assert_int_equal(drive_release(world_loop, next, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, next, world_outcome()), REDLOCK_OK);
 }
 
 /* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
@@ -162,7 +162,7 @@ WORLD_TEST(a_lost_attempt_leaves_nothing) {
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "another's"), "OK");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
     assert_false(server_has_key(&world_servers.at[3], "door"));
     assert_false(server_has_key(&world_servers.at[4], "door"));
@@ -174,15 +174,15 @@ WORLD_TEST(an_adopted_lease_can_have_one) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *adopted, *lease = world_acquire(manager, "door", TTL_MS);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_int_equal(redlock_adopt(manager, "door", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
-    assert_int_equal(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(redlock_adopt(manager, "door", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
     size_t longer = 0;
     for (size_t i = 0; i < 5; i++) {
         longer += server_pttl_ms(&world_servers.at[i], "door") > DELAY_MS;
     }
     assert_true(longer >= 3);
     redlock_lease_forget(lease);
-    assert_int_equal(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 }
 
@@ -190,11 +190,11 @@ WORLD_TEST(invalid_delays) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
     redlock_lease *lease = acquire(manager, "door", &options);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -95,12 +95,12 @@ FRESH_TEST(a_name_that_does_not_exist) {
     struct outcome *outcome = world_outcome();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     redlock_lease *lease = world_acquire(manager, "named", 60000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
     manager = with_name("no-such-node.invalid", 3);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_WAITING, 1));
-    assert_int_equal(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
     assert_non_null(strstr(outcome->message, "no-such-node.invalid"));
     assert_true(world_wait_without_key("named", DRIVE_TIMEOUT_MS));
@@ -134,8 +134,8 @@ FRESH_TEST(a_lookup_that_never_ends_does_not_stop_the_loop) {
     assert_true(drive_until(world_loop, fifty, &ticks, DRIVE_TIMEOUT_MS));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     redlock_lease *lease = world_acquire(manager, "named", 60000);
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     ticks = 0;
     assert_true(drive_until(world_loop, fifty, &ticks, DRIVE_TIMEOUT_MS));
     assert_int_equal(counted(&hanging), 2); /* one thread for each node, however long it takes */
@@ -147,7 +147,7 @@ FRESH_TEST(a_lookup_that_never_ends_does_not_stop_the_loop) {
 FRESH_TEST(three_lookups_that_never_end_are_no_quorum) {
     redlock_manager *manager = with_name("hangs.test", 3);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3); /* nothing was sent to them */
     assert_non_null(strstr(outcome->message, "hangs.test"));
     world_close(manager); /* does not wait for the lookups */

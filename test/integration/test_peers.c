@@ -28,11 +28,11 @@ WORLD_TEST(redsync_all_masks_of_foreign_keys_on_four_nodes) {
         redlock_acquire_options options = world_acquire_options(20000, 0);
         int code = drive_acquire(world_loop, manager, key, &options, outcome);
         if (foreign <= 1) {
-            assert_int_equal(code, REDLOCK_OK);
+            assert_is(code, REDLOCK_OK);
             assert_true(world_wait_with_key(key, 4, DRIVE_TIMEOUT_MS));
-            assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+            assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
         } else {
-            assert_int_equal(code, REDLOCK_ERR_CONTENDED);
+            assert_is(code, REDLOCK_ERR_CONTENDED);
             assert_null(outcome->lease);
             assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 2);
         }
@@ -50,7 +50,7 @@ WORLD_TEST(node_redlock_extends_beside_a_foreign_key_without_ttl) {
     redlock_lease *lease = world_acquire(manager, "stuck", 20000);
     for (int round = 1; round <= 3; round++) {
         int64_t ttl_ms = 20000 + 5000 * round, before_ms = support_now_ms();
-        assert_int_equal(drive_extend(world_loop, lease, ttl_ms, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, ttl_ms, outcome), REDLOCK_OK);
         for (size_t i = 0; i < 3; i += 2) {
             int64_t left_ms = server_pttl_ms(&world_servers.at[i], "stuck");
             int64_t passed_ms = support_now_ms() - before_ms;
@@ -60,7 +60,7 @@ WORLD_TEST(node_redlock_extends_beside_a_foreign_key_without_ttl) {
         assert_string_equal(server_ask(&world_servers.at[1], "GET", "stuck"), "foreign");
         assert_int_equal(server_pttl_ms(&world_servers.at[1], "stuck"), -1);
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("stuck", 1, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[1], "GET", "stuck"), "foreign");
 }
@@ -87,7 +87,7 @@ WORLD_TEST(node_redlock_counts_attempts_and_leaves_the_third_node_empty) {
         options.order = REDLOCK_ORDER_NONE;
         long long sets_before = world_calls(&world_servers.at[2], "set");
         uint64_t attempts_before = world_statistics(manager).attempts;
-        assert_int_equal(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
+        assert_is(drive_acquire(world_loop, manager, "held", &options, outcome), REDLOCK_ERR_CONTENDED);
         if (waits) {
             /* 0, 100, 200, 300, 400 ms, or fewer on a slow machine. */
             assert_in_range(outcome->attempts, 2, 5);
@@ -215,8 +215,7 @@ WORLD_TEST(rueidis_a_hundred_rounds_of_a_hundred_cancelled_waiters) {
         redlock_request *requests[100];
         waiters = (struct cancelled_waiters){0};
         for (size_t i = 0; i < 100; i++) {
-            assert_int_equal(redlock_acquire(manager, "wanted", &options, &requests[i], on_cancelled, &waiters),
-                             REDLOCK_OK);
+            assert_is(redlock_acquire(manager, "wanted", &options, &requests[i], on_cancelled, &waiters), REDLOCK_OK);
         }
         for (int turns = round % 4; turns > 0; turns--) {
             /* Cancelled before the write, in flight, and between attempts. */
@@ -249,7 +248,7 @@ static int acquire_with(size_t up, size_t count, const char *resource, struct ou
     int code = drive_acquire(world_loop, manager, resource, &options, outcome);
     if (code == REDLOCK_OK) {
         struct outcome *released = world_outcome();
-        assert_int_equal(drive_release(world_loop, outcome->lease, released), REDLOCK_OK);
+        assert_is(drive_release(world_loop, outcome->lease, released), REDLOCK_OK);
     }
     world_close(manager);
     return code;
@@ -257,11 +256,11 @@ static int acquire_with(size_t up, size_t count, const char *resource, struct ou
 
 WORLD_TEST(redlock_net_needs_a_quorum_of_the_configured_nodes) {
     struct outcome *outcome = world_outcome();
-    assert_int_equal(acquire_with(3, 3, "three-of-three", outcome), REDLOCK_OK);
-    assert_int_equal(acquire_with(3, 5, "three-of-five", outcome), REDLOCK_OK);
-    assert_int_equal(acquire_with(0, 3, "none-of-three", outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(acquire_with(3, 3, "three-of-three", outcome), REDLOCK_OK);
+    assert_is(acquire_with(3, 5, "three-of-five", outcome), REDLOCK_OK);
+    assert_is(acquire_with(0, 3, "none-of-three", outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
-    assert_int_equal(acquire_with(3, 6, "three-of-six", outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(acquire_with(3, 6, "three-of-six", outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
@@ -284,7 +283,7 @@ WORLD_TEST(redlock_net_of_three_racers_exactly_one_wins) {
         options.retry_delay_min_ms = 1;
         options.retry_delay_max_ms = 30;
         racers[i] = world_outcome();
-        assert_int_equal(redlock_acquire(manager, "race", &options, NULL, outcome_collect, racers[i]), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "race", &options, NULL, outcome_collect, racers[i]), REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_ran, racers, DRIVE_TIMEOUT_MS));
     int winners = 0;
@@ -303,13 +302,13 @@ WORLD_TEST(redlock_net_two_seconds_held_for_four) {
     options.auto_extend = true;
     options.on_lost = loss_collect;
     options.lost_data = loss;
-    assert_int_equal(drive_acquire(world_loop, manager, "kept", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "kept", &options, outcome), REDLOCK_OK);
     redlock_lease *lease = outcome->lease;
     drive_for(world_loop, 4000);
     assert_int_equal(loss->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
     assert_true(world_statistics(manager).extends > 2);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     uint64_t extends = world_statistics(manager).extends;
     drive_for(world_loop, 1500);
@@ -329,7 +328,7 @@ WORLD_TEST(redlock_net_a_rival_wins_soon_after_one_second_without_renewal) {
         options.retry_delay_max_ms = 20;
         int64_t before_ms = support_now_ms();
         redlock_lease *lease = world_acquire(holder, "expiring", 1000);
-        assert_int_equal(drive_acquire(world_loop, rival, "expiring", &options, outcome), REDLOCK_OK);
+        assert_is(drive_acquire(world_loop, rival, "expiring", &options, outcome), REDLOCK_OK);
         assert_int_equal(redlock_lease_validity_ms(lease), 0);
         /* Not before the end of the lease at ttl - drift, when the loser deletes its keys. */
         assert_true(outcome->at_ms - before_ms >= 1000 - 12 - 1);
@@ -337,8 +336,8 @@ WORLD_TEST(redlock_net_a_rival_wins_soon_after_one_second_without_renewal) {
             best_ms = outcome->at_ms - before_ms;
         }
         redlock_lease *won = outcome->lease;
-        assert_int_equal(drive_release(world_loop, won, released), REDLOCK_OK);
-        assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
+        assert_is(drive_release(world_loop, won, released), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
     }
     assert_in_range(best_ms, 987, 1200);
 }
@@ -356,8 +355,7 @@ WORLD_TEST(pottery_of_simultaneous_single_tries_at_most_one_wins) {
         snprintf(resource, sizeof resource, "tries-%zu", count);
         for (size_t i = 0; i < count; i++) {
             outcome_clear(tries[i]);
-            assert_int_equal(redlock_acquire(managers[i], resource, &options, NULL, outcome_collect, tries[i]),
-                             REDLOCK_OK);
+            assert_is(redlock_acquire(managers[i], resource, &options, NULL, outcome_collect, tries[i]), REDLOCK_OK);
         }
         for (size_t i = 0; i < count; i++) {
             assert_true(outcome_wait(world_loop, tries[i]));
@@ -373,7 +371,7 @@ WORLD_TEST(pottery_of_simultaneous_single_tries_at_most_one_wins) {
         }
         for (size_t i = 0; i < count; i++) {
             if (tries[i]->code == REDLOCK_OK) {
-                assert_int_equal(redlock_release(tries[i]->lease, NULL, NULL), REDLOCK_OK);
+                assert_is(redlock_release(tries[i]->lease, NULL, NULL), REDLOCK_OK);
             }
         }
         assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS));
@@ -405,9 +403,9 @@ WORLD_TEST(redsync_and_rslock_distinguish_missing_from_foreign) {
                     assert_string_equal(server_ask(&world_servers.at[i], "DEL", "gone"), "1");
                 }
             }
-            assert_int_equal(extend ? drive_extend(world_loop, lease, 60000, outcome)
-                                    : drive_release(world_loop, lease, outcome),
-                             REDLOCK_ERR_LOST);
+            assert_is(extend ? drive_extend(world_loop, lease, 60000, outcome)
+                             : drive_release(world_loop, lease, outcome),
+                      REDLOCK_ERR_LOST);
             assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 2);
             assert_non_null(strstr(first_refusal(outcome), foreign ? "another token" : "missing"));
             assert_non_null(strstr(outcome->message, foreign ? "another token" : "missing"));
@@ -433,8 +431,8 @@ WORLD_TEST(redsync_and_rslock_release_and_extend_after_expiry) {
     redlock_lease *lease = world_acquire(manager, "short", 300);
     assert_true(drive_until(world_loop, has_expired, lease, DRIVE_TIMEOUT_MS));
     drive_for(world_loop, 5); /* the validity is rounded down */
-    assert_int_equal(drive_extend(world_loop, lease, 10000, outcome), REDLOCK_ERR_LOST);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_extend(world_loop, lease, 10000, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -442,7 +440,7 @@ WORLD_TEST(redsync_and_rslock_a_ttl_of_one_ms_is_too_slow) {
     redlock_manager *manager = world_manager(world_servers.uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(1, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
+    assert_is(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
     assert_null(outcome->lease);
     assert_int_equal(world_statistics(manager).too_slow, 1);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));

@@ -31,13 +31,13 @@ static void on_turn(const redlock_result *result, void *data) {
     line.holders++;
     line.most_holders = line.holders > line.most_holders ? line.holders : line.most_holders;
     line.holders--;
-    assert_int_equal(redlock_release(redlock_result_lease(result), NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(redlock_result_lease(result), NULL, NULL), REDLOCK_OK);
 }
 
 static void queue_up(redlock_manager *manager, const char *resource, int number, int64_t ttl_ms) {
     redlock_acquire_options options = world_acquire_options(ttl_ms, REDLOCK_WAIT_FOREVER);
     line.waiters[number] = (struct waiter){&line, number};
-    assert_int_equal(redlock_acquire(manager, resource, &options, NULL, on_turn, &line.waiters[number]), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, &options, NULL, on_turn, &line.waiters[number]), REDLOCK_OK);
 }
 
 struct length {
@@ -137,7 +137,7 @@ FRESH_TEST(who_came_first_is_served_first) {
     managers_of(managers, 5);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up_in_order(managers, 5, LONG_MS, 5);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(5);
     assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(managers[0]).handed_over, 1);
@@ -161,9 +161,9 @@ FRESH_TEST(texts_of_holders_change_no_order) {
     }
     struct outcome *outcome = world_outcome();
     const redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
     queue_up_in_order(managers, 5, LONG_MS, 5);
-    assert_int_equal(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(5);
     for (int i = 0; i < 5; i++) {
         assert_int_equal(world_statistics(managers[i]).polls, 0);
@@ -175,15 +175,15 @@ FRESH_TEST(who_waited_in_vain_hears_who_holds_it) {
     redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
     options.wait_timeout_ms = 1000;
-    assert_int_equal(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_non_null(strstr(outcome->message, "cannot acquire 'line': held by db-1:7: 0 of 5 nodes granted it"));
     assert_non_null(strstr(outcome->message, ": queued behind db-1:7)"));
-    assert_int_equal(drive_inspect(world_loop, manager, "line", outcome), REDLOCK_OK);
+    assert_is(drive_inspect(world_loop, manager, "line", outcome), REDLOCK_OK);
     for (size_t i = 0; i < 5; i++) {
         redlock_vote vote = {.size = sizeof vote};
-        assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
+        assert_is(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
         assert_string_equal(vote.holder_text, "db-1:7");
         assert_string_equal(strchr(vote.holder, '@'), "@db-1:7");
     }
@@ -197,7 +197,7 @@ FRESH_TEST(the_one_who_releases_goes_to_the_end) {
     assert_served(1);
     redlock_lease *lease = world_acquire(managers[0], "line", LONG_MS);
     queue_up_in_order(managers + 1, 1, LONG_MS, 5);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     queue_up(managers[0], "line", 2, LONG_MS);
     assert_served(3);
     assert_int_equal(line.order[1], 0);
@@ -212,7 +212,7 @@ FRESH_TEST(a_crowd_in_one_process_is_served_in_order) {
     }
     wait_for_subscriptions(1, 5);
     wait_for_length(CROWD, 5);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(CROWD);
     for (int i = 0; i < CROWD; i++) {
         assert_int_equal(line.order[i], i);
@@ -232,7 +232,7 @@ FRESH_TEST(lost_subscriptions_delay_but_lose_nobody) {
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up_in_order(managers, 3, LONG_MS, 5);
     kill_subscriptions();
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(3);
 }
 
@@ -245,7 +245,7 @@ FRESH_TEST(nodes_that_forget_the_queue_learn_it_again) {
         (void)server_ask(&world_servers.at[i], "DEL", "line:wait", "line:waiter");
     }
     wait_for_length(3, 5);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(3);
 }
 
@@ -256,7 +256,7 @@ FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
     managers_of(managers, 3);
     redlock_acquire_options options = world_acquire_options(3000, REDLOCK_WAIT_FOREVER);
     options.auto_extend = true;
-    assert_int_equal(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
     redlock_lease *lease = outcome->lease;
     queue_up_in_order(managers, 3, 2000, 5);
     for (size_t i = 0; i < 2; i++) {
@@ -267,7 +267,7 @@ FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "line"), redlock_lease_token(lease));
     }
     assert_int_equal(line.served, 0);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(3);
 }
 
@@ -278,7 +278,7 @@ FRESH_TEST(two_nodes_down_change_nothing) {
     server_kill(&world_servers.at[0]);
     server_kill(&world_servers.at[3]);
     queue_up_in_order(managers, 3, LONG_MS, 3);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(3);
 }
 
@@ -291,7 +291,7 @@ FRESH_TEST(two_nodes_hang_while_all_wait) {
     queue_up_in_order(managers, 3, LONG_MS, 5);
     server_pause(&world_servers.at[1]);
     server_pause(&world_servers.at[4]);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(3);
     server_resume(&world_servers.at[1]);
     server_resume(&world_servers.at[4]);
@@ -337,14 +337,14 @@ FRESH_TEST(a_cancelled_waiter_leaves_the_queue) {
     redlock_request *request;
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(redlock_acquire(manager, "line", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "line", &options, &request, outcome_collect, outcome), REDLOCK_OK);
     wait_for_length(1, 5);
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
+    assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
     wait_for_length(0, 5);
     assert_true(world_wait_without_key("line:waiter", DRIVE_TIMEOUT_MS));
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -353,7 +353,7 @@ FRESH_TEST(a_wait_that_ends_leaves_the_queue) {
     struct outcome *outcome = world_outcome();
     (void)world_acquire(holder, "line", LONG_MS);
     redlock_acquire_options options = world_acquire_options(LONG_MS, 300);
-    assert_int_equal(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
     wait_for_length(0, 5);
 }
 
@@ -365,7 +365,7 @@ FRESH_TEST(the_queue_ends_by_itself) {
     wait_for_length(1, 5);
     const int64_t pttl_ms = server_pttl_ms(&world_servers.at[0], "line:wait");
     assert_in_range(pttl_ms, 7501, 15000);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(1);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
@@ -380,9 +380,9 @@ FRESH_TEST(names_that_meet_do_no_harm) {
     queue_up(managers[1], "line", 1, LONG_MS);
     drive_for(world_loop, 300);
     assert_int_equal(line.served, 0);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(2);
-    assert_int_equal(redlock_release(odd, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(odd, NULL, NULL), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -394,10 +394,10 @@ FRESH_TEST(polling_and_queueing_live_together) {
         redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
         options.order = i % 2 ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
         line.waiters[i] = (struct waiter){&line, i};
-        assert_int_equal(redlock_acquire(managers[i], "line", &options, NULL, on_turn, &line.waiters[i]), REDLOCK_OK);
+        assert_is(redlock_acquire(managers[i], "line", &options, NULL, on_turn, &line.waiters[i]), REDLOCK_OK);
     }
     wait_for_length(2, 5);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(4);
     assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
 }

@@ -34,7 +34,7 @@ static void restart(redlock_manager *manager, size_t index) {
 
 static void assert_quarantined(redlock_manager *manager, size_t index, const char *why) {
     redlock_node_info info = world_node_info(manager, index);
-    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_is(info.state, REDLOCK_NODE_READY);
     assert_true(info.quarantine_ms > 0);
     assert_non_null(strstr(info.quarantine, why));
 }
@@ -61,7 +61,7 @@ static void assert_tells_seconds(const char *text, int64_t ttl_max_ms) {
 static void acquire_and_release(redlock_manager *manager, const char *resource) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, resource, 1000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 static int three_plain_again(void **state);
@@ -99,17 +99,17 @@ WORLD_TEST(observed_a_restarted_node_abstains_and_says_for_how_long) {
     assert_int_equal(world_statistics(manager).quarantines, 1);
 
     /* The others are a quorum. */
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
-    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
     assert_tells_seconds(outcome_vote_error(outcome, 0), TTL_MAX_MS);
     redlock_lease *lease = outcome->lease;
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 
     /* Without one of them there is no quorum, and the message says why. */
     server_kill(&world_servers.at[1]);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
     assert_tells_seconds(outcome->message, TTL_MAX_MS);
     assert_non_null(strstr(outcome->message, "it restarted, and may have forgotten locks"));
     assert_non_null(strstr(outcome->message, world_servers.at[0].name));
@@ -133,12 +133,12 @@ WORLD_TEST(a_quarantined_node_is_not_healed) {
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS / 3);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
     restart(manager, 0);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS / 3, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MS / 3, outcome), REDLOCK_OK);
     drive_for(world_loop, TTL_MS / 3 / 10 + 500); /* after the time to heal */
     assert_false(server_has_key(&world_servers.at[0], "door"));
     assert_quarantined(manager, 0, "it restarted");
     assert_int_equal(world_statistics(manager).healed, 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 WORLD_TEST(a_quarantine_lasts_for_ttl_max_and_ends) {
@@ -148,7 +148,7 @@ WORLD_TEST(a_quarantine_lasts_for_ttl_max_and_ends) {
     int64_t before_ms = support_now_ms();
     restart(manager, 0);
     server_kill(&world_servers.at[1]);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, waited), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, waited), REDLOCK_OK);
     assert_true(waited->at_ms - before_ms >= SHORT_MAX_MS); /* the quarantine began after that */
     assert_true(server_has_key(&world_servers.at[0], "door"));
     redlock_lease *lease = waited->lease;
@@ -165,7 +165,7 @@ WORLD_TEST(strict_new_nodes_are_not_trusted) {
     for (size_t i = 0; i < 3; i++) {
         assert_quarantined(manager, i, "met for the first time");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_ABSTAINED), 3);
     assert_tells_seconds(outcome->message, REDLOCK_TTL_MS_MAX);
     assert_non_null(strstr(outcome->message, "met for the first time"));
@@ -262,10 +262,10 @@ FRESH_TEST(a_quarantined_node_extends_and_releases) {
     assert_quarantined(manager, 2, "it restarted");
     server_kill(&world_servers.at[1]);
     /* By that node and one other. */
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    assert_int_equal(outcome_vote(outcome, 2), REDLOCK_VOTE_GRANTED);
+    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
+    assert_is(outcome_vote(outcome, 2), REDLOCK_VOTE_GRANTED);
     assert_quarantined(manager, 2, "it restarted");
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
 }
 
@@ -275,24 +275,24 @@ WORLD_TEST(no_ttl_above_ttl_max) {
     struct outcome *outcome = world_outcome();
     redlock_lease *lease;
     redlock_acquire_options options = world_acquire_options(TTL_MAX_MS + 1, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     assert_non_null(strstr(world_log.text, "ttl_max_ms"));
-    assert_int_equal(redlock_adopt(manager, "door", "token", &options, &lease), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(manager, "door", "token", &options, &lease), REDLOCK_ERR_INVALID);
     options.ttl_ms = TTL_MAX_MS - 100;
     options.lock_delay_ms = 101;
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = 100;
-    assert_int_equal(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
     lease = outcome->lease;
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MAX_MS - 99, outcome), REDLOCK_ERR_INVALID);
-    assert_int_equal(drive_extend(world_loop, lease, TTL_MAX_MS - 100, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_extend(world_loop, lease, TTL_MAX_MS - 99, outcome), REDLOCK_ERR_INVALID);
+    assert_is(drive_extend(world_loop, lease, TTL_MAX_MS - 100, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 static void assert_refused(const redlock_manager_options *options, const char *says) {
     redlock_manager *manager = NULL;
     char error[256] = "";
-    assert_int_equal(redlock_manager_create(world_loop, options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create(world_loop, options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     if (!strstr(error, says)) {
         fail_msg("not about %s: %s", says, error);
     }

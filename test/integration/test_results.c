@@ -30,21 +30,21 @@ WORLD_TEST(each_result_has_a_sentence) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "tale", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "tale", &options, outcome), REDLOCK_OK);
     assert_sentence(outcome, "'tale'");
     redlock_lease *lease = outcome->lease;
-    assert_int_equal(drive_acquire(world_loop, manager, "tale", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "tale", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_sentence(outcome, "'tale'");
     says(outcome, "held by others");
     says(outcome, "3 are needed");
     options.ttl_ms = 2;
-    assert_int_equal(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
+    assert_is(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
     assert_sentence(outcome, "'blink'");
     says(outcome, "longer ttl");
     for (size_t i = 0; i < 3; i++) {
         server_pause(&world_servers.at[i]);
     }
-    assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_sentence(outcome, "'tale'");
     for (size_t i = 0; i < 3; i++) {
         says(outcome, world_servers.at[i].name);
@@ -57,15 +57,15 @@ WORLD_TEST(each_result_has_a_sentence) {
     for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "DEL", "tale");
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_sentence(outcome, "'tale'");
     says(outcome, "missing");
     redlock_request *request;
     outcome_clear(outcome);
-    assert_int_equal(redlock_acquire(manager, "given-up", NULL, &request, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "given-up", NULL, &request, outcome_collect, outcome), REDLOCK_OK);
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_ERR_CANCELLED);
+    assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
     assert_sentence(outcome, "'given-up'");
     /* Like snprintf: the length that it would have had. */
     char small[12];
@@ -92,26 +92,26 @@ WORLD_TEST(connect_reports_which_nodes_are_ready) {
     }
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(drive_connect(world_loop, manager, outcome), REDLOCK_OK);
+    assert_is(drive_connect(world_loop, manager, outcome), REDLOCK_OK);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 4);
-    assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
+    assert_is(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
     assert_non_null(strstr(outcome_vote_error(outcome, 1), "refused"));
     assert_string_equal(redlock_result_resource(outcome->copy), "");
     for (size_t i = 2; i < 4; i++) {
         uris[i] = world_closed_uri();
     }
     redlock_manager *fewer = world_manager(uris, 5, PATIENT_MS);
-    assert_int_equal(drive_connect(world_loop, fewer, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_connect(world_loop, fewer, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_sentence(outcome, strrchr(uris[1], '/') + 1);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
     redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(fewer, 1, &info), REDLOCK_OK);
+    assert_is(redlock_manager_node(fewer, 1, &info), REDLOCK_OK);
     assert_non_null(strstr(info.error, "refused"));
     assert_string_equal(info.name, strrchr(uris[1], '/') + 1);
     assert_int_equal(info.uptime_s, -1);
     assert_int_equal(info.connects, 0);
-    assert_int_equal(redlock_manager_node(fewer, 0, &info), REDLOCK_OK);
-    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_is(redlock_manager_node(fewer, 0, &info), REDLOCK_OK);
+    assert_is(info.state, REDLOCK_NODE_READY);
     assert_string_equal(info.error, "");
     assert_string_equal(info.role, "master");
     assert_true(info.uptime_s >= 0);
@@ -131,35 +131,35 @@ WORLD_TEST(older_structs_are_filled_as_far_as_they_go) {
     } old;
     memset(&old, 0xa5, sizeof old);
     old.statistics.size = offsetof(redlock_statistics, acquired);
-    assert_int_equal(redlock_manager_statistics(manager, &old.statistics), REDLOCK_OK);
+    assert_is(redlock_manager_statistics(manager, &old.statistics), REDLOCK_OK);
     assert_int_equal(old.statistics.acquires, 1);
     for (size_t i = offsetof(redlock_statistics, acquired); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
     }
     memset(&old, 0xa5, sizeof old);
     old.info.size = offsetof(redlock_node_info, version);
-    assert_int_equal(redlock_manager_node(manager, 0, &old.info), REDLOCK_OK);
+    assert_is(redlock_manager_node(manager, 0, &old.info), REDLOCK_OK);
     assert_string_equal(old.info.name, world_servers.at[0].name);
     for (size_t i = offsetof(redlock_node_info, version); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
     }
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     memset(&old, 0xa5, sizeof old);
     old.vote.size = offsetof(redlock_vote, error);
-    assert_int_equal(redlock_result_vote(outcome->copy, 0, &old.vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(outcome->copy, 0, &old.vote), REDLOCK_OK);
     for (size_t i = offsetof(redlock_vote, error); i < sizeof old; i++) {
         assert_int_equal(old.bytes[i], 0xa5);
     }
     redlock_vote none = {.size = 0}, all = {.size = sizeof all};
-    assert_int_equal(redlock_result_vote(outcome->copy, 0, &none), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_result_vote(outcome->copy, 5, &all), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_vote(outcome->copy, 0, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_vote(outcome->copy, 5, &all), REDLOCK_ERR_INVALID);
     /* An acquire option struct from before wait_timeout_ms was known: one try. */
     redlock_acquire_options options = world_acquire_options(60000, 30000);
     options.size = offsetof(redlock_acquire_options, wait_timeout_ms);
     for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SET", "old", "foreign");
     }
-    assert_int_equal(drive_acquire(world_loop, manager, "old", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "old", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_int_equal(outcome->attempts, 1);
 }
 
@@ -169,13 +169,13 @@ WORLD_TEST(the_votes_of_a_result_are_the_nodes) {
     server_ask(&world_servers.at[3], "SET", "votes", "foreign");
     int64_t before_ns = support_now_ns();
     redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "votes", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "votes", &options, outcome), REDLOCK_OK);
     int64_t passed_us = (support_now_ns() - before_ns) / 1000;
     assert_int_equal(redlock_result_vote_count(outcome->copy), 5);
     size_t granted = 0;
     for (size_t i = 0; i < 5; i++) {
         redlock_vote vote = {.size = sizeof vote};
-        assert_int_equal(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
+        assert_is(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
         assert_string_equal(vote.node, world_servers.at[i].name);
         assert_string_equal(vote.holder, "");
         granted += vote.kind == REDLOCK_VOTE_GRANTED;
@@ -188,7 +188,7 @@ WORLD_TEST(the_votes_of_a_result_are_the_nodes) {
         }
     }
     assert_true(granted >= 3);
-    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
 static bool is_quiet(void *data) {
@@ -205,35 +205,35 @@ WORLD_TEST(statistics_add_up) {
         redlock_lease *lease = world_acquire(manager, "sum", 60000);
         attempts++;
         assert_int_equal(world_statistics(manager).leases_held, 1);
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         extends++;
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
     assert_true(world_wait_without_key("sum", DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 5; i++) {
         server_ask(&world_servers.at[i], "SET", "sum", "foreign");
     }
     for (int i = 0; i < 3; i++) { /* contended, with retries */
-        assert_int_equal(drive_acquire(world_loop, manager, "sum", &waiting, outcome), REDLOCK_ERR_CONTENDED);
+        assert_is(drive_acquire(world_loop, manager, "sum", &waiting, outcome), REDLOCK_ERR_CONTENDED);
         attempts += outcome->attempts;
     }
     redlock_request *request;
     for (int i = 0; i < 2; i++) { /* cancelled */
         outcome_clear(outcome);
-        assert_int_equal(redlock_acquire(manager, "sum", &waiting, &request, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "sum", &waiting, &request, outcome_collect, outcome), REDLOCK_OK);
         redlock_request_cancel(request);
         assert_true(outcome_wait(world_loop, outcome));
         attempts += outcome->attempts;
     }
     redlock_lease *lost = world_acquire(manager, "lost", 1500); /* lost at the deadline */
     attempts++;
-    assert_int_equal(drive_acquire(world_loop, manager, "blink", &(redlock_acquire_options){0}, outcome),
-                     REDLOCK_ERR_INVALID); /* not accepted: not counted */
+    assert_is(drive_acquire(world_loop, manager, "blink", &(redlock_acquire_options){0}, outcome),
+              REDLOCK_ERR_INVALID); /* not accepted: not counted */
     while (redlock_lease_validity_ms(lost) > 0) {
         drive_for(world_loop, 10);
     }
     drive_for(world_loop, 10);
-    assert_int_equal(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
+    assert_is(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
     /* A slow node may owe longer than such a short ttl. */
     uint64_t dropped = world_statistics(manager).releases_dropped;
@@ -241,7 +241,7 @@ WORLD_TEST(statistics_add_up) {
         server_pause(&world_servers.at[i]);
     }
     for (int i = 0; i < 2; i++) { /* no quorum */
-        assert_int_equal(drive_acquire(world_loop, manager, "none", &once, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(drive_acquire(world_loop, manager, "none", &once, outcome), REDLOCK_ERR_NO_QUORUM);
         attempts++;
     }
     for (size_t i = 0; i < 3; i++) {
@@ -273,7 +273,7 @@ WORLD_TEST(no_token_reaches_a_log_or_a_message) {
     for (int i = 0; i < 4; i++) {
         redlock_lease *lease = world_acquire(manager, "quiet", 60000);
         strcpy(tokens[i], redlock_lease_token(lease));
-        assert_int_equal(drive_acquire(world_loop, manager, "quiet", NULL, outcome), REDLOCK_ERR_CONTENDED);
+        assert_is(drive_acquire(world_loop, manager, "quiet", NULL, outcome), REDLOCK_ERR_CONTENDED);
         assert_null(strstr(outcome->message, tokens[i]));
         server_kill(&world_servers.at[i]);
         drive_release(world_loop, lease, outcome);

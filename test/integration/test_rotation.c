@@ -76,12 +76,12 @@ static redlock_client *open_client(struct kept *kept) {
     options.on_log = keep_line;
     options.log_data = kept;
     options.log_level = REDLOCK_LOG_DEBUG;
-    assert_int_equal(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
+    assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     return client;
 }
 
 static void close_client(redlock_client *client, const struct kept *kept) {
-    assert_int_equal(redlock_client_close(client), REDLOCK_OK);
+    assert_is(redlock_client_close(client), REDLOCK_OK);
     assert_true(kept->used > 0);
     assert_null(strstr(kept->text, OLD));
     assert_null(strstr(kept->text, NEW));
@@ -115,7 +115,7 @@ static bool listens(redlock_client *client, size_t index) {
 }
 
 static void roll(redlock_client *client, const char *user, const char *password) {
-    assert_int_equal(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, user, password), REDLOCK_OK);
+    assert_is(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, user, password), REDLOCK_OK);
     for (size_t i = 0; i < kit_servers.count; i++) {
         kit_until(is(client, i, REDLOCK_NODE_READY, false, ""));
     }
@@ -126,7 +126,7 @@ static redlock_lease *hold(redlock_client *client, const char *resource) {
     redlock_lease *lease = NULL;
     options.lock.auto_extend = true;
     options.lock.on_lost = on_lost;
-    assert_int_equal(redlock_client_acquire(client, resource, &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_acquire(client, resource, &options, &lease, NULL), REDLOCK_OK);
     return lease;
 }
 
@@ -215,9 +215,9 @@ ROTATION_TEST(a_password_is_changed_under_load) {
     stop_busy(&busy);
     assert_int_equal(atomic_load(&lost), 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     pthread_join(waiter, NULL);
-    assert_int_equal(redlock_client_statistics(client, &statistics), REDLOCK_OK);
+    assert_is(redlock_client_statistics(client, &statistics), REDLOCK_OK);
     assert_int_equal(statistics.lost, 0);
     close_client(client, &logs[0]);
     kit_expect_no_keys();
@@ -241,7 +241,7 @@ ROTATION_TEST(a_user_is_changed_under_load) {
         assert_int_equal(connects_of(client, i), 1);
     }
     assert_int_equal(atomic_load(&lost), 0);
-    assert_int_equal(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     close_client(client, &logs[0]);
     kit_expect_no_keys();
 }
@@ -253,7 +253,7 @@ ROTATION_TEST(a_node_without_the_new_password_keeps_the_old_one) {
     struct busy busy = {.done = 0};
     start_busy(&busy, client);
     rule(0, 4, "locker", ">" NEW);
-    assert_int_equal(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, "locker", NEW), REDLOCK_OK);
+    assert_is(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, "locker", NEW), REDLOCK_OK);
     for (size_t i = 0; i < 4; i++) {
         kit_until(is(client, i, REDLOCK_NODE_READY, false, ""));
     }
@@ -261,7 +261,7 @@ ROTATION_TEST(a_node_without_the_new_password_keeps_the_old_one) {
     (void)server_ask(&kit_servers.at[4], "CLIENT", "KILL", "USER", "locker");
     kit_until(connects_of(client, 4) == 2 && is(client, 4, REDLOCK_NODE_READY, true, "WRONGPASS"));
     rule(4, 5, "locker", ">" NEW);
-    assert_int_equal(redlock_client_set_credentials(client, 4, "locker", NEW), REDLOCK_OK);
+    assert_is(redlock_client_set_credentials(client, 4, "locker", NEW), REDLOCK_OK);
     kit_until(is(client, 4, REDLOCK_NODE_READY, false, ""));
     assert_int_equal(connects_of(client, 4), 2);
     stop_busy(&busy);
@@ -276,7 +276,7 @@ ROTATION_TEST(a_node_that_is_away_gets_them_when_it_returns) {
     kit_until(is(client, 2, REDLOCK_NODE_WAITING, false, ""));
     rule(0, 2, "locker", ">" NEW);
     rule(3, 5, "locker", ">" NEW);
-    assert_int_equal(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, "locker", NEW), REDLOCK_OK);
+    assert_is(redlock_client_set_credentials(client, REDLOCK_ALL_NODES, "locker", NEW), REDLOCK_OK);
     kit_until(is(client, 3, REDLOCK_NODE_READY, false, ""));
     /* Now and then it is in the middle of a try instead. */
     kit_until(is(client, 2, REDLOCK_NODE_WAITING, true, ""));
@@ -302,15 +302,15 @@ ROTATION_TEST(credentials_are_checked) {
     char text[256];
     memset(longest, 'x', sizeof longest - 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(redlock_client_set_credentials(client, wrong[i].node, wrong[i].user, wrong[i].password),
-                         REDLOCK_ERR_INVALID);
+        assert_is(redlock_client_set_credentials(client, wrong[i].node, wrong[i].user, wrong[i].password),
+                  REDLOCK_ERR_INVALID);
         (void)redlock_client_invalid(client, text, sizeof text);
         assert_string_equal(text, wrong[i].says);
     }
-    assert_int_equal(redlock_client_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
     longest[REDLOCK_CREDENTIAL_SIZE_MAX] = '\0'; /* as long as it may be */
-    assert_int_equal(redlock_client_set_credentials(client, 0, longest, longest), REDLOCK_OK);
+    assert_is(redlock_client_set_credentials(client, 0, longest, longest), REDLOCK_OK);
     kit_until(is(client, 0, REDLOCK_NODE_READY, true, "WRONGPASS"));
     close_client(client, &logs[0]);
 }

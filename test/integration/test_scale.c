@@ -48,7 +48,7 @@ static void ask_for_all(redlock_manager *manager, struct crowd *crowd) {
     for (int i = 0; i < LOCKS; i++) {
         char resource[32];
         snprintf(resource, sizeof resource, "lock-%d", i);
-        assert_int_equal(redlock_acquire(manager, resource, &options, NULL, on_acquired, crowd), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, resource, &options, NULL, on_acquired, crowd), REDLOCK_OK);
     }
 }
 
@@ -67,7 +67,7 @@ FRESH_TEST(ten_thousand_at_once) {
     assert_int_equal(crowd->acquired, LOCKS);
     assert_int_equal(world_statistics(manager).leases_held, LOCKS);
     for (int i = 0; i < LOCKS; i++) {
-        assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+        assert_is(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_ended, crowd, 60000));
     assert_int_equal(crowd->released, LOCKS);
@@ -104,7 +104,7 @@ FRESH_TEST(ten_thousand_with_two_nodes_hung) {
     assert_true(drive_until(world_loop, all_asked, crowd, 60000));
     assert_int_equal(crowd->first_error, 0);
     for (int i = 0; i < LOCKS; i++) {
-        assert_int_equal(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
+        assert_is(redlock_release(crowd->leases[i], on_released, crowd), REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_ended, crowd, 60000));
     assert_int_equal(crowd->released, LOCKS);
@@ -117,7 +117,7 @@ static void on_inspected(const redlock_result *result, void *data) {
     int *inspected = data;
     char resource[32];
     snprintf(resource, sizeof resource, "%d", *inspected);
-    assert_int_equal(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
     assert_string_equal(redlock_result_resource(result), resource);
     ++*inspected;
 }
@@ -135,7 +135,7 @@ WORLD_TEST(two_hundred_thousand_inspections_of_nodes_that_are_down) {
     for (int i = 0; i < INSPECTIONS; i++) {
         char resource[32];
         snprintf(resource, sizeof resource, "%d", i);
-        assert_int_equal(redlock_inspect(manager, resource, on_inspected, &inspected), REDLOCK_OK);
+        assert_is(redlock_inspect(manager, resource, on_inspected, &inspected), REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_inspected, &inspected, 60000));
 }

@@ -72,11 +72,11 @@ TESTS_WITH(scripts_begin, scripts_end);
 FRESH_TEST(who_takes_a_free_lock_is_announced) {
     for (by_source = false;; by_source = true) {
         start_anew();
-        assert_int_equal(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED); /* only enters */
-        assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
+        assert_is(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED); /* only enters */
+        assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
         assert_announced(FIRST);
-        assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED); /* has it already */
-        assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED); /* is queued */
+        assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED); /* has it already */
+        assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED); /* is queued */
         assert_silence();
         if (by_source) {
             break;
@@ -85,8 +85,8 @@ FRESH_TEST(who_takes_a_free_lock_is_announced) {
 }
 
 FRESH_TEST(so_is_who_was_first_in_line_then) {
-    assert_int_equal(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED);
-    assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
     assert_value("door", FIRST);
     assert_waiter_is_told();
     assert_announced(FIRST);
@@ -97,18 +97,18 @@ FRESH_TEST(who_releases_announces_the_next_or_nobody) {
     for (by_source = false;; by_source = true) {
         start_anew();
         lock_as(OURS);
-        assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
+        assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
         assert_true(release_as(OURS, false).handed_over);
         assert_waiter_is_told();
         assert_announced(FIRST);
-        assert_int_equal(release_as(OURS, false).vote, REDLOCK_VOTE_DENIED);   /* another's */
-        assert_int_equal(release_as(SECOND, false).vote, REDLOCK_VOTE_DENIED); /* waits no more */
+        assert_is(release_as(OURS, false).vote, REDLOCK_VOTE_DENIED);   /* another's */
+        assert_is(release_as(SECOND, false).vote, REDLOCK_VOTE_DENIED); /* waits no more */
         assert_silence();
         const struct redlock_answer answer = release_as(FIRST, false);
         assert_true(answer.vote == REDLOCK_VOTE_GRANTED && !answer.handed_over);
         assert_announced("");
         assert_int_equal(server_key_count(server), 0);
-        assert_int_equal(release_as(FIRST, false).vote, REDLOCK_VOTE_DENIED); /* missing */
+        assert_is(release_as(FIRST, false).vote, REDLOCK_VOTE_DENIED); /* missing */
         assert_silence();
         if (by_source) {
             break;
@@ -119,7 +119,7 @@ FRESH_TEST(who_releases_announces_the_next_or_nobody) {
 /* Who yields hands the lock to nobody, although somebody waits. */
 FRESH_TEST(a_release_that_keeps_the_lock_announces_nobody) {
     lock_as(OURS);
-    assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
     const struct redlock_answer answer = release_as(OURS, true);
     assert_true(answer.vote == REDLOCK_VOTE_GRANTED && !answer.handed_over);
     assert_announced("");
@@ -131,7 +131,7 @@ FRESH_TEST(a_release_that_keeps_the_lock_announces_nobody) {
 FRESH_TEST(a_lock_that_nobody_can_be_given_is_free) {
     raw_close(&waiter);
     lock_as(OURS);
-    assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_DENIED);
     const struct redlock_answer answer = release_as(OURS, false);
     assert_true(answer.vote == REDLOCK_VOTE_GRANTED && !answer.handed_over);
     assert_announced("");
@@ -140,10 +140,10 @@ FRESH_TEST(a_lock_that_nobody_can_be_given_is_free) {
 
 FRESH_TEST(any_other_lock_announces_nothing) {
     target = &plain;
-    assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
     assert_true(release_as(FIRST, false).handed_over);
-    assert_int_equal(release_as(SECOND, true).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(release_as(SECOND, true).vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(server_key_count(server), 0);
     assert_silence();
 }
@@ -157,12 +157,12 @@ FRESH_TEST(who_may_not_publish_leads_all_the_same) {
                                        "resetchannels", "&" CHANNEL),
                             "OK");
         assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
-        assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
-        assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
+        assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
+        assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
         assert_true(release_as(FIRST, false).handed_over);
         assert_waiter_is_told();
         assert_value("door", SECOND);
-        assert_int_equal(release_as(SECOND, false).vote, REDLOCK_VOTE_GRANTED);
+        assert_is(release_as(SECOND, false).vote, REDLOCK_VOTE_GRANTED);
         assert_int_equal(server_key_count(server), 0);
         assert_silence();
         if (by_source) {
@@ -177,10 +177,10 @@ FRESH_TEST(who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set) {
         server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "+@all", "-pttl", "~*", "allchannels"),
         "OK");
     assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
-    assert_int_equal(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
     assert_value("door", FIRST);
-    assert_int_equal(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_FAILED);
-    assert_int_equal(release_as(FIRST, false).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_FAILED);
+    assert_is(release_as(FIRST, false).vote, REDLOCK_VOTE_GRANTED);
     assert_announced("");
     assert_int_equal(server_key_count(server), 0);
 }

@@ -102,7 +102,7 @@ QUEUE_TEST(the_memory_of_those_who_crash_is_bounded) {
     for (int i = 0; i < 3000; i++) {
         (void)snprintf(token, sizeof token, "0000000000000002%032x", i + 1);
         const struct wait crashed = {.token = token, .ticket = 2 + (uint64_t)i, .channel = DEAF, .stale_ms = -1};
-        assert_int_equal(wait_as(crashed).vote, REDLOCK_VOTE_DENIED);
+        assert_is(wait_as(crashed).vote, REDLOCK_VOTE_DENIED);
         if (i % 100 == 0) {
             assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
         }
@@ -152,7 +152,7 @@ QUEUE_TEST(one_look_has_its_bound) {
     struct redlock_message inspect = message_of(REDLOCK_OP_INSPECT, 0);
     inspect.wait_suffix = NULL;
     const struct redlock_answer answer = ask(&inspect);
-    assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(answer.waiters, -1);
     assert_int_equal(answer.waited_ms, -1);
 }
@@ -174,4 +174,25 @@ QUEUE_TEST(without_pubsub_publish_decides) {
     assert_value("door", FIRST);
     assert_pushed(FIRST);
     assert_left(2);
+}
+
+/* Whoever may write the entries need not have a right to the channels that they name. */
+QUEUE_TEST(nobody_speaks_on_the_channels_of_others) {
+    static const char *const channels[] = {"orders", "redlock:leader:door", "xredlock:heard", "redlock:"};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        struct raw other;
+        assert_true(raw_open_tcp(&other, "127.0.0.1", server->port));
+        assert_string_equal(raw_ask(&other, "AUTH", "all", "geheim"), "OK");
+        (void)raw_ask(&other, "SUBSCRIBE", channels[i]);
+        start_anew();
+        lock_as(OURS);
+        queue_add(1, SECOND, channels[i], STALE_MS);
+        queue_add(2, FIRST, CHANNEL, STALE_MS);
+        assert_int_equal(look().waiters, 1);
+        assert_int_equal(release_as(OURS), HANDED_OVER);
+        assert_value("door", FIRST);
+        assert_pushed(FIRST);
+        assert_string_equal(raw_ask(&other, "PING"), "pong\n\n");
+        raw_close(&other);
+    }
 }

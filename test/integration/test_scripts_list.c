@@ -17,7 +17,7 @@ static struct redlock_answer page(bool others) {
     struct redlock_message message = message_of(REDLOCK_OP_LIST, 0);
     message.page = &wanted;
     const struct redlock_answer answer = ask(&message);
-    assert_int_equal(answer.vote, REDLOCK_VOTE_GRANTED);
+    assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(answer.cursor, 0);
     return answer;
 }

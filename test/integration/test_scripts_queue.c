@@ -5,7 +5,7 @@
 #include "queue_scripts.h"
 
 static void assert_refused(struct wait wait, const char *words) {
-    assert_int_equal(wait_as(wait).vote, REDLOCK_VOTE_FAILED);
+    assert_is(wait_as(wait).vote, REDLOCK_VOTE_FAILED);
     assert_says(words);
 }
 
@@ -173,7 +173,7 @@ QUEUE_TEST(keys_of_another_type_are_faults_of_the_queue_alone) {
     start_anew();
     assert_string_equal(server_ask(server, "RPUSH", "door", "x"), "1");
     const struct redlock_answer answer = wait_as((struct wait){.token = FIRST, .ticket = 1});
-    assert_int_equal(answer.vote, REDLOCK_VOTE_DENIED);
+    assert_is(answer.vote, REDLOCK_VOTE_DENIED);
     assert_memory_equal(answer.holder, "(a list)", answer.holder_size);
     assert_int_equal(answer.holder_ttl_ms, -1);
     assert_int_equal(release_as(FIRST), OTHERS);
@@ -237,7 +237,7 @@ QUEUE_TEST(without_memory_nobody_enters_and_releases_hand_over) {
     assert_string_equal(say("ZCARD", QUEUE), "1");
     assert_int_equal(release_as(OURS), HANDED_OVER);
     assert_value("door", FIRST);
-    assert_int_equal(wait_as((struct wait){.token = FIRST, .ticket = 1}).vote, REDLOCK_VOTE_GRANTED);
+    assert_is(wait_as((struct wait){.token = FIRST, .ticket = 1}).vote, REDLOCK_VOTE_GRANTED);
     assert_int_equal(release_as(FIRST), DELETED);
     assert_refused((struct wait){.token = SECOND, .ticket = 2}, "OOM");
     assert_int_equal(server_key_count(server), 0);

@@ -97,7 +97,7 @@ static void hold(struct holder *holder, int64_t ttl_ms) {
     options.auto_extend = true;
     options.on_lost = loss_collect;
     options.lost_data = holder->loss;
-    assert_int_equal(drive_acquire(world_loop, holder->party.manager, resource, &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder->party.manager, resource, &options, outcome), REDLOCK_OK);
     holder->lease = outcome->lease;
     lose(holder);
 }
@@ -155,7 +155,7 @@ WORLD_TEST(a_lease_outlives_its_connections) {
         print_message("ttl %lld ms: %d losses of all connections, %lld ms of validity were left at least\n",
                       (long long)ttls_ms[i], holders[i].losses, (long long)holders[i].least_ms);
         assert_int_equal(world_statistics(holders[i].party.manager).lost, 0);
-        assert_int_equal(drive_release(world_loop, holders[i].lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, holders[i].lease, outcome), REDLOCK_OK);
     }
 }
 
@@ -166,10 +166,10 @@ WORLD_TEST(an_idle_program_gets_the_lock_that_it_waits_for) {
     redlock_acquire_options options = world_acquire_options(30000, 3000);
     struct party party = begin();
     redlock_lease *lease = world_acquire(party.manager, "x", 30000);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     lose_flows(&party);
-    assert_int_equal(drive_acquire(world_loop, party.manager, "x", &options, outcome), REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, party.manager, "x", &options, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
 /* One try finds out, and the next may come before the new connections are there. */
@@ -180,11 +180,11 @@ WORLD_TEST(an_idle_program_fails_twice_at_most) {
     int failed = 0;
     lose_flows(&party);
     while (drive_acquire(world_loop, party.manager, "x", &options, outcome) != REDLOCK_OK) {
-        assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
+        assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
         assert_true(++failed <= 2);
     }
     assert_in_range(failed, 1, 2);
-    assert_int_equal(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
 /* --- Releases --- */
@@ -195,7 +195,7 @@ WORLD_TEST(a_release_through_the_loss_frees_the_lock) {
     redlock_lease *lease = world_acquire(party.manager, "x", HOUR_MS);
     assert_true(world_wait_with_key("x", NODES, DRIVE_TIMEOUT_MS));
     lose_flows(&party);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(world_wait_without_key("x", DRIVE_TIMEOUT_MS));
     assert_true(drive_until(world_loop, owes_nothing, party.manager, DRIVE_TIMEOUT_MS));
 }
@@ -252,13 +252,13 @@ WORLD_TEST(a_slow_node_keeps_its_connection) {
     proxy_delay(party.proxies[0], PROXY_REPLIES, 2 * BRISK_MS);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         drive_for(world_loop, BRISK_MS);
     }
     assert_true(proxy_connections(party.proxies[0]) > 1); /* spares, in vain */
     assert_int_equal(connects(&party, 0), 1);
     proxy_delay(party.proxies[0], PROXY_REPLIES, 0);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(world_wait_without_key("x", DRIVE_TIMEOUT_MS));
     assert_int_equal(connects(&party, 0), 1);
 }
@@ -270,12 +270,12 @@ WORLD_TEST(a_node_that_wakes_up_keeps_its_connection) {
     server_pause(&world_servers.at[0]);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
+        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
         drive_for(world_loop, BRISK_MS);
     }
     assert_true(drive_until(world_loop, is_stalled, party.manager, DRIVE_TIMEOUT_MS));
     server_resume(&world_servers.at[0]);
     assert_true(drive_nodes(world_loop, party.manager, REDLOCK_NODE_READY, NODES));
     assert_int_equal(world_node_info(party.manager, 0).connects, 1);
-    assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

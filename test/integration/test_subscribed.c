@@ -1,14 +1,9 @@
 /* A node's second connection with a real server: pushes, kills, restarts, and what an ACL
  * refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include <ev.h>
 
 #include "loop/loop.h"
@@ -109,7 +104,7 @@ static void open_node(const char *credentials) {
     assert_non_null(heard.loop);
     redlock_loop_reactor(heard.loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);
-    assert_int_equal(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
+    assert_is(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
     heard.node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(heard.node);
     redlock_node_listen(heard.node, "ch");
@@ -121,7 +116,7 @@ static void listen_as(const char *credentials) {
 }
 
 static void assert_listens(void) {
-    assert_int_equal(heard.listening, REDLOCK_LISTENING);
+    assert_is(heard.listening, REDLOCK_LISTENING);
     const int before = heard.pushes;
     assert_string_equal(server_ask(server, "PUBLISH", "ch", A_PUSH), "1");
     UNTIL(heard.pushes > before);
@@ -133,42 +128,37 @@ static bool no_subscriber(void) {
     return strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), "id=") == NULL;
 }
 
-static int start(void **state) {
+static int start(UNUSED void **state) {
     static const struct server_options options = {.config = "user bob on >geheim ~* allchannels +@all\n"
                                                             "user deaf on >geheim ~* resetchannels &other +@all\n"
                                                             "user mute on >geheim ~* allchannels +@all -subscribe\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
-static int start_without_subscribe(void **state) {
+static int start_without_subscribe(UNUSED void **state) {
     static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
 /* SUBSCRIBE is answered as PSUBSCRIBE. */
-static int start_without_confirmation(void **state) {
+static int start_without_confirmation(UNUSED void **state) {
     static const struct server_options options = {.config = "rename-command SUBSCRIBE \"\"\n"
                                                             "rename-command PSUBSCRIBE SUBSCRIBE\n"};
-    (void)state;
     servers_start(&servers, 1, &options);
     server = &servers.at[0];
     return 0;
 }
 
-static int tear_down(void **state) {
-    (void)state;
+static int tear_down(UNUSED void **state) {
     servers_stop(&servers);
     return 0;
 }
 
-static int close_node(void **state) {
-    (void)state;
+static int close_node(UNUSED void **state) {
     redlock_node_delete(heard.node, false);
     redlock_loop_delete(heard.loop);
     ev_loop_destroy(heard.ev);
@@ -202,7 +192,7 @@ NODE_TEST(killed_it_comes_back) {
     for (int i = 1; i <= 3; i++) {
         assert_string_equal(server_ask(server, "CLIENT", "KILL", "TYPE", "pubsub"), "1");
         UNTIL(heard.told == 2 * i);
-        assert_int_equal(heard.listening, REDLOCK_LISTENING_NOT);
+        assert_is(heard.listening, REDLOCK_LISTENING_NOT);
         UNTIL(heard.told == 2 * i + 1);
         assert_listens();
     }
@@ -228,7 +218,7 @@ NODE_TEST(its_ping_is_answered) {
 
 static void assert_refused(const char *credentials, const char *words) {
     listen_as(credentials);
-    assert_int_equal(heard.listening, REDLOCK_LISTENING_REFUSED);
+    assert_is(heard.listening, REDLOCK_LISTENING_REFUSED);
     if (strstr(heard.why, words) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", heard.why, words);
     }
@@ -259,12 +249,11 @@ TESTS_WITH(start_without_confirmation, tear_down);
 /* As behind a proxy that has its own idea of SUBSCRIBE. */
 NODE_TEST(without_a_confirmation_it_is_as_refused) {
     redlock_node_info info = {.size = sizeof info};
-    (void)state;
     assert_refused("", "out of protocol");
     assert_int_equal(subscribes(), 3);
     UNTIL(subscribes() > 3); /* it goes on */
     assert_int_equal(heard.told, 1);
     redlock_node_info_get(heard.node, &info);
-    assert_int_equal(info.state, REDLOCK_NODE_READY);
+    assert_is(info.state, REDLOCK_NODE_READY);
     assert_non_null(strstr(info.queue_error, "out of protocol"));
 }

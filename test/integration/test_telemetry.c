@@ -39,7 +39,7 @@ static redlock_manager *tell(struct tale *tale, int64_t node_timeout_ms) {
 
 static redlock_telemetry snapshot(const redlock_manager *manager) {
     redlock_telemetry now = {.size = sizeof now};
-    assert_int_equal(redlock_manager_telemetry(manager, &now), REDLOCK_OK);
+    assert_is(redlock_manager_telemetry(manager, &now), REDLOCK_OK);
     return now;
 }
 
@@ -69,12 +69,12 @@ WORLD_TEST(a_waiter_is_told_and_its_wait_is_counted) {
     struct outcome *waiter = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
     options.trace = waiter;
-    assert_int_equal(redlock_acquire(second, "turn", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(second, "turn", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
     assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_STARTED], 1);
     assert_true(drive_until(world_loop, was_queued, &second_tale, DRIVE_TIMEOUT_MS));
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waiter));
-    assert_int_equal(waiter->code, REDLOCK_OK);
+    assert_is(waiter->code, REDLOCK_OK);
     assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_QUEUED], 1);
     assert_int_equal(second_tale.counts[REDLOCK_TELEMETRY_ACQUIRED], 1);
     assert_ptr_equal(second_tale.trace, waiter);
@@ -120,7 +120,7 @@ WORLD_TEST(a_node_that_goes_and_comes_is_told) {
     assert_int_equal(now.node_ups[0], 2);
     assert_int_equal(now.node_ups[1], 1);
     assert_int_equal(now.node_downs[1], 0);
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
 WORLD_TEST(a_node_that_hangs_is_counted_by_its_cause) {

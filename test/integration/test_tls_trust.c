@@ -42,8 +42,8 @@ KIT_TEST(a_bad_certificate_makes_a_node_unusable) {
         kit_expect(manager, REDLOCK_NODE_UNUSABLE, "its certificate is not accepted: ");
         kit_expect(manager, REDLOCK_NODE_UNUSABLE, cases[i].words);
         redlock_acquire_options acquire = world_acquire_options(60000, 0);
-        assert_int_equal(drive_acquire(world_loop, manager, "bad", &acquire, &outcome), REDLOCK_ERR_NO_QUORUM);
-        assert_int_equal(outcome_vote(&outcome, 0), REDLOCK_VOTE_FAILED);
+        assert_is(drive_acquire(world_loop, manager, "bad", &acquire, &outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(outcome_vote(&outcome, 0), REDLOCK_VOTE_FAILED);
         assert_non_null(strstr(outcome_vote_error(&outcome, 0), cases[i].words));
         assert_non_null(strstr(world_log.text, cases[i].words));
         assert_int_equal(world_calls(&world_servers.at[0], "set"), 0);

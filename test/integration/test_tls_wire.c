@@ -70,8 +70,8 @@ KIT_TEST(a_silent_handshake_ends_by_its_timeout) {
     kit_expect(manager, REDLOCK_NODE_WAITING, "is this a TLS port?");
     struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_int_equal(drive_acquire(world_loop, manager, "silent", &options, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+    assert_is(drive_acquire(world_loop, manager, "silent", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
     proxy_hold(proxy, PROXY_REPLIES, false);
     kit_reconnected(manager, 1);
     kit_cycle(manager, "silent");
@@ -129,7 +129,7 @@ static void measure(struct tls_front *front, redlock_manager *manager, long long
         bytes[way] = tls_front_seen(front)->bytes[way] - before.bytes[way];
         assert_in_range(bytes[way], 20, 400);
     }
-    assert_int_equal(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
 static bool owes_nothing(void *data) {
@@ -143,7 +143,7 @@ static void cut_acquire(struct tls_front *front, redlock_manager *manager, enum 
     const uint64_t connects = world_node_info(manager, 0).connects;
     redlock_acquire_options options = world_acquire_options(600000, 0);
     tls_front_cut_after(front, way, bytes, reset_or_close(bytes));
-    assert_int_equal(drive_acquire(world_loop, manager, "byte", &options, &outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "byte", &options, &outcome), REDLOCK_ERR_NO_QUORUM);
     if (outcome_vote(&outcome, 0) != REDLOCK_VOTE_UNKNOWN) {
         fail_msg("cut at byte %lld: %s", bytes, outcome.message);
     }
@@ -185,13 +185,13 @@ KIT_TEST(a_set_that_arrived_is_unknown_and_undone) {
         struct outcome *outcome = world_outcome();
         redlock_acquire_options options = world_acquire_options(600000, 0);
         tls_front_hold(front, true);
-        assert_int_equal(redlock_acquire(manager, "set", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "set", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
         assert_true(world_wait_with_key("set", 1, DRIVE_TIMEOUT_MS));
         tls_front_cut_now(front, ends[i]);
         tls_front_hold(front, false);
         assert_true(outcome_wait(world_loop, outcome));
-        assert_int_equal(outcome->code, REDLOCK_ERR_NO_QUORUM);
-        assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_UNKNOWN);
+        assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
+        assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_UNKNOWN);
         assert_true(world_wait_without_key("set", DRIVE_TIMEOUT_MS));
     }
 }
@@ -206,9 +206,9 @@ KIT_TEST(what_waited_for_the_handshake_is_failed) {
     tls_front_cut_after(front, TLS_FRONT_REPLIES, 100, TLS_FRONT_RST);
     redlock_manager *manager = world_manager_at_once(&options);
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
-    assert_int_equal(redlock_acquire(manager, "early", &acquire, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "early", &acquire, NULL, outcome_collect, outcome), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+    assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
     assert_int_equal(world_statistics(manager).releases_owed, 0);
 }
 
@@ -255,13 +255,13 @@ KIT_TEST(what_was_not_encrypted_never_arrives) {
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
     struct tally tally = {0};
     /* The first acquire on a connection may be sent twice. */
-    assert_int_equal(drive_release(world_loop, world_acquire(manager, "first", 600000), world_outcome()), REDLOCK_OK);
+    assert_is(drive_release(world_loop, world_acquire(manager, "first", 600000), world_outcome()), REDLOCK_OK);
     assert_string_equal(server_ask(&world_servers.at[0], "CONFIG", "RESETSTAT"), "OK");
     tls_front_deafen(front, true);
     for (int i = 0; i < MANY; i++) {
         char resource[LONG_NAME + 1];
         (void)snprintf(resource, sizeof resource, "%0*d", LONG_NAME, i);
-        assert_int_equal(redlock_acquire(manager, resource, &acquire, NULL, count_vote, &tally), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, resource, &acquire, NULL, count_vote, &tally), REDLOCK_OK);
     }
     drive_for(world_loop, 5);
     tls_front_update_keys(front, true);
@@ -291,7 +291,7 @@ static bool all_are_ok(void *data) {
 
 static void ask(struct awaited *awaited, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        assert_int_equal(redlock_inspect(awaited->manager, "turn", count_ok, awaited), REDLOCK_OK);
+        assert_is(redlock_inspect(awaited->manager, "turn", count_ok, awaited), REDLOCK_OK);
     }
 }
 
@@ -407,7 +407,7 @@ KIT_TEST(a_broken_pipe_raises_no_signal) {
         struct outcome *outcome = world_outcome();
         redlock_acquire_options options = world_acquire_options(60000, 0);
         tls_front_cut_now(front, TLS_FRONT_FIN_RST);
-        assert_int_equal(redlock_acquire(manager, "pipe", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "pipe", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
         assert_true(outcome_wait(world_loop, outcome));
         kit_reconnected(manager, i + 1);
         kit_cycle(manager, "pipe");
@@ -430,7 +430,7 @@ KIT_TEST(hostile_replies_in_good_records) {
         redlock_manager *manager = kit_manager(tls_front_uri(kit_front_with(&options)), NULL);
         struct outcome *outcome = world_outcome();
         redlock_acquire_options acquire = world_acquire_options(60000, 0);
-        assert_int_equal(drive_acquire(world_loop, manager, "prey", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(drive_acquire(world_loop, manager, "prey", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
         world_close(manager);
     }

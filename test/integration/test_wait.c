@@ -16,14 +16,14 @@ WORLD_TEST(waits_until_the_holder_releases) {
     struct outcome *waiter = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(first, "queue", 60000);
     redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_int_equal(redlock_acquire(second, "queue", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(second, "queue", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
     drive_for(world_loop, 400);
     assert_int_equal(waiter->runs, 0);
-    assert_int_equal(drive_release(world_loop, lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waiter));
-    assert_int_equal(waiter->code, REDLOCK_OK);
+    assert_is(waiter->code, REDLOCK_OK);
     assert_true(waiter->attempts > 1);
-    assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+    assert_is(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -33,7 +33,7 @@ WORLD_TEST(a_wait_ends_at_its_deadline) {
     foreign_everywhere("stuck");
     redlock_acquire_options options = world_acquire_options(60000, 700);
     int64_t before_ms = support_now_ms();
-    assert_int_equal(drive_acquire(world_loop, manager, "stuck", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "stuck", &options, outcome), REDLOCK_ERR_CONTENDED);
     int64_t waited_ms = outcome->at_ms - before_ms;
     /* The wait may end early if no further attempt fits in, but not at once, and never late. */
     assert_in_range(waited_ms, 700 - 200 - 1, 700 + 2000);
@@ -50,7 +50,7 @@ WORLD_TEST(a_wait_ends_at_its_deadline_when_every_node_hangs) {
     redlock_acquire_options options = world_acquire_options(600000, 500);
     int64_t before_ms = support_now_ms();
     int code = drive_acquire(world_loop, manager, "hung", &options, outcome);
-    assert_int_equal(code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(code, REDLOCK_ERR_NO_QUORUM);
     assert_in_range(outcome->at_ms - before_ms, 499, 500 + 2000);
     for (size_t i = 0; i < 5; i++) {
         server_resume(&world_servers.at[i]);
@@ -65,15 +65,15 @@ WORLD_TEST(waits_for_nodes_that_are_down) {
         server_kill(&world_servers.at[i]);
     }
     redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_int_equal(redlock_acquire(manager, "outage", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "outage", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
     drive_for(world_loop, 300);
     assert_int_equal(waiter->runs, 0);
     for (size_t i = 0; i < 3; i++) {
         server_restart(&world_servers.at[i]);
     }
     assert_true(outcome_wait(world_loop, waiter));
-    assert_int_equal(waiter->code, REDLOCK_OK);
-    assert_int_equal(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
+    assert_is(waiter->code, REDLOCK_OK);
+    assert_is(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -83,14 +83,14 @@ WORLD_TEST(waits_for_ever_until_cancelled) {
     redlock_request *request = NULL;
     foreign_everywhere("never");
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(redlock_acquire(manager, "never", &options, &request, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "never", &options, &request, outcome_collect, waiter), REDLOCK_OK);
     drive_for(world_loop, 600);
     assert_int_equal(waiter->runs, 0);
     redlock_request_cancel(request);
     redlock_request_cancel(request);
     assert_int_equal(waiter->runs, 0);
     assert_true(outcome_wait(world_loop, waiter));
-    assert_int_equal(waiter->code, REDLOCK_ERR_CANCELLED);
+    assert_is(waiter->code, REDLOCK_ERR_CANCELLED);
     assert_true(waiter->attempts > 1);
     drive_for(world_loop, 300);
     assert_int_equal(waiter->runs, 1);
@@ -102,7 +102,7 @@ WORLD_TEST(a_late_loop_does_not_make_answers_late) {
     redlock_manager *manager = world_manager_all(1000);
     struct outcome *outcome = world_outcome();
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(redlock_acquire(manager, "slow-host", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "slow-host", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
         ev_run(world_loop, EVRUN_NOWAIT);
         support_pause_ms(2000);
         assert_true(outcome_wait(world_loop, outcome));
@@ -110,7 +110,7 @@ WORLD_TEST(a_late_loop_does_not_make_answers_late) {
             fail_msg("%s", outcome->message);
         }
         redlock_lease *lease = outcome->lease;
-        assert_int_equal(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         outcome_clear(outcome);
     }
 }
@@ -151,7 +151,7 @@ WORLD_TEST(contending_managers_are_all_served_one_at_a_time) {
     redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
     for (int i = 0; i < CROWD; i++) {
         redlock_manager *manager = world_manager_all(PATIENT_MS);
-        assert_int_equal(redlock_acquire(manager, "door", &options, NULL, on_entered, &crowd), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "door", &options, NULL, on_entered, &crowd), REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_served, &crowd, 40000));
     assert_int_equal(crowd.most_holders, 1);

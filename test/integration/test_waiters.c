@@ -92,14 +92,14 @@ static bool listens_everywhere(void *data) {
 static struct outcome *wait_for_lock(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
     struct outcome *outcome = world_outcome();
     const redlock_acquire_options options = world_acquire_options(ttl_ms, REDLOCK_WAIT_FOREVER);
-    assert_int_equal(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
     return outcome;
 }
 
 static void assert_gets_it(struct outcome *outcome) {
     assert_true(outcome_wait(world_loop, outcome));
-    assert_int_equal(outcome->code, REDLOCK_OK);
-    assert_int_equal(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
+    assert_is(outcome->code, REDLOCK_OK);
+    assert_is(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
     outcome->lease = NULL;
 }
 
@@ -118,8 +118,8 @@ static void assert_queues_again(const char *forbids, const char *permits, const 
     struct outcome *fresh = wait_for_lock(manager, "next", LONG_MS);
     wait_for_length("line:wait", 1);
     wait_for_length("next:wait", 1);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_int_equal(redlock_release(other, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(other, NULL, NULL), REDLOCK_OK);
     assert_gets_it(polling);
     assert_gets_it(fresh);
     assert_true(world_statistics(manager).handed_over >= 2);
@@ -156,9 +156,9 @@ WAITERS_TEST(candidates_who_could_not_queue_for_a_while_lead_again) {
     redlock_election_options_default(&options);
     first = next = 0;
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(redlock_elect(world_manager_all(PATIENT_MS), "post", &options, count_reigns,
-                                       i == 0 ? &first : &next, &elections[i]),
-                         REDLOCK_OK);
+        assert_is(redlock_elect(world_manager_all(PATIENT_MS), "post", &options, count_reigns, i == 0 ? &first : &next,
+                                &elections[i]),
+                  REDLOCK_OK);
         assert_true(drive_until(world_loop, is_above_zero, &first, DRIVE_TIMEOUT_MS));
     }
     wait_for_length("post:wait", 2);
@@ -167,11 +167,11 @@ WAITERS_TEST(candidates_who_could_not_queue_for_a_while_lead_again) {
     wait_for_length("post:wait", 0);
     set_rights("+zadd");
     wait_for_length("post:wait", 2);
-    assert_int_equal(redlock_election_resign(elections[0]), REDLOCK_OK); /* who queues is next */
+    assert_is(redlock_election_resign(elections[0]), REDLOCK_OK); /* who queues is next */
     assert_true(drive_until(world_loop, is_above_zero, &next, DRIVE_TIMEOUT_MS));
     wait_for_length("post:wait", 1);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(redlock_election_end(elections[i]), REDLOCK_OK);
+        assert_is(redlock_election_end(elections[i]), REDLOCK_OK);
     }
 }
 
@@ -198,7 +198,7 @@ WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     assert_true(is_logged((char *)(uintptr_t) "limits of open files"));
     assert_string_not_equal(world_node_info(manager, 0).queue_error, "");
     wait_for_length("line:wait", 0); /* nobody waits for what cannot be told */
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_gets_it(first);
 
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
@@ -207,7 +207,7 @@ WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     lease = world_acquire(holder, "line", LONG_MS);
     struct outcome *second = wait_for_lock(manager, "line", LONG_MS);
     wait_for_length("line:wait", 1);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_gets_it(second);
 }
 
@@ -227,7 +227,7 @@ WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
         assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
         kill_subscriptions();
         const int64_t released_ms = support_now_ms();
-        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_gets_it(outcome);
         /* 2.5 s and a tenth; and what a loaded machine adds */
         assert_in_range(outcome->at_ms - released_ms, 0, 2750 + 5000);
@@ -262,7 +262,7 @@ static void assert_served_in_order(int64_t off_s, bool wrong_first) {
         assert_int_equal(wrong_tickets(), 0);
     }
     wall_off_s = 0;
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waiters[0]));
     assert_int_equal(waiters[1]->runs, 0);
     assert_gets_it(waiters[0]);
@@ -289,14 +289,13 @@ WAITERS_TEST(a_candidate_waits_for_the_time_of_the_nodes) {
     reigns = 0;
     redlock_election_options_default(&standing);
     wall_off_s = -3600;
-    assert_int_equal(
-        redlock_elect(world_manager_at_once(&options), "line", &standing, count_reigns, &reigns, &election),
-        REDLOCK_OK);
+    assert_is(redlock_elect(world_manager_at_once(&options), "line", &standing, count_reigns, &reigns, &election),
+              REDLOCK_OK);
     wait_for_length("line:wait", 1);
     assert_int_equal(wrong_tickets(), 0);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_true(drive_until(world_loop, is_above_zero, &reigns, DRIVE_TIMEOUT_MS));
-    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    assert_is(redlock_election_end(election), REDLOCK_OK);
     wall_off_s = 0;
 }
 

@@ -1,17 +1,17 @@
 # Tests of the tool: its parts with cmocka, the whole with shell scripts and their own
 # redis-servers.
 add_executable(tool_parts tool_parts.c)
-target_link_libraries(tool_parts PRIVATE redlock_flags redlock_static redlock_test Threads::Threads)
+target_link_libraries(tool_parts PRIVATE redlock_flags redlock_values redlock_static redlock_test Threads::Threads)
 set(TOOL_SOURCE_DIR ${PROJECT_SOURCE_DIR}/tools/redlock)
 target_include_directories(tool_parts PRIVATE ${TOOL_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/duration.c ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
+target_sources(tool_parts PRIVATE ${TOOL_SOURCE_DIR}/text.c ${TOOL_SOURCE_DIR}/json.c
   ${TOOL_SOURCE_DIR}/words.c ${TOOL_SOURCE_DIR}/thread.c ${TOOL_SOURCE_DIR}/locks.c
   ${TOOL_SOURCE_DIR}/userinfo.c)
 add_test(NAME tool_parts COMMAND tool_parts)
 set_tests_properties(tool_parts PROPERTIES TIMEOUT 300 LABELS "unit;tool")
 
 add_executable(tool_sentry tool_sentry.c ${TOOL_SOURCE_DIR}/sentry.c)
-target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_test)
+target_link_libraries(tool_sentry PRIVATE redlock_flags redlock_values redlock_test)
 target_include_directories(tool_sentry PRIVATE ${TOOL_SOURCE_DIR})
 add_test(NAME tool_sentry COMMAND tool_sentry)
 set_tests_properties(tool_sentry PROPERTIES TIMEOUT 300 LABELS "unit;tool")
@@ -32,7 +32,7 @@ set(tool_environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> TOOL_TERMINAL=$<TA
   SLOW_EXEC=$<TARGET_FILE:slow_exec> REDLOCK_PROXY=$<TARGET_FILE:redlock_proxy_program> BEAT=$<TARGET_FILE:beat>)
 foreach(name usage options locks holder change list list_many metrics far clear keep nodes_file reload
     completion systemd kubernetes run elect loss reach takeover silent blocked faults fence guard
-    fencing terminal tls rights)
+    fencing terminal tls rights writes)
   add_test(NAME tool_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tool_${name}.sh)
   set_tests_properties(tool_${name} PROPERTIES TIMEOUT 300 LABELS "integration;tool;waiting" SKIP_RETURN_CODE 77
     ENVIRONMENT "${tool_environment}")

@@ -6,12 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "duration.h"
 #include "json.h"
 #include "locks.h"
 #include "test.h"
 #include "text.h"
 #include "userinfo.h"
+#include "values/values.h"
 #include "words.h"
 
 TEST(durations_are_read) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "sentry.h"
+#include "values/clock.h"
 
 #define MS         INT64_C(1000000)
 #define PATIENCE_S 30
@@ -56,7 +57,7 @@ static void pause_ms(int ms) {
 /* Returns the signal that ended it. */
 static int end_of(pid_t pid) {
     int status = 0;
-    for (const int64_t until_ns = tool_sentry_now_ns() + PATIENCE_S * 1000 * MS; tool_sentry_now_ns() < until_ns;) {
+    for (const int64_t until_ns = tool_now_ns() + PATIENCE_S * 1000 * MS; tool_now_ns() < until_ns;) {
         if (waitpid(pid, &status, WNOHANG) == pid) {
             return WTERMSIG(status);
         }
@@ -80,12 +81,12 @@ TESTS_WITH(before, NULL);
 
 TEST(it_kills_at_the_time) {
     struct tool_sentry sentry;
-    const int64_t kill_ns = tool_sentry_now_ns() + 200 * MS;
+    const int64_t kill_ns = tool_now_ns() + 200 * MS;
     start(&sentry);
     const pid_t pid = start_group(&sentry, kill_ns);
     assert_int_equal(kill(pid, SIGSTOP), 0); /* a stopped one, too */
     assert_int_equal(end_of(pid), SIGKILL);
-    assert_true(tool_sentry_now_ns() >= kill_ns);
+    assert_true(tool_now_ns() >= kill_ns);
     tool_sentry_end(&sentry);
 }
 
@@ -94,19 +95,19 @@ TEST(an_order_moves_the_time) {
     struct tool_sentry sentry;
     start(&sentry);
     const pid_t pid = start_group(NULL, 0);
-    const int64_t later_ns = tool_sentry_now_ns() + 300 * MS;
+    const int64_t later_ns = tool_now_ns() + 300 * MS;
     (void)tool_sentry_order(&sentry, pid, later_ns + 3600000 * MS);
     (void)tool_sentry_order(&sentry, pid, later_ns);
     tool_sentry_begin(&sentry, 0); /* this very group: if it counted, it would end this test */
     assert_int_equal(end_of(pid), SIGKILL);
-    assert_true(tool_sentry_now_ns() >= later_ns);
+    assert_true(tool_now_ns() >= later_ns);
     tool_sentry_end(&sentry);
 }
 
 TEST(nothing_to_watch_is_not_killed) {
     struct tool_sentry sentry;
     start(&sentry);
-    const pid_t spared = start_group(&sentry, tool_sentry_now_ns() + 3600000 * MS);
+    const pid_t spared = start_group(&sentry, tool_now_ns() + 3600000 * MS);
     const pid_t other = start_group(NULL, 0);
     (void)tool_sentry_order(&sentry, 0, 0);
     (void)tool_sentry_order(&sentry, other, 0);
@@ -120,12 +121,12 @@ TEST(nothing_to_watch_is_not_killed) {
 /* The pipe ends without an order: the tool is dead. */
 TEST(it_outlives_the_tool) {
     struct tool_sentry sentry;
-    const int64_t kill_ns = tool_sentry_now_ns() + 300 * MS;
+    const int64_t kill_ns = tool_now_ns() + 300 * MS;
     start(&sentry);
     const pid_t pid = start_group(&sentry, kill_ns);
     tool_sentry_end(&sentry);
     assert_int_equal(end_of(pid), SIGKILL);
-    assert_true(tool_sentry_now_ns() >= kill_ns);
+    assert_true(tool_now_ns() >= kill_ns);
 }
 
 /* Our descriptors close although it lives: nodes and readers see the end of the tool. */
@@ -147,11 +148,11 @@ TEST(it_keeps_nothing_open) {
 TEST(it_does_not_stay) {
     struct tool_sentry sentry;
     start(&sentry);
-    const pid_t pid = start_group(&sentry, tool_sentry_now_ns() + 3600000 * MS);
+    const pid_t pid = start_group(&sentry, tool_now_ns() + 3600000 * MS);
     tool_sentry_end(&sentry);
     assert_int_equal(kill(pid, SIGTERM), 0);
     assert_int_equal(end_of(pid), SIGTERM);
-    for (const int64_t until_ns = tool_sentry_now_ns() + PATIENCE_S * 1000 * MS; tool_sentry_now_ns() < until_ns;) {
+    for (const int64_t until_ns = tool_now_ns() + PATIENCE_S * 1000 * MS; tool_now_ns() < until_ns;) {
         if (waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD) { /* nor do the other sentries */
             return;
         }

@@ -202,13 +202,13 @@ redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int
 
 redlock_node_info world_node_info(redlock_manager *manager, size_t index) {
     redlock_node_info info = {.size = sizeof info};
-    assert_int_equal(redlock_manager_node(manager, index, &info), REDLOCK_OK);
+    assert_is(redlock_manager_node(manager, index, &info), REDLOCK_OK);
     return info;
 }
 
 redlock_statistics world_statistics(const redlock_manager *manager) {
     redlock_statistics statistics = {.size = sizeof statistics};
-    assert_int_equal(redlock_manager_statistics(manager, &statistics), REDLOCK_OK);
+    assert_is(redlock_manager_statistics(manager, &statistics), REDLOCK_OK);
     return statistics;
 }
 

@@ -59,24 +59,33 @@ man() {
     echo "${#files[@]} pages"
 }
 
-# uncited TOP : each heading of docs/protocols.md that a comment there cites and that the page does
-# not have.
+# uncited TOP: each heading of a page of docs/ that a comment there cites and that the page does not
+# have.
 uncited() {
-    (cd "$1" && grep -rhzoE 'docs/protocols\.md,[[:space:]*]*"[^"]+"' src test include --include='*.[ch]' \
-        --include='*.lua') | tr '\0\n' '\n ' |
-        sed -E 's/^[^"]*"//; s/".*$//; s/[ *]+/ /g' | sort -u |
-            grep -vxF -f <(sed -n 's/^## //p' "$1/docs/protocols.md")
+    local page heading
+    cd "$1"
+    grep -rhzoE 'docs/[a-z-]+\.md,[[:space:]*]*"[^"\]+"' src test include tools --include='*.[ch]' --include='*.lua' |
+        tr '\0\n' '\n ' | sed -E 's/ *\* */ /g; s/ +/ /g; s/, ?"/\t/; s/"$//' | sort -u |
+        while IFS=$'\t' read -r page heading; do
+            sed -nE 's/^##+ //p' "$page" | grep -qxF -- "$heading" || echo "$page has no heading: $heading"
+        done
 }
 
-# Sources cite the protocols by the headings of their page.
+# Sources cite pages by their headings.
 citations() {
     local wrong
-    wrong=$(uncited .) && { echo "docs/protocols.md has no heading: $wrong"; exit 1; }
+    wrong=$(uncited .)
+    [[ -z $wrong ]] || { echo "$wrong"; exit 1; }
     temp=$(mktemp -d)
     trap 'rm -rf "$temp"' EXIT
-    cp -r --parents docs/protocols.md src test include "$temp"
+    cp -r docs src test include tools "$temp"
     sed -i 's/^## Late SETs$/## Early SETs/' "$temp/docs/protocols.md"
-    [[ $(uncited "$temp") == "Late SETs" ]] || { echo "control failed: a heading that is gone was not missed"; exit 1; }
+    sed -i 's/^## TLS$/## SSL/' "$temp/docs/operations.md"
+    wrong=$(uncited "$temp")
+    diff - <(echo "$wrong") <<END || { echo "control failed: not what was planted (<) was found (>)"; exit 1; }
+docs/operations.md has no heading: TLS
+docs/protocols.md has no heading: Late SETs
+END
     echo "every cited heading is there"
 }
 
@@ -202,6 +211,45 @@ END
     echo "every name is there"
 }
 
+# misused TOP: where the tree has a word of the table "not" of CONTRIBUTING.md, also as a part of a
+# name; and the folders that the table lets off though they have none.
+misused() {
+    local no words folders later folder pattern found
+    cd "$1"
+    while IFS='|' read -r _ no _ folders later _; do
+        words=$(sed -E 's/^ +| +$//g; s/, /|/g' <<<"$no")
+        pattern="(^|[^A-Za-z])($words)s?([^A-Za-z]|\$)"
+        read -ra folders <<<"${folders//,/}"
+        read -ra later <<<"${later//,/}"
+        found=$(grep -rnIiE --include='*.'{c,h,hpp,lua,md,js,css,sh,1,3} -- "$pattern" "${folders[@]}" || true)
+        for folder in "${later[@]}"; do
+            grep -q "^$folder/" <<<"$found" ||
+                echo "CONTRIBUTING.md: $folder has no ${words//|/, } any more: delete it there"
+            found=$(grep -v "^$folder/" <<<"$found" || true)
+        done
+        [[ -z $found ]] || sed -E "s/^([^:]*:[0-9]+):.*/\1: not ${words//|/, }: CONTRIBUTING.md, \"Words\"/" <<<"$found"
+    done < <(sed -n '/^| not |/,/^$/p' CONTRIBUTING.md | sed '1,2d; /^$/d')
+}
+
+words() {
+    local wrong
+    wrong=$(misused .)
+    [[ -z $wrong ]] || { echo "$wrong"; exit 1; }
+    temp=$(mktemp -d)
+    trap 'rm -rf "$temp"' EXIT
+    cp -r CONTRIBUTING.md src include tools docs "$temp"
+    echo '/* Rings the BELLS, or a trapdoor. */' >"$temp/src/base/new.h"
+    echo 'void redlock_news_add(void);' >"$temp/src/blocking/new.c"
+    sed -i 's/^| door |.*/| door | rundown | src | src\/wire |/' "$temp/CONTRIBUTING.md"
+    wrong=$(misused "$temp")
+    diff - <(echo "$wrong") <<END || { echo "control failed: not what was planted (<) was found (>)"; exit 1; }
+src/base/new.h:1: not bell, ringing: CONTRIBUTING.md, "Words"
+CONTRIBUTING.md: src/wire has no door any more: delete it there
+src/blocking/new.c:1: not news: CONTRIBUTING.md, "Words"
+END
+    echo "every word is the right one"
+}
+
 docs() {
     command -v doxygen >/dev/null || skip "no doxygen"
     "$REDLOCK_CMAKE" --build "$REDLOCK_BUILD" --target docs
@@ -209,6 +257,6 @@ docs() {
 }
 
 case ${1-} in
-format | width | shell | man | citations | names | docs) "$1" ;;
-*) echo "usage: lint.sh format|width|shell|man|citations|names|docs" >&2 && exit 64 ;;
+format | width | shell | man | citations | names | words | docs) "$1" ;;
+*) echo "usage: lint.sh format|width|shell|man|citations|names|words|docs" >&2 && exit 64 ;;
 esac

@@ -7,7 +7,7 @@
 #include "core/leader.h"
 #include "core/planted.h"
 #include "core/quorum.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "core/waiter.h"
 #include "planted_word.h"
 

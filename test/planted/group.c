@@ -3,36 +3,38 @@
 #include <string.h>
 
 #include "core/planted.h"
-#include "core/validity.h"
-#include "group/handover.h"
-#include "group/quarantine.h"
-#include "group/seal.h"
-#include "group/token.h"
+#include "core/time.h"
+#include "group/guards.h"
+#include "group/line.h"
+#include "group/sending.h"
+#include "group/waiting.h"
 
-int __real_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
-int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
-redlock_nodes __real_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+int __real_redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
+int __wrap_redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
+redlock_nodes __real_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message);
-redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+redlock_nodes __wrap_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message);
 
-redlock_nodes __real_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
-                                                redlock_nodes nodes, struct redlock_message *message);
-redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
-                                                redlock_nodes nodes, struct redlock_message *message);
+redlock_nodes __real_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+                                            redlock_nodes nodes, struct redlock_message *message);
+redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+                                            redlock_nodes nodes, struct redlock_message *message);
 
-void __real_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
-void __wrap_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
-bool __real_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns);
-bool __wrap_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push, int64_t now_ns);
+void __real_redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+void __wrap_redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
+bool __real_redlock_line_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push,
+                                   int64_t now_ns);
+bool __wrap_redlock_line_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push,
+                                   int64_t now_ns);
 
-void __real_redlock_telemetry_released(struct redlock_lease *lease);
-void __wrap_redlock_telemetry_released(struct redlock_lease *lease);
+void __real_redlock_tell_released(struct redlock_lease *lease);
+void __wrap_redlock_tell_released(struct redlock_lease *lease);
 
-int __wrap_redlock_lease_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
+int __wrap_redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place) {
     return REDLOCK_PLANTED(TOKEN_REUSED) && lease->token_size != 0 && !lease->waiting
                ? REDLOCK_OK
-               : __real_redlock_lease_draw_token(lease, now_ns, for_place);
+               : __real_redlock_sending_draw_token(lease, now_ns, for_place);
 }
 
 /* What the release of an election says instead. `token` has room for one. */
@@ -49,7 +51,7 @@ static void change_release(struct redlock_message *message, char *token) {
     }
 }
 
-redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+redlock_nodes __wrap_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                         struct redlock_message *message) {
     const char *own_token = message->token;
     char token[REDLOCK_TOKEN_SIZE_MAX];
@@ -57,7 +59,7 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
     if (REDLOCK_PLANTED(HEAL_OUTLIVES) && message->operation == REDLOCK_OP_HEAL) {
         message->ttl_ms *= 2;
     }
-    const redlock_nodes taken = __real_redlock_group_send(group, owner, nodes, message);
+    const redlock_nodes taken = __real_redlock_owner_send(group, owner, nodes, message);
     message->token = own_token;
     if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {
         struct redlock_lease_core *core = &((struct redlock_lease *)owner)->core;
@@ -67,33 +69,32 @@ redlock_nodes __wrap_redlock_group_send(struct redlock_group *group, struct redl
     return taken;
 }
 
-redlock_nodes __wrap_redlock_quarantine_release(struct redlock_group *group, struct redlock_owner *owner,
-                                                redlock_nodes nodes, struct redlock_message *message) {
+redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+                                            redlock_nodes nodes, struct redlock_message *message) {
     const bool frees = message->handing == REDLOCK_HAND_FREE;
-    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees ? redlock_group_send(group, owner, nodes, message)
-           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees
-               ? redlock_group_send(group, owner, nodes, message)
-               : __real_redlock_quarantine_release(group, owner, nodes, message);
+    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees       ? redlock_owner_send(group, owner, nodes, message)
+           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees ? redlock_owner_send(group, owner, nodes, message)
+                                                          : __real_redlock_guards_release(group, owner, nodes, message);
 }
 
 /* Of the push that is read now. */
 static bool needs_no_seal;
 
-void __wrap_redlock_handover_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+void __wrap_redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
     const struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
     const bool known = lease && lease->token_size == push->token_size &&
-                       memcmp(redlock_lease_own_token(lease), push->token, push->token_size) == 0;
+                       memcmp(redlock_handle_own_token(lease), push->token, push->token_size) == 0;
     needs_no_seal = known ? REDLOCK_PLANTED(PUSH_COUNTS_ANY) : REDLOCK_PLANTED(PUSH_GIVES_ANY);
-    __real_redlock_handover_pushed(group, node, push);
+    __real_redlock_votes_pushed(group, node, push);
 }
 
-bool __wrap_redlock_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push,
-                              int64_t now_ns) {
-    return needs_no_seal || __real_redlock_seal_fits(secret, node, push, now_ns);
+bool __wrap_redlock_line_seal_fits(const uint64_t secret[2], unsigned node, const struct redlock_push *push,
+                                   int64_t now_ns) {
+    return needs_no_seal || __real_redlock_line_seal_fits(secret, node, push, now_ns);
 }
 
-void __wrap_redlock_telemetry_released(struct redlock_lease *lease) {
+void __wrap_redlock_tell_released(struct redlock_lease *lease) {
     if (!REDLOCK_PLANTED(LOSS_ENDS_NOTHING) || lease->loss == REDLOCK_LOSS_NONE) {
-        __real_redlock_telemetry_released(lease);
+        __real_redlock_tell_released(lease);
     }
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "faults.h"
-#include "group/journal.h"
+#include "group/tell.h"
 #include "parts.h"
 #include "wire/wire.h"
 
@@ -147,7 +147,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     sim_reason_sent(client, message, nodes, taken, bytes);
     sim_jumped_check(client, taken, bytes, message->handing);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
-              redlock_journal_operation(message->operation), message->by_source ? " (by source)" : "",
+              redlock_tell_operation_name(message->operation), message->by_source ? " (by source)" : "",
               message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,
               nodes & ~taken);
     maybe_leap(client, "after it sent");

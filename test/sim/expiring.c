@@ -2,7 +2,7 @@
  * near, in time, once for each deadline, and never after the end. */
 #include <stdatomic.h>
 
-#include "group/lease_memory.h"
+#include "group/handle.h"
 #include "parts.h"
 
 /* Timers come up to 2 ms late here, and clocks differ in rate. */
@@ -14,7 +14,8 @@ int64_t sim_draw_expiring_ms(const struct sim_world *world, int64_t ttl_ms) {
         return 0;
     }
     const uint64_t drawn = (uint64_t)ttl_ms * UINT64_C(0x9e3779b97f4a7c15) + world->seed;
-    return (int64_t)((drawn >> 32) % ((uint64_t)ttl_ms / 2 + 1));
+    const int64_t expiring_ms = (int64_t)((drawn >> 32) % ((uint64_t)ttl_ms / 2 + 1));
+    return expiring_ms == 1 ? 0 : expiring_ms; /* 1 is refused */
 }
 
 static int64_t deadline_of(const struct sim_lease *lease) {

@@ -1,4 +1,5 @@
 /* What the scripts WAIT and RELEASE do, on the fake node. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,10 +161,22 @@ static bool is_token(const struct fake_part *part, const struct sim_argument *to
     return part->token_size == token->size && memcmp(part->token, token->bytes, token->size) == 0;
 }
 
+/* The own channel of a manager: no entry makes a script speak on those of others. */
+static bool is_channel(const struct fake_part *waiter) {
+    static const char prefix[] = "redlock:";
+    const size_t skip = sizeof prefix - 1;
+    bool good = waiter->channel_size > skip && memcmp(waiter->channel, prefix, skip) == 0;
+    for (size_t i = skip; good && i < waiter->channel_size; i++) {
+        good = isalnum((unsigned char)waiter->channel[i]);
+    }
+    return good;
+}
+
 /* Whether this field of the hash, NULL for none, is that of a waiter who can be served. `own` needs
  * no push. */
 static bool is_living(const struct fake_node *node, const struct fake_part *waiter, const struct sim_argument *own) {
-    if (waiter == NULL || (node->now_ms > waiter->good_until_ms && !REDLOCK_PLANTED(QUEUE_SERVES_STALE))) {
+    if (waiter == NULL || !is_channel(waiter) ||
+        (node->now_ms > waiter->good_until_ms && !REDLOCK_PLANTED(QUEUE_SERVES_STALE))) {
         return false;
     }
     return (own != NULL && is_token(waiter, own)) || REDLOCK_PLANTED(QUEUE_COUNTS_PATTERNS) ||

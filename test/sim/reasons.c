@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/quorum.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "faults.h"
 #include "parts.h"
 

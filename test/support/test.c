@@ -3,12 +3,37 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct test_entry *first, **last = &first;
 
 void test_register(struct test_entry *entry) {
     *last = entry;
     last = &entry->next;
+}
+
+/* The name of a value in the enumeration of `sibling`; NULL: neither is known. */
+static const char *name_of(long long value, const char *sibling) {
+    const struct test_name *known = test_names;
+    while (known->name != NULL && strcmp(known->name, sibling) != 0) {
+        known++;
+    }
+    for (const struct test_name *each = test_names; known->name != NULL && each->name != NULL; each++) {
+        if (each->enumeration == known->enumeration && each->value == value) {
+            return each->name;
+        }
+    }
+    return NULL;
+}
+
+void test_assert_is(long long actual, long long expected, const char *what, const char *expected_name, const char *file,
+                    int line) {
+    if (actual == expected) {
+        return;
+    }
+    const char *name = name_of(actual, expected_name);
+    print_error("%s is %s (%lld), not %s\n", what, name == NULL ? "none of these" : name, actual, expected_name);
+    _fail(file, line);
 }
 
 /* Runs the tests up to the next group. Returns how many failed. */

@@ -38,8 +38,22 @@ void test_register(struct test_entry *entry);
 #define TEST_WITH(test, setup, teardown) TEST_FROM(test, setup, teardown, NULL)
 #define TEST(test)                       TEST_WITH(test, NULL, NULL)
 
-/* `begin` runs before the first of the tests that follow, `end` after the last; each may be NULL. */
+/* `begin` runs before the first of the tests that follow, `end` after the last. May be NULL. */
 #define TESTS_WITH(begin, end)                                                                                         \
     TEST_ENTRY(begin##_with_##end, "the group of " #begin, NULL, begin, end, NULL, NULL) struct test_entry
+
+/* The same as assert_int_equal(), for constants of enumerations. A failure shows names. */
+#define assert_is(actual, expected)                                                                                    \
+    test_assert_is((long long)(actual), (long long)(expected), #actual, #expected, __FILE__, __LINE__)
+void test_assert_is(long long actual, long long expected, const char *what, const char *expected_name, const char *file,
+                    int line);
+
+/* The constants of all enumerations; the last has no name. */
+struct test_name {
+    const char *name;
+    long long value;
+    int enumeration;
+};
+extern const struct test_name test_names[];
 
 #endif

@@ -2,12 +2,11 @@
  * hand. */
 #include <stdio.h>
 
-#include "core/backoff.h"
 #include "core/debt.h"
 #include "core/fence.h"
 #include "core/guard.h"
 #include "core/lease.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define MS REDLOCK_NS_PER_MS
 

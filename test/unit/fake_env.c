@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 static const char *const names[REDLOCK_NODES_MAX] = {"node0:6379", "node1:6379", "node2:6379", "node3:6379",

@@ -35,7 +35,7 @@ enum redlock_clock_verdict sample(unsigned node, int64_t now_ns, int64_t ahead_n
 void expect_free(unsigned node, int64_t now_ns) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, now_ns) & REDLOCK_NODE(node), 0);
     assert_int_equal(redlock_guard_until_ns(&guard, node, now_ns), 0);
-    assert_int_equal(redlock_guard_why(&guard, node, now_ns), REDLOCK_GUARD_NONE);
+    assert_is(redlock_guard_why(&guard, node, now_ns), REDLOCK_GUARD_NONE);
 }
 
 void expect_quarantine(unsigned node, int64_t now_ns, int64_t until_ns, enum redlock_guard_reason why) {

@@ -3,7 +3,7 @@
 #define REDLOCK_TEST_GREETINGS_H
 
 #include "core/guard.h"
-#include "core/validity.h"
+#include "core/time.h"
 
 #define MS REDLOCK_NS_PER_MS
 #define S  (1000 * MS)

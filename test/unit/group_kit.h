@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "fake_env.h"
 #include "test.h"
 

@@ -40,7 +40,7 @@ void assert_said(const char *expected) {
 enum redlock_handshake_state reply(const char *bytes) {
     const struct redlock_reply *got;
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
-    assert_int_equal(redlock_reader_next(reader, &got), REDLOCK_READ_REPLY);
+    assert_is(redlock_reader_next(reader, &got), REDLOCK_READ_REPLY);
     return redlock_handshake_reply(&handshake, got, &outbox);
 }
 
@@ -52,9 +52,9 @@ enum redlock_handshake_state reply_info(const char *text) {
 
 /* Without a password, PING comes first. */
 void start(void) {
-    assert_int_equal(redlock_handshake_start(&handshake, &outbox), REDLOCK_HANDSHAKE_WAITING);
+    assert_is(redlock_handshake_start(&handshake, &outbox), REDLOCK_HANDSHAKE_WAITING);
     if (address.credentials.password == NULL) {
-        assert_int_equal(reply("+PONG\r\n"), REDLOCK_HANDSHAKE_WAITING);
+        assert_is(reply("+PONG\r\n"), REDLOCK_HANDSHAKE_WAITING);
     }
 }
 
@@ -75,7 +75,7 @@ void load(void) {
 
 void finish(void) {
     load();
-    assert_int_equal(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
+    assert_is(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
 }
 
 void assert_refused(const char *bytes, enum redlock_handshake_state state, enum redlock_cause cause,

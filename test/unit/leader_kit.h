@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/leader.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS    REDLOCK_NS_PER_MS

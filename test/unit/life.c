@@ -33,6 +33,10 @@ static void step(struct life *life, struct redlock_event event) {
     event.may_not_vote = life->may_not_vote;
     memset(&life->did, 0xAA, sizeof life->did); /* each step must fill in everything */
     redlock_lease_step(&life->core, &event, &life->did);
+    const char *broken = redlock_lease_check(&life->core, false);
+    if (broken) {
+        fail_msg("after this step, not true: %s", broken);
+    }
     if (life->did.send == REDLOCK_OP_WAIT && life->did.step != REDLOCK_QUEUE_YIELDED) {
         const bool moves = life->misplaced && life->did.step != REDLOCK_QUEUE_LOOKED;
         assert_int_equal(life->did.fresh_token, moves || life->did.step == REDLOCK_QUEUE_ENTERED);

@@ -4,7 +4,7 @@
 #define LIFE_H
 
 #include "core/lease.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS REDLOCK_NS_PER_MS

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "wire/script.h"
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
@@ -168,7 +168,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
     assert_non_null(peer->loop);
     redlock_loop_reactor(peer->loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%u", credentials, (unsigned)peer->port);
-    assert_int_equal(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
+    assert_is(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
     peer->node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(peer->node);
 }

@@ -11,7 +11,7 @@ redlock_request *wait_for_it(struct seen *seen) {
     redlock_request *request;
     const redlock_acquire_options options = patient_options();
     *seen = (struct seen){0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, seen), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, &request, see, seen), REDLOCK_OK);
     return request;
 }
 
@@ -62,7 +62,7 @@ void listens(unsigned node, enum redlock_listening listening) {
 }
 
 void release_quietly(redlock_lease *lease, bool handed_over) {
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     for (unsigned i = 0; i < fake.node_count; i++) {
         fake_env_answer_as(&fake, i, REDLOCK_OP_RELEASE,
                            (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED, .handed_over = handed_over});
@@ -85,7 +85,7 @@ void assert_given_back(const struct fake_sent *wait) {
     const struct fake_sent *release = fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE);
     assert_string_equal(release->token, wait->token);
     assert_string_equal(release->key, wait->key);
-    assert_int_equal(release->handing, REDLOCK_HAND_OVER);
+    assert_is(release->handing, REDLOCK_HAND_OVER);
     assert_owed(1, 0);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     assert_owed(0, 0);

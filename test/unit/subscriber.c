@@ -41,7 +41,7 @@ void connect_it(void) {
 static void until_listening(int before) {
     PEER_UNTIL(&second, peer.told_listening > before);
     assert_int_equal(peer.told_listening, before + 1);
-    assert_int_equal(peer.listening, REDLOCK_LISTENING);
+    assert_is(peer.listening, REDLOCK_LISTENING);
     assert_string_equal(peer.why_not, "");
 }
 

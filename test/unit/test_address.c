@@ -57,7 +57,7 @@ TEST(good_uris) {
         struct redlock_failure failure = {error, sizeof error};
         int code = redlock_address_parse(rows[i].uri, &address, &failure);
         assert_string_equal(error, "");
-        assert_int_equal(code, REDLOCK_OK);
+        assert_is(code, REDLOCK_OK);
         assert_int_equal(address.kind,
                          strncmp(rows[i].uri, "unix", 4) == 0 ? REDLOCK_ADDRESS_UNIX : REDLOCK_ADDRESS_TCP);
         assert_int_equal(address.tls, strncmp(rows[i].uri, "rediss:", 7) == 0);
@@ -166,15 +166,14 @@ TEST(bad_uris) {
         struct redlock_address address;
         char error[256] = "";
         struct redlock_failure failure = {error, sizeof error};
-        assert_int_equal(redlock_address_parse(rows[i][0], &address, &failure), REDLOCK_ERR_INVALID);
+        assert_is(redlock_address_parse(rows[i][0], &address, &failure), REDLOCK_ERR_INVALID);
         if (strstr(error, rows[i][1]) == NULL) {
             fail_msg("'%s': \"%s\" does not say \"%s\"", rows[i][0], error, rows[i][1]);
         }
         assert_null(strstr(error, "secre"));
         assert_null(address.host);
         assert_null(address.credentials.password);
-        assert_int_equal(redlock_address_parse(rows[i][0], &address, &(struct redlock_failure){0}),
-                         REDLOCK_ERR_INVALID);
+        assert_is(redlock_address_parse(rows[i][0], &address, &(struct redlock_failure){0}), REDLOCK_ERR_INVALID);
     }
 }
 

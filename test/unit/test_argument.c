@@ -13,13 +13,13 @@ static struct redlock_failure failure = {text, sizeof text};
 #define says(sentence, check)                                                                                          \
     do {                                                                                                               \
         text[0] = '\0';                                                                                                \
-        assert_int_equal(check, REDLOCK_ERR_INVALID);                                                                  \
+        assert_is(check, REDLOCK_ERR_INVALID);                                                                         \
         assert_string_equal(text, sentence);                                                                           \
     } while (0)
 #define passes(check)                                                                                                  \
     do {                                                                                                               \
         text[0] = '\0';                                                                                                \
-        assert_int_equal(check, REDLOCK_OK);                                                                           \
+        assert_is(check, REDLOCK_OK);                                                                                  \
         assert_string_equal(text, "");                                                                                 \
     } while (0)
 
@@ -73,11 +73,11 @@ TEST(a_struct_has_its_size) {
              sizeof(size_t) + 1, sizeof known);
     says(sentence, redlock_check_options(&failure, "x", &known, sizeof known, &given));
     given.size = sizeof &given; /* a slip of the pen for sizeof given */
-    assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
+    assert_is(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
     assert_int_equal(known.a, 5);
     assert_int_equal(known.b, 2);
     given.size = sizeof known + 1;
-    assert_int_equal(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
+    assert_is(redlock_check_options(&failure, "x", &known, sizeof known, &given), REDLOCK_ERR_INVALID);
     assert_int_equal(known.b, 2);
 }
 
@@ -94,7 +94,7 @@ TEST(as_much_is_filled_in_as_fits) {
     says("info.size is 0; set it to the size of the struct before the call",
          redlock_check_struct(&failure, "info", &given));
     given.size = sizeof &given;
-    assert_int_equal(redlock_check_struct(&failure, "info", &given), REDLOCK_ERR_INVALID);
+    assert_is(redlock_check_struct(&failure, "info", &given), REDLOCK_ERR_INVALID);
     assert_non_null(strstr(text, "; set it to the size of the struct before the call"));
     given.size = sizeof(size_t) + 1;
     passes(redlock_check_struct(&failure, "info", &given));
@@ -121,7 +121,7 @@ TEST(a_pointer_that_is_needed_is_given) {
 
 TEST(without_room_only_the_code_tells) {
     struct redlock_failure nowhere = {NULL, 0}, small = {text, 5};
-    assert_int_equal(redlock_check_range(&nowhere, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_check_range(&small, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
+    assert_is(redlock_check_range(&nowhere, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
+    assert_is(redlock_check_range(&small, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
     assert_string_equal(text, "n is");
 }

@@ -1,8 +1,7 @@
 /* Random delays stay within their bounds, fill them, double up to their maximum, and differ between
  * seeds. */
 
-#include "core/backoff.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS    REDLOCK_NS_PER_MS

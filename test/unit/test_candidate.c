@@ -2,7 +2,7 @@
  * changes anything. */
 
 #include "core/candidate.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS      REDLOCK_NS_PER_MS

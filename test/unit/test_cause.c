@@ -60,13 +60,13 @@ TEST(an_error_has_its_cause) {
 /* The bytes are not terminated. */
 TEST(it_reads_no_further_than_the_error) {
     struct redlock_reply_value reply = {.type = REDLOCK_REPLY_ERROR, .bytes = "OOM", .size = 2};
-    assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_SERVER);
+    assert_is(redlock_wire_cause(&reply), REDLOCK_CAUSE_SERVER);
     reply.bytes = "OOMP";
     reply.size = 3;
-    assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_OOM);
+    assert_is(redlock_wire_cause(&reply), REDLOCK_CAUSE_OOM);
 }
 
 TEST(what_is_no_error_has_none) {
     const struct redlock_reply_value reply = {.type = REDLOCK_REPLY_STRING, .bytes = "OOM", .size = 3};
-    assert_int_equal(redlock_wire_cause(&reply), REDLOCK_CAUSE_NONE);
+    assert_is(redlock_wire_cause(&reply), REDLOCK_CAUSE_NONE);
 }

@@ -47,7 +47,7 @@ static int64_t now_ns(void *context) {
 /* Notes the integer of the reply and when it was read. The reply 0 ends the connection. */
 static void take(struct redlock_connection *from, const struct redlock_reply *reply, int64_t read_ns) {
     assert_ptr_equal(from, &connection);
-    assert_int_equal(reply->value.type, REDLOCK_REPLY_INTEGER);
+    assert_is(reply->value.type, REDLOCK_REPLY_INTEGER);
     assert_true(taken.count < sizeof taken.integers / sizeof *taken.integers);
     taken.integers[taken.count] = reply->value.integer;
     taken.read_ns[taken.count++] = read_ns;
@@ -161,7 +161,7 @@ FRESH_TEST(a_full_socket_takes_the_rest_when_it_is_writable) {
         assert_true(got > 0);
         size += (size_t)got;
         redlock_connection_unblock(&connection);
-        assert_int_equal(watched, REDLOCK_READABLE);
+        assert_is(watched, REDLOCK_READABLE);
         assert_int_equal(write_requests(), 0);
     }
     assert_false(connection.blocked);
@@ -170,13 +170,13 @@ FRESH_TEST(a_full_socket_takes_the_rest_when_it_is_writable) {
 
 FRESH_TEST(a_peer_that_is_gone_takes_nothing) {
     int error = -1;
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     (void)close(peer);
     peer = -1;
     queue(1, "a");
     assert_int_equal(write_requests(), EPIPE);
     assert_false(is_written(0));
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_END);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_END);
     assert_int_equal(error, 0);
 }
 
@@ -188,10 +188,10 @@ FRESH_TEST(replies_come_in_order_with_the_time_of_their_read) {
     static const int64_t integers[] = {1, 25, -1, 7}, read_ns[] = {1, 1, 2, 2};
     int error;
     say(":1\r\n:25\r\n:-");
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 2);
     say("1\r\n:7\r\n");
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 4);
     assert_memory_equal(taken.integers, integers, sizeof integers);
     assert_memory_equal(taken.read_ns, read_ns, sizeof read_ns);
@@ -200,7 +200,7 @@ FRESH_TEST(replies_come_in_order_with_the_time_of_their_read) {
 FRESH_TEST(no_reply_comes_after_the_end) {
     int error;
     say(":1\r\n:0\r\n:2\r\n");
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 2);
     assert_int_equal(connection.fd, -1);
     (void)close(peer);
@@ -210,7 +210,7 @@ FRESH_TEST(no_reply_comes_after_the_end) {
 FRESH_TEST(what_is_no_reply_ends_it) {
     int error;
     say(":1\r\nHTTP/1.1 400\r\n");
-    assert_int_equal(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_PROTOCOL);
+    assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED_PROTOCOL);
     assert_int_equal(taken.count, 1);
     assert_non_null(redlock_reader_error(connection.reader));
 }
@@ -247,7 +247,7 @@ FRESH_TEST(what_cannot_be_opened_says_why) {
     assert_int_equal(bind(silent, (const struct sockaddr *)&bound, size), 0);
     assert_int_equal(getsockname(silent, (struct sockaddr *)&bound, &size), 0);
     assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&bound, size), 0);
-    assert_int_equal(watched, REDLOCK_WRITABLE);
+    assert_is(watched, REDLOCK_WRITABLE);
     struct pollfd writable = {.fd = connection.fd, .events = POLLOUT};
     assert_int_equal(poll(&writable, 1, 20000), 1);
     assert_int_equal(redlock_connection_opened(&connection), ECONNREFUSED);

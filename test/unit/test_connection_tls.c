@@ -69,7 +69,7 @@ static void flush_soon(void *ctx, struct redlock_watch *watch) {
 
 static void take(struct redlock_connection *from, const struct redlock_reply *reply, int64_t read_ns) {
     (void)from, (void)read_ns;
-    assert_int_equal(reply->value.type, REDLOCK_REPLY_INTEGER);
+    assert_is(reply->value.type, REDLOCK_REPLY_INTEGER);
     assert_int_equal(reply->value.integer, replies);
     replies++;
 }
@@ -91,7 +91,7 @@ static int start(UNUSED void **state) {
     support_remove_tree_at_death(folder);
     certificate_make(folder, "node", NULL,
                      &(struct certificate_options){.authority = true, .alternatives = "DNS:node.example"});
-    assert_int_equal(make_context(&context), REDLOCK_OK);
+    assert_is(make_context(&context), REDLOCK_OK);
     (void)snprintf(path, sizeof path, "%s/node.crt", folder);
     server = SSL_CTX_new(TLS_server_method());
     assert_int_equal(SSL_CTX_use_certificate_file(server, path, SSL_FILETYPE_PEM), 1);
@@ -141,7 +141,7 @@ static int setup(UNUSED void **state) {
     int error;
     open_socket();
     assert_true(redlock_connection_begin_tls(&connection, context, "127.0.0.1"));
-    assert_int_equal(secure(&error), REDLOCK_SECURING_DONE);
+    assert_is(secure(&error), REDLOCK_SECURING_DONE);
     assert_true(redlock_connection_start(&connection));
     assert_false(connection.blocked);
     return 0;
@@ -319,7 +319,7 @@ FRESH_TEST(a_wrong_record_says_so) {
     static const char record[] = "\x17\x03\x03\x00\x20 this was not encrypted at all...";
     assert_int_equal(send(SSL_get_fd(peer), record, sizeof record - 1, 0), sizeof record - 1);
     receive(REDLOCK_RECEIVED_END, EPROTO);
-    assert_int_equal(redlock_tls_failure(connection.tls)->cause, REDLOCK_CAUSE_CONNECTION);
+    assert_is(redlock_tls_failure(connection.tls)->cause, REDLOCK_CAUSE_CONNECTION);
     assert_non_null(strstr(redlock_tls_failure(connection.tls)->text, "in TLS: "));
     assert_int_equal(replies, 0);
 }

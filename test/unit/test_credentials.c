@@ -94,7 +94,7 @@ FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
     assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
     assert_true(peer_info(&peer).credentials_pending);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_int_equal(count_in_log("refuses the new credentials"), 1);
     assert_true(peer_send(&peer, "aa", 1));
     peer_expect(&peer, "aa");
@@ -327,7 +327,7 @@ static void subscribe(const char *auth, bool kills) {
     }
     peer_say(&second, SUBSCRIBED);
     PEER_UNTIL(&second, peer.told_listening > before);
-    assert_int_equal(peer.listening, REDLOCK_LISTENING);
+    assert_is(peer.listening, REDLOCK_LISTENING);
 }
 
 /* A subscriber may not say AUTH. The password matters to AUTH only, the user to all it does. */

@@ -1,9 +1,8 @@
 /* Owed releases: which node is asked and when, when the debt ends; then thousands of random debts
  * against the invariants. */
 
-#include "core/backoff.h"
 #include "core/debt.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS      REDLOCK_NS_PER_MS

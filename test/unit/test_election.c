@@ -55,7 +55,7 @@ ELECTION_TEST(each_term_has_the_context_of_its_election) {
     options.trace = &span;
     memset(traced, 0, sizeof traced);
     fake.group->on_event = count_traced;
-    assert_int_equal(start_with(&options), REDLOCK_OK);
+    assert_is(start_with(&options), REDLOCK_OK);
     grant_all();
     assert_int_equal(traced[REDLOCK_TELEMETRY_STARTED], 1);
     assert_int_equal(traced[REDLOCK_TELEMETRY_ACQUIRED], 1);
@@ -69,7 +69,7 @@ static const struct told *lead_warned(void) {
     redlock_election_options options;
     redlock_election_options_default(&options);
     options.expiring_ms = 4000;
-    assert_int_equal(start_with(&options), REDLOCK_OK);
+    assert_is(start_with(&options), REDLOCK_OK);
     grant_all();
     return next(REDLOCK_ELECTION_LEADING);
 }
@@ -80,7 +80,7 @@ ELECTION_TEST(a_leader_that_nobody_answers_is_told_before_its_end) {
     const struct told *event = next(REDLOCK_ELECTION_EXPIRING);
     assert_int_equal(event->term, 1);
     assert_int_equal(event->remaining_ms, 4000);
-    assert_int_equal(event->code, REDLOCK_OK);
+    assert_is(event->code, REDLOCK_OK);
     assert_string_equal(event->reason, "");
     assert_int_equal(redlock_election_validity_ms(election, 1), 4000);
     assert_silent();
@@ -111,41 +111,41 @@ ELECTION_TEST(a_leader_that_is_renewed_is_told_nothing) {
 
 ELECTION_TEST(it_resigns_and_stays_out) {
     lead();
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     assert_int_equal(redlock_election_validity_ms(election, 1), 0);
     assert_false(redlock_election_is_out(election));
     assert_silent();
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
     grant_all();
-    assert_int_equal(next(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_OK);
+    assert_is(next(REDLOCK_ELECTION_RESIGNED)->code, REDLOCK_OK);
     assert_true(redlock_election_is_out(election));
     fake_env_pass_ms(&fake, 60000);
     assert_false(asks_for_the_lock());
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     fake_env_pass_ms(&fake, 5000);
     assert_silent();
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
+    assert_is(redlock_election_campaign(election), REDLOCK_OK);
     grant_all();
     assert_int_equal(next(REDLOCK_ELECTION_LEADING)->term, 2);
 }
 
 ELECTION_TEST(a_release_that_fails_is_told) {
     lead();
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_turn(&fake);
     const struct told *event = next(REDLOCK_ELECTION_RESIGNED);
-    assert_int_equal(event->code, REDLOCK_ERR_LOST);
+    assert_is(event->code, REDLOCK_ERR_LOST);
     assert_true(strlen(event->message) > 10);
 }
 
 ELECTION_TEST(it_gives_up_a_campaign) {
     start(true);
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     assert_silent();
     fake_env_turn(&fake);
     const struct told *event = next(REDLOCK_ELECTION_RESIGNED);
-    assert_int_equal(event->code, REDLOCK_OK);
+    assert_is(event->code, REDLOCK_OK);
     assert_int_equal(event->term, 0);
     assert_string_equal(event->message, ""); /* not that of the acquire */
     grant_all();
@@ -181,7 +181,7 @@ ELECTION_TEST(it_only_observes_until_it_is_told_to_campaign) {
     event = next(REDLOCK_ELECTION_LEADER);
     assert_string_equal(event->token, "");
     assert_false(event->is_self);
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
+    assert_is(redlock_election_campaign(election), REDLOCK_OK);
     grant_all();
     next(REDLOCK_ELECTION_LEADING);
 }
@@ -254,7 +254,7 @@ ELECTION_TEST(the_observer_knows_that_we_lead) {
     leads_and(redlock_election_resign, REDLOCK_ELECTION_RESIGNED);
     assert_int_equal(led.count, 2);
     assert_false(led.leads_still);
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
+    assert_is(redlock_election_campaign(election), REDLOCK_OK);
     leads_and(redlock_election_end, REDLOCK_ELECTION_ENDED);
     assert_int_equal(led.count, 2);
 }
@@ -267,10 +267,10 @@ ELECTION_TEST(calls_from_callbacks) {
     next(REDLOCK_ELECTION_LOST);
     next(REDLOCK_ELECTION_RESIGNED);
     assert_true(redlock_election_is_out(election));
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_OK);
+    assert_is(redlock_election_campaign(election), REDLOCK_OK);
     grant_all();
     next(REDLOCK_ELECTION_LEADING);
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     call_at = REDLOCK_ELECTION_RESIGNED;
     call = redlock_election_campaign;
     grant_all();
@@ -292,7 +292,7 @@ ELECTION_TEST(trouble_is_told_until_it_is_over) {
     assert_silent();
     fake_env_pass_ms(&fake, 5000);
     const struct told *event = next(REDLOCK_ELECTION_TROUBLE);
-    assert_int_equal(event->code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(event->code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(event->message, "no quorum"));
     assert_silent();
     fake.refusing = 0;
@@ -303,7 +303,7 @@ ELECTION_TEST(trouble_is_told_until_it_is_over) {
         }
     }
     fake_env_pass_ms(&fake, 1000);
-    assert_int_equal(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
+    assert_is(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_OK);
     assert_silent();
     grant_all();
     next(REDLOCK_ELECTION_LEADING);
@@ -313,11 +313,11 @@ ELECTION_TEST(a_ttl_that_leaves_no_validity_is_trouble) {
     redlock_election_options options;
     redlock_election_options_default(&options);
     options.ttl_ms = 2;
-    assert_int_equal(start_with(&options), REDLOCK_OK);
+    assert_is(start_with(&options), REDLOCK_OK);
     assert_silent();
     fake_env_pass_ms(&fake, 10000);
     const struct told *event = next(REDLOCK_ELECTION_TROUBLE);
-    assert_int_equal(event->code, REDLOCK_ERR_TOO_SLOW);
+    assert_is(event->code, REDLOCK_ERR_TOO_SLOW);
     assert_true(strlen(event->message) > 10);
     assert_silent();
 }
@@ -327,7 +327,7 @@ ELECTION_TEST(without_random_bytes_it_tries_again) {
     start(true);
     assert_silent();
     fake_env_pass_ms(&fake, 3500);
-    assert_int_equal(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_ERR_RANDOM);
+    assert_is(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_ERR_RANDOM);
     assert_silent();
     fake.random_code = REDLOCK_OK;
     fake_env_pass_ms(&fake, 1000);

@@ -3,12 +3,12 @@
 #include "scarce_memory.h"
 
 static void assert_ends(int code) {
-    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    assert_is(redlock_election_end(election), REDLOCK_OK);
     assert_int_equal(observers, 0);
     assert_silent();
-    assert_int_equal(redlock_election_end(election), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_ERR_INVALID);
+    assert_is(redlock_election_end(election), REDLOCK_ERR_INVALID);
+    assert_is(redlock_election_resign(election), REDLOCK_ERR_INVALID);
+    assert_is(redlock_election_campaign(election), REDLOCK_ERR_INVALID);
     grant_all();
     assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, code);
     assert_silent();
@@ -23,7 +23,7 @@ ELECTION_TEST(it_ends) {
     lead();
     assert_ends(REDLOCK_OK);
     lead();
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     assert_ends(REDLOCK_OK);
 }
 
@@ -34,7 +34,7 @@ ELECTION_TEST(there_may_be_several) {
         all[i] = election;
     }
     for (int i = 0; i < 3; i++) { /* the middle, the first, the last */
-        assert_int_equal(redlock_election_end(all[(i + 1) % 3]), REDLOCK_OK);
+        assert_is(redlock_election_end(all[(i + 1) % 3]), REDLOCK_OK);
         fake_env_turn(&fake);
         next(REDLOCK_ELECTION_ENDED);
     }
@@ -48,7 +48,7 @@ ELECTION_TEST(what_ended_keeps_no_room) {
     assert_ends(REDLOCK_OK);
     assert_int_equal(fake.group->schedule.reserved, reserved);
     observe_code = REDLOCK_ERR_LIMIT;
-    assert_int_equal(start_with(NULL), REDLOCK_ERR_LIMIT);
+    assert_is(start_with(NULL), REDLOCK_ERR_LIMIT);
     assert_int_equal(fake.group->schedule.reserved, reserved);
 }
 
@@ -66,7 +66,7 @@ static void close_all(void) {
     redlock_group_drain(fake.group, on_drained, NULL);
     assert_silent();
     assert_int_equal(observers, 0);
-    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_election_resign(election), REDLOCK_ERR_CLOSED);
     grant_all();
     fake_env_pass_ms(&fake, 200);
     assert_int_equal(drains, 1);
@@ -81,7 +81,7 @@ ELECTION_TEST(the_close_ends_a_leader) {
     redlock_group_drain(fake.group, on_drained, NULL);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
     grant_all();
-    assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
+    assert_is(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
     assert_silent();
 }
 
@@ -89,13 +89,13 @@ ELECTION_TEST(the_close_ends_whoever_waits_is_out_or_leaves) {
     start(true);
     start(false);
     start(true);
-    assert_int_equal(redlock_election_resign(election), REDLOCK_OK);
+    assert_is(redlock_election_resign(election), REDLOCK_OK);
     start(true);
-    assert_int_equal(redlock_election_end(election), REDLOCK_OK);
+    assert_is(redlock_election_end(election), REDLOCK_OK);
     start(false);
     close_all();
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
+        assert_is(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
     }
     assert_silent();
     assert_null(elections.first);
@@ -104,10 +104,10 @@ ELECTION_TEST(the_close_ends_whoever_waits_is_out_or_leaves) {
 ELECTION_TEST(a_child_process_may_only_abandon) {
     lead();
     fake.random_code = REDLOCK_ERR_FORKED;
-    assert_int_equal(redlock_election_resign(election), REDLOCK_ERR_FORKED);
-    assert_int_equal(redlock_election_campaign(election), REDLOCK_ERR_FORKED);
-    assert_int_equal(redlock_election_end(election), REDLOCK_ERR_FORKED);
-    assert_int_equal(start_with(NULL), REDLOCK_ERR_FORKED);
+    assert_is(redlock_election_resign(election), REDLOCK_ERR_FORKED);
+    assert_is(redlock_election_campaign(election), REDLOCK_ERR_FORKED);
+    assert_is(redlock_election_end(election), REDLOCK_ERR_FORKED);
+    assert_is(start_with(NULL), REDLOCK_ERR_FORKED);
     redlock_elections_free(&elections);
     assert_silent();
     assert_null(elections.first);
@@ -117,23 +117,23 @@ ELECTION_TEST(bad_arguments_are_refused) {
     redlock_election *none = NULL;
     redlock_election_options options;
     redlock_election_options_default(&options);
-    assert_int_equal(redlock_elections_add(&elections, "r", NULL, NULL, NULL, &none), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_elections_add(&elections, "r", NULL, take_event, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_elections_add(&elections, "", NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_elections_add(&elections, NULL, NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "r", NULL, NULL, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "r", NULL, take_event, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "", NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, NULL, NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
     options.size++;
-    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    assert_is(start_with(&options), REDLOCK_ERR_INVALID);
     options.size = 0;
-    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    assert_is(start_with(&options), REDLOCK_ERR_INVALID);
     options.size = sizeof options;
     options.ttl_ms = 0;
     options.campaign = false;
-    assert_int_equal(start_with(&options), REDLOCK_ERR_INVALID);
+    assert_is(start_with(&options), REDLOCK_ERR_INVALID);
     assert_int_equal(fake.logged[REDLOCK_LOG_ERROR], 7); /* each of them */
     options.ttl_ms = 1000;
     observe_code = REDLOCK_ERR_LIMIT;
-    assert_int_equal(start_with(&options), REDLOCK_ERR_LIMIT);
-    assert_int_equal(redlock_election_resign(NULL), REDLOCK_ERR_INVALID);
+    assert_is(start_with(&options), REDLOCK_ERR_LIMIT);
+    assert_is(redlock_election_resign(NULL), REDLOCK_ERR_INVALID);
     assert_null(none);
     assert_null(elections.first);
     assert_string_equal(redlock_election_event_name((redlock_election_event_kind)99), "?");
@@ -149,10 +149,10 @@ ELECTION_TEST(it_survives_a_lack_of_memory) {
         const bool all_went_well = memory.count < memory.fails;
         memory.armed = false;
         if (code != REDLOCK_OK) {
-            assert_int_equal(code, REDLOCK_ERR_NO_MEMORY);
+            assert_is(code, REDLOCK_ERR_NO_MEMORY);
         } else if (!all_went_well) { /* only the campaign failed */
             fake_env_turn(&fake);
-            assert_int_equal(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_ERR_NO_MEMORY);
+            assert_is(next(REDLOCK_ELECTION_TROUBLE)->code, REDLOCK_ERR_NO_MEMORY);
             fake_env_pass_ms(&fake, 1500);
             grant_all();
             next(REDLOCK_ELECTION_LEADING);

@@ -2,8 +2,8 @@
  * any order of events. */
 #include <string.h>
 
-#include "core/backoff.h"
 #include "core/fence.h"
+#include "core/time.h"
 #include "test.h"
 
 #define WALL_US INT64_C(1795167037123456) /* November 2026 */

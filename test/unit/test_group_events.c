@@ -38,7 +38,7 @@ static void see_after_released(const redlock_result *result, void *data) {
 TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
     struct seen seen = {0}, released = {0};
     const redlock_acquire_options options = traced_options();
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see_after_acquired, &seen), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see_after_acquired, &seen), REDLOCK_OK);
     assert_told(STARTED); /* inside the call */
     fake_env_pass_ms(&fake, 3);
     two(REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
@@ -47,12 +47,12 @@ TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
     assert_int_equal(last()->event.attempts, 1);
     assert_int_equal(last()->event.validity_ms, redlock_lease_validity_ms(seen.lease));
     fake_env_pass_ms(&fake, 20);
-    assert_int_equal(redlock_release(seen.lease, see_after_released, &released), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, see_after_released, &released), REDLOCK_OK);
     assert_nothing_told();
     fake_env_pass_ms(&fake, 4);
     two(REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(released.count, 1);
-    assert_int_equal(last()->event.code, REDLOCK_OK);
+    assert_is(last()->event.code, REDLOCK_OK);
     assert_int_equal(last()->event.elapsed_us, 20000); /* until it was asked for */
     for (unsigned i = 0; i < told_count; i++) {
         assert_ptr_equal(told[i].event.trace, &span);
@@ -90,19 +90,19 @@ TOLD_TEST(each_lost_try_is_told_and_then_the_failure, three_told) {
     fake_env_pass_ms(&fake, 2);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_told(DENIED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_CONTENDED);
+    assert_is(last()->event.code, REDLOCK_ERR_CONTENDED);
     assert_int_equal(last()->event.attempts, 1);
     assert_int_equal(last()->event.elapsed_us, 2000);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED); /* the release of what may be there */
     fake_env_pass_ms(&fake, 100);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_told(DENIED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(last()->event.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(last()->event.attempts, 2);
     fake.refusing = redlock_nodes_all(3);
     fake_env_pass_ms(&fake, 198);
     assert_told(DENIED, FAILED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(last()->event.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(last()->event.elapsed_us, 300000);
     assert_int_equal(last()->event.attempts, 3);
     assert_ptr_equal(last()->event.trace, &span);
@@ -119,7 +119,7 @@ TOLD_TEST(a_try_that_asks_no_node_is_told, three_told) {
     assert_told(STARTED);
     fake_env_turn(&fake);
     assert_told(FAILED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_TOO_SLOW);
+    assert_is(last()->event.code, REDLOCK_ERR_TOO_SLOW);
     assert_int_equal(seen.count, 1);
     assert_int_equal(snapshot().wait.count, 0);
 }
@@ -141,7 +141,7 @@ TOLD_TEST(a_waiter_is_queued_once, five_told) {
     push(0, 2);
     assert_told(ACQUIRED);
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][2], granted + 1);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     const redlock_telemetry now = snapshot();
     assert_int_equal(now.wait.count, 1);
     assert_int_equal(now.wait.sum_us, now.acquire.sum_us);
@@ -156,13 +156,13 @@ TOLD_TEST(a_cancelled_acquire_has_failed, three_told) {
     struct seen seen = {0};
     redlock_request *request;
     const redlock_acquire_options options = traced_options();
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
     redlock_request_cancel(request);
     redlock_request_cancel(request);
     assert_told(STARTED);
     fake_env_turn(&fake);
     assert_told(FAILED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_CANCELLED);
+    assert_is(last()->event.code, REDLOCK_ERR_CANCELLED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_nothing_told();
 }
@@ -178,8 +178,8 @@ static void see_and_cancel_other(const redlock_result *result, void *data) {
  * end. */
 TOLD_TEST(a_lease_that_was_cancelled_in_time_never_was, three_told) {
     struct seen first = {0}, second = {0};
-    assert_int_equal(redlock_group_acquire(fake.group, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
-    assert_int_equal(redlock_group_acquire(fake.group, "b", NULL, &other, see, &second), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "a", NULL, NULL, see_and_cancel_other, &first), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "b", NULL, &other, see, &second), REDLOCK_OK);
     assert_told(STARTED, STARTED);
     assert_true(told[0].event.id != told[1].event.id);
     redlock_lease *won = (redlock_lease *)other;
@@ -193,7 +193,7 @@ TOLD_TEST(a_lease_that_was_cancelled_in_time_never_was, three_told) {
     fake.group->in_callbacks = false;
     redlock_group_wake(fake.group);
     assert_told(ACQUIRED, FAILED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_CANCELLED);
+    assert_is(last()->event.code, REDLOCK_ERR_CANCELLED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_turn(&fake);
     assert_nothing_told();
@@ -211,11 +211,11 @@ TOLD_TEST(without_random_bytes_it_fails, three_told) {
     fake.random_code = REDLOCK_ERR_RANDOM;
     fake_env_pass_ms(&fake, 1000);
     assert_told(STARTED, DENIED, FAILED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_RANDOM);
+    assert_is(last()->event.code, REDLOCK_ERR_RANDOM);
     struct seen refused = {0};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &refused), REDLOCK_ERR_RANDOM);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &refused), REDLOCK_ERR_RANDOM);
     options.ttl_ms = 0;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &refused), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &refused), REDLOCK_ERR_INVALID);
     assert_nothing_told(); /* not accepted, so not started */
 }
 
@@ -232,7 +232,7 @@ TOLD_TEST(a_loss_is_told_with_its_reason, three_told) {
     fake_env_turn(&fake);
     assert_told(LOST);
     assert_int_equal(seen.lost, 1);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_LOST);
+    assert_is(last()->event.code, REDLOCK_ERR_LOST);
     assert_ptr_equal(last()->event.trace, &span);
     assert_string_equal(last()->reason, seen.reason);
     /* Until its deadline, not until now. */
@@ -240,7 +240,7 @@ TOLD_TEST(a_loss_is_told_with_its_reason, three_told) {
     assert_int_equal(snapshot().held.sum_us, validity_ms * 1000);
     give_back(lease);
     assert_told(RELEASED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_LOST);
+    assert_is(last()->event.code, REDLOCK_ERR_LOST);
     assert_int_equal(snapshot().held.count, 1);
 }
 
@@ -261,7 +261,7 @@ TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
     fake.now_ns += 2 * REDLOCK_NS_PER_MS;
     two(REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     assert_told(EXTENDED);
-    assert_int_equal(last()->event.code, REDLOCK_OK);
+    assert_is(last()->event.code, REDLOCK_OK);
     assert_true(last()->event.automatic);
     assert_int_equal(last()->event.elapsed_us, 2000);
     assert_string_equal(last()->reason, "");
@@ -272,7 +272,7 @@ TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
     fake.now_ns = fake.wake_ns;
     fake_env_turn(&fake);
     assert_told(EXTENDED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(last()->event.code, REDLOCK_ERR_NO_QUORUM);
     assert_true(last()->event.automatic);
     assert_string_equal(last()->reason,
                         "0 of 3 nodes confirmed it, 2 are needed (node0:6379, node1:6379, node2:6379: no "
@@ -281,17 +281,17 @@ TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
     assert_int_equal(statistics().extends_failed, 1);
     fake.refusing = 0;
 
-    assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
     two(REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     assert_told(EXTENDED);
     assert_false(last()->event.automatic);
-    assert_int_equal(last()->event.code, REDLOCK_OK);
+    assert_is(last()->event.code, REDLOCK_OK);
     assert_int_equal(snapshot().renewal_late.count, 2); /* nobody planned this one */
 
-    assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
     two(REDLOCK_OP_EXTEND, REDLOCK_VOTE_DENIED);
     assert_told(EXTENDED, LOST);
-    assert_int_equal(told[told_count - 2].event.code, REDLOCK_ERR_LOST);
+    assert_is(told[told_count - 2].event.code, REDLOCK_ERR_LOST);
     give_back(lease);
     assert_told(RELEASED);
 }
@@ -304,29 +304,29 @@ TOLD_TEST(a_renewal_that_is_given_up_is_not_told, three_told) {
     redlock_lease *lease = take(&options, &seen);
     assert_told(STARTED, ACQUIRED);
     fake_env_pass_ms(&fake, 3400);
-    assert_int_equal(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 20000, see, &extended), REDLOCK_OK);
     assert_nothing_told();
     give_back(lease);
     assert_told(RELEASED);
-    assert_int_equal(extended.code, REDLOCK_ERR_CANCELLED);
+    assert_is(extended.code, REDLOCK_ERR_CANCELLED);
 }
 
 TOLD_TEST(an_adopted_lease_is_told, three_told) {
     struct seen extended = {0};
     redlock_lease *lease;
     const redlock_acquire_options options = traced_options();
-    assert_int_equal(redlock_group_adopt(fake.group, "r", "token", &options, &lease), REDLOCK_OK);
+    assert_is(redlock_group_adopt(fake.group, "r", "token", &options, &lease), REDLOCK_OK);
     assert_told(ADOPTED);
     assert_ptr_equal(last()->event.trace, &span);
-    assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_told(EXTENDED);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(last()->event.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(last()->event.validity_ms, 0);
-    assert_int_equal(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 5000, see, &extended), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_told(EXTENDED);
-    assert_int_equal(last()->event.code, REDLOCK_OK);
+    assert_is(last()->event.code, REDLOCK_OK);
     fake_env_pass_ms(&fake, 50);
     redlock_lease_forget(lease);
     assert_told(FORGOTTEN); /* inside the call */
@@ -349,19 +349,19 @@ TOLD_TEST(a_close_tells_the_end_of_everything_once, three_told) {
     assert_told(STARTED, ACQUIRED, LOST);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     (void)take_traced(&held);
-    assert_int_equal(redlock_group_adopt(fake.group, "t", "token", NULL, &adopted), REDLOCK_OK);
-    assert_int_equal(redlock_group_acquire(fake.group, "p", NULL, NULL, see, &pending), REDLOCK_OK);
+    assert_is(redlock_group_adopt(fake.group, "t", "token", NULL, &adopted), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "p", NULL, NULL, see, &pending), REDLOCK_OK);
     assert_told(ADOPTED, STARTED);
     redlock_group_drain(fake.group, count_drained, &drained);
     assert_nothing_told();
     fake_env_turn(&fake);
     assert_told(RELEASED, FAILED); /* the lost lease; the acquire */
-    assert_int_equal(told[told_count - 2].event.code, REDLOCK_ERR_LOST);
-    assert_int_equal(last()->event.code, REDLOCK_ERR_CLOSED);
+    assert_is(told[told_count - 2].event.code, REDLOCK_ERR_LOST);
+    assert_is(last()->event.code, REDLOCK_ERR_CLOSED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_turn(&fake);
     assert_told(RELEASED, RELEASED);
-    assert_int_equal(last()->event.code, REDLOCK_OK);
+    assert_is(last()->event.code, REDLOCK_OK);
     assert_int_equal(drained, 1);
 }
 
@@ -376,14 +376,14 @@ TOLD_TEST(a_close_without_answers_tells_the_end_too, three_told) {
     unsigned drained = 0;
     redlock_lease *lease = take_traced(&first);
     (void)take_traced(&second);
-    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
     redlock_group_drain(fake.group, see_drained, &drained);
     fake_env_pass_ms(&fake, 100);
     assert_nothing_told();
     fake_env_pass_ms(&fake, 2);
     assert_int_equal(drained, 1);
     for (unsigned i = 1; i <= 2; i++) {
-        assert_int_equal(told[told_count - i].event.code, REDLOCK_ERR_CLOSED);
+        assert_is(told[told_count - i].event.code, REDLOCK_ERR_CLOSED);
         assert_ptr_equal(told[told_count - i].event.trace, &span);
     }
 }
@@ -393,9 +393,9 @@ TOLD_TEST(in_a_forked_child_nothing_is_told, three_told) {
     struct seen seen;
     redlock_lease *lease = take_traced(&seen), *adopted;
     fake.random_code = REDLOCK_ERR_FORKED;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
-    assert_int_equal(redlock_group_adopt(fake.group, "r", "token", NULL, &adopted), REDLOCK_ERR_FORKED);
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_ERR_FORKED);
+    assert_is(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);
+    assert_is(redlock_group_adopt(fake.group, "r", "token", NULL, &adopted), REDLOCK_ERR_FORKED);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_ERR_FORKED);
     redlock_lease_forget(lease);
     redlock_group_delete(fake.group); /* as redlock_manager_abandon() */
     assert_nothing_told();

@@ -70,7 +70,7 @@ TOLD_TEST(events_need_no_callback, three_told) {
 }
 
 static void extend(redlock_lease *lease) {
-    assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
 }
 
 TOLD_TEST(an_extension_in_the_callback_is_told_of_again, three_told) {
@@ -88,7 +88,7 @@ TOLD_TEST(an_extension_in_the_callback_is_told_of_again, three_told) {
 }
 
 static void release(redlock_lease *lease) {
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
 }
 
 static void ends_in_the_callback(void (*end)(redlock_lease *lease)) {
@@ -183,7 +183,7 @@ TOLD_TEST(an_adopted_lease_is_told_of_once_it_is_extended, three_told) {
     struct seen seen;
     const redlock_acquire_options options = warned_options(&seen, 3000);
     redlock_lease *lease;
-    assert_int_equal(redlock_group_adopt(fake.group, "r", "0123", &options, &lease), REDLOCK_OK);
+    assert_is(redlock_group_adopt(fake.group, "r", "0123", &options, &lease), REDLOCK_OK);
     fake_env_pass_ms(&fake, 20000);
     assert_int_equal(warned.count, 0);
     extend(lease);
@@ -211,7 +211,7 @@ TOLD_TEST(it_has_its_own_memory, three_told) {
 }
 
 static void assert_refused(const redlock_acquire_options *options, const char *why) {
-    assert_int_equal(redlock_group_acquire(fake.group, "r", options, NULL, see, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_acquire(fake.group, "r", options, NULL, see, NULL), REDLOCK_ERR_INVALID);
     assert_string_equal(fake.group->invalid, why);
 }
 
@@ -221,13 +221,16 @@ TOLD_TEST(a_time_that_leaves_a_renewal_none_is_refused, three_told) {
     assert_refused(&options, "expiring_ms is 5001; it must be 0 to 5000 (half of ttl_ms; 0: never)");
     options.expiring_ms = -1;
     assert_refused(&options, "expiring_ms is -1; it must be 0 to 5000 (half of ttl_ms; 0: never)");
+    options.expiring_ms = 1;
+    assert_refused(&options, "expiring_ms is 1, when no whole millisecond is left to tell of; it must be 2 or more, or "
+                             "0 (never)");
     options.expiring_ms = 0;
     assert_refused(&options, "on_expiring needs expiring_ms: how long before the deadline");
     redlock_lease *lease = take_warned(&seen);
-    assert_int_equal(redlock_extend(lease, 5999, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_extend(lease, 5999, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_string_equal(fake.group->invalid, "ttl_ms is 5999; it must be 6000 to 2147483647 (no less than "
                                              "twice the lease's expiring_ms)");
-    assert_int_equal(redlock_extend(lease, 6000, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 6000, NULL, NULL), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     give_back(lease);
 }

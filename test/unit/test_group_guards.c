@@ -10,7 +10,7 @@ GROUP_TEST(an_acquire_waits_for_the_first_try_of_each_node, five_observed) {
     greet_all();
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     grant(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     give_back(seen.lease);
 }
 
@@ -32,8 +32,8 @@ GROUP_TEST(once_a_quorum_is_there_it_waits_a_node_timeout, five_observed) {
     fake_env_pass_ms(&fake, 20);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 10);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(late.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(late.code, REDLOCK_ERR_NO_QUORUM);
 }
 
 GROUP_TEST(without_a_quorum_it_waits_for_the_connect_timeout, five_observed) {
@@ -52,19 +52,19 @@ GROUP_TEST(without_a_quorum_it_waits_for_the_connect_timeout, five_observed) {
     assert_int_equal(seen.count, 0);
     fake_env_pass_ms(&fake, 1);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(waits.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(waits.code, REDLOCK_ERR_NO_QUORUM);
 }
 
 GROUP_TEST(an_acquire_that_waits_can_be_cancelled, five_observed) {
     struct seen seen = {0}, other = {0};
     redlock_request *request;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", NULL, &request, see, &seen), REDLOCK_OK);
     acquire(NULL, &other);
     redlock_request_cancel(request);
     assert_int_equal(seen.count, 0); /* R14 */
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_is(seen.code, REDLOCK_ERR_CANCELLED);
     greet_all();
     /* Those of the other request. */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
@@ -87,8 +87,8 @@ GROUP_TEST(a_restarted_node_abstains_and_says_for_how_long, five_observed) {
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
-    assert_int_equal(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
+    assert_is(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_is(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
     assert_non_null(strstr(seen.message, "node1:6379: no vote for 16 s: it restarted, and may have forgotten locks"));
     assert_non_null(strstr(fake.log, "node node1:6379: no vote for 21 s: it restarted"));
     assert_int_equal(statistics().quarantines, 1);
@@ -109,13 +109,13 @@ GROUP_TEST(what_is_left_is_rounded_up, five_observed) {
         fake_env_pass_ms(&fake, redlock_group_node_quarantine_ms(fake.group, 1, &why) - (int64_t)cases[i].left_ms);
         acquire(NULL, &seen);
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-        assert_int_equal(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
+        assert_is(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
         assert_non_null(strstr(seen.message, cases[i].words));
     }
     fake_env_pass_ms(&fake, 1);
     acquire(NULL, &seen);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-    assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
+    assert_is(seen.votes[1], REDLOCK_VOTE_DENIED);
 }
 
 /* Every program meets its nodes for a first time when it starts. That is no warning, and the log
@@ -153,7 +153,7 @@ GROUP_TEST(too_few_voters_are_no_quorum_at_once, five_observed) {
     acquire(NULL, &seen);
     assert_int_equal(seen.count, 0);
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(fake.sent_count, 0);
     assert_non_null(
         strstr(seen.message, "0 of 5 nodes granted it, 3 are needed (node0:6379, node1:6379, node2:6379: no vote"));
@@ -166,17 +166,17 @@ GROUP_TEST(a_longer_ttl_than_the_guards_is_refused, five_observed) {
     greet_all();
     options.ttl_ms = 15000;
     options.lock_delay_ms = 5001;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
     assert_non_null(strstr(fake.log, "20000 (ttl_max_ms of the guards)"));
     options.lock_delay_ms = 5000;
     acquire(&options, &seen);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->ttl_ms, 20000);
     grant(0, 2);
-    assert_int_equal(redlock_extend(seen.lease, 15001, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_extend(seen.lease, 15000, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_extend(seen.lease, 15001, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_extend(seen.lease, 15000, NULL, NULL), REDLOCK_OK);
     redlock_lease *adopted;
     options.lock_delay_ms = 5001;
-    assert_int_equal(redlock_group_adopt(fake.group, "r", "t", &options, &adopted), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_adopt(fake.group, "r", "t", &options, &adopted), REDLOCK_ERR_INVALID);
 }
 
 /* --- Clock guard --- */
@@ -201,7 +201,7 @@ GROUP_TEST(a_jump_voids_votes_of_leases_held, five_clocks) {
     acquire(&options, &seen);
     assert_true(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed);
     grant(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     fake_env_pass_ms(&fake, 1000);
     grant_with_clock(3, REDLOCK_OP_TIME, reading(120000));
     assert_int_equal(seen.lost, 0); /* the lease does not need that node */
@@ -239,9 +239,9 @@ GROUP_TEST(a_vote_with_a_jumped_clock_does_not_count, five_clocks) {
     grant(1, 2);
     assert_int_equal(seen.count, 0);
     grant(3, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     /* It may have set the key, so it gets a release. */
-    assert_int_equal(seen.votes[0], REDLOCK_VOTE_UNKNOWN);
+    assert_is(seen.votes[0], REDLOCK_VOTE_UNKNOWN);
     redlock_release(seen.lease, NULL, NULL);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -258,8 +258,8 @@ GROUP_TEST(a_node_whose_clock_jumped_is_not_asked_again_by_source, five_clocks) 
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE));
     assert_true(fake_env_waiting(&fake, 1, REDLOCK_OP_ACQUIRE)->by_source);
     grant(1, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(seen.votes[0], REDLOCK_VOTE_FAILED);
+    assert_is(seen.code, REDLOCK_OK);
+    assert_is(seen.votes[0], REDLOCK_VOTE_FAILED);
     redlock_release(seen.lease, NULL, NULL);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
@@ -290,10 +290,10 @@ GROUP_TEST(a_jump_voids_no_vote_for_a_fencing_token, five_clocks) {
     for (unsigned i = 0; i < 2; i++) {
         accept_fence(i, REDLOCK_OP_FENCE);
     }
-    assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(seen.votes[0], REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.votes[1], REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.votes[3], REDLOCK_VOTE_GRANTED);
+    assert_is(seen.code, REDLOCK_OK);
+    assert_is(seen.votes[0], REDLOCK_VOTE_GRANTED);
+    assert_is(seen.votes[1], REDLOCK_VOTE_GRANTED);
+    assert_is(seen.votes[3], REDLOCK_VOTE_GRANTED);
     give_back(seen.lease);
 }
 
@@ -301,8 +301,8 @@ GROUP_TEST(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks) {
     for (unsigned confirms = 0; confirms < 2; confirms++) {
         struct seen seen;
         fence_and_jump(2, confirms != 0, &seen);
-        assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
-        assert_int_equal(seen.votes[2], REDLOCK_VOTE_UNKNOWN);
+        assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
+        assert_is(seen.votes[2], REDLOCK_VOTE_UNKNOWN);
         assert_non_null(strstr(seen.message, "its clock jumped forward by 120.0"));
         fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
         fake_env_close(&fake);

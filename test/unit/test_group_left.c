@@ -40,7 +40,7 @@ static void hold_for_long(struct seen *seen, bool handed_over) {
 }
 
 static void release_with(redlock_lease *lease, enum redlock_handing handing) {
-    assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, handing);
     }
@@ -64,7 +64,7 @@ static void assert_goes_on(void) {
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_sent *release = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
-        assert_int_equal(release->handing, REDLOCK_HAND_FREE);
+        assert_is(release->handing, REDLOCK_HAND_FREE);
         assert_string_equal(release->token, last_wait(i)->token);
         assert_string_equal(release->key, last_wait(i)->key);
     }
@@ -103,7 +103,7 @@ GROUP_TEST(it_is_sent_by_source_like_any_other, five_nodes) {
     fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
     const struct fake_sent *again = fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
     assert_true(again->by_source);
-    assert_int_equal(again->handing, REDLOCK_HAND_LATER);
+    assert_is(again->handing, REDLOCK_HAND_LATER);
 }
 
 /* The others who wait find the lock by then. No key is left, so nothing is dropped. */
@@ -132,7 +132,7 @@ GROUP_TEST(a_node_that_restarted_is_not_asked, five_observed) {
     greet(1, "b", 100000, reading(0));
     redlock_group_ready_changed(fake.group, 2, false);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
-    assert_int_equal(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_FREE);
+    assert_is(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_FREE);
     fake_env_pass_ms(&fake, LEFT_MS);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
     assert_null(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE));
@@ -153,14 +153,14 @@ GROUP_TEST(a_node_that_restarted_frees_the_lock, five_observed) {
     hold_for_long(&seen, true);
     greet(0, "another", 0, reading(0));
     redlock_group_ready_changed(fake.group, 2, false);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
-    assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
-    assert_int_equal(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_LATER);
-    assert_int_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
+    assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_is(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
+    assert_is(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_LATER);
+    assert_is(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
     fake_env_answer_no_script(&fake, 0, REDLOCK_OP_RELEASE);
     release = fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
     assert_true(release->by_source);
-    assert_int_equal(release->handing, REDLOCK_HAND_NOBODY);
+    assert_is(release->handing, REDLOCK_HAND_NOBODY);
     fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
     for (unsigned i = 1; i < 5; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
@@ -168,7 +168,7 @@ GROUP_TEST(a_node_that_restarted_frees_the_lock, five_observed) {
     fake_env_turn(&fake);
     release = fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
     assert_non_null(release);
-    assert_int_equal(release->handing, REDLOCK_HAND_NOBODY);
+    assert_is(release->handing, REDLOCK_HAND_NOBODY);
     fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     fake_env_pass_ms(&fake, 10000);
 }
@@ -192,7 +192,7 @@ GROUP_TEST(close_hands_over_at_once, five_nodes) {
     hold_for_long(&seen, true);
     redlock_group_drain(fake.group, count_drained, &drained);
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_OVER);
+        assert_is(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_OVER);
     }
     answer_releases(REDLOCK_VOTE_GRANTED, true);
     assert_int_equal(drained, 1);

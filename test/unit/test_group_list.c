@@ -37,13 +37,13 @@ static bool each(const redlock_listed *lock, void *data) {
 static void done(const redlock_result *result, void *data) {
     struct listed *listed = data;
     redlock_vote vote = {.size = sizeof vote};
-    assert_int_equal(redlock_result_vote(result, 0, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(result, 0, &vote), REDLOCK_OK);
     listed->latency_us = vote.latency_us;
     see(result, &listed->seen);
 }
 
 static void list(const redlock_list_options *options, struct listed *listed) {
-    assert_int_equal(redlock_group_list(fake.group, options, each, done, listed), REDLOCK_OK);
+    assert_is(redlock_group_list(fake.group, options, each, done, listed), REDLOCK_OK);
     assert_int_equal(listed->count + listed->seen.count, 0); /* never inside the call (R14) */
 }
 
@@ -84,13 +84,13 @@ GROUP_TEST(pages_follow_each_other_until_the_cursor_is_0, five_nodes) {
     fake_env_turn(&fake);
     assert_int_equal(listed.count, 4);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_OK); /* three of five named all */
-    assert_int_equal(listed.seen.votes[0], REDLOCK_VOTE_GRANTED);
+    assert_is(listed.seen.code, REDLOCK_OK); /* three of five named all */
+    assert_is(listed.seen.votes[0], REDLOCK_VOTE_GRANTED);
     assert_int_equal(listed.latency_us, 3000);
     assert_string_equal(listed.seen.errors[0], "it has 3 keys that this user may not read");
     assert_string_equal(listed.seen.errors[1], "");
-    assert_int_equal(listed.seen.votes[3], REDLOCK_VOTE_FAILED);
-    assert_int_equal(listed.seen.votes[4], REDLOCK_VOTE_UNKNOWN);
+    assert_is(listed.seen.votes[3], REDLOCK_VOTE_FAILED);
+    assert_is(listed.seen.votes[4], REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(statistics().requests_pending, 0);
 }
 
@@ -106,7 +106,7 @@ GROUP_TEST(without_a_quorum_of_whole_lists_the_result_says_so, five_nodes) {
     }
     fake_env_turn(&fake);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(strstr(listed.seen.message, "cannot list the locks: "));
 }
 
@@ -144,7 +144,7 @@ GROUP_TEST(a_page_that_came_too_late_is_asked_for_again, five_nodes) {
         fake_env_answer(&fake, i, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
     }
     fake_env_turn(&fake);
-    assert_int_equal(listed.seen.code, REDLOCK_OK);
+    assert_is(listed.seen.code, REDLOCK_OK);
 }
 
 GROUP_TEST(a_page_is_asked_for_three_times_in_all, five_nodes) {
@@ -162,9 +162,9 @@ GROUP_TEST(a_page_is_asked_for_three_times_in_all, five_nodes) {
     }
     fake_env_turn(&fake);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(listed.seen.votes[1], REDLOCK_VOTE_FAILED);
-    assert_int_equal(listed.seen.votes[2], REDLOCK_VOTE_UNKNOWN);
+    assert_is(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(listed.seen.votes[1], REDLOCK_VOTE_FAILED);
+    assert_is(listed.seen.votes[2], REDLOCK_VOTE_UNKNOWN);
     assert_string_equal(listed.seen.errors[2], "no answer within 50 ms, 3 times in a row");
     /* An end in the middle: nobody is asked again. */
     struct listed second = {0};
@@ -172,7 +172,7 @@ GROUP_TEST(a_page_is_asked_for_three_times_in_all, five_nodes) {
     list(NULL, &second);
     redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_turn(&fake);
-    assert_int_equal(second.seen.code, REDLOCK_ERR_CLOSED);
+    assert_is(second.seen.code, REDLOCK_ERR_CLOSED);
     time_out(0, REDLOCK_VOTE_UNKNOWN);
     assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_LIST));
 }
@@ -183,7 +183,7 @@ GROUP_TEST(nodes_that_refuse_fail_at_once, five_nodes) {
     list(NULL, &listed);
     fake_env_turn(&fake);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
     /* In the middle. */
     fake.refusing = 0;
     struct listed second = {0};
@@ -195,8 +195,8 @@ GROUP_TEST(nodes_that_refuse_fail_at_once, five_nodes) {
         page(i, "", 0, 0);
     }
     fake_env_turn(&fake);
-    assert_int_equal(second.seen.code, REDLOCK_OK);
-    assert_int_equal(second.seen.votes[0], REDLOCK_VOTE_FAILED);
+    assert_is(second.seen.code, REDLOCK_OK);
+    assert_is(second.seen.votes[0], REDLOCK_VOTE_FAILED);
 }
 
 GROUP_TEST(keys_that_are_no_names_are_left_out, five_nodes) {
@@ -212,7 +212,7 @@ GROUP_TEST(a_callback_stops_it, five_nodes) {
     page(0, "7 32 5 0 locks:a" TOKEN "7 32 5 0 locks:b" TOKEN, 3, 0);
     assert_int_equal(listed.count, 1);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_CANCELLED);
+    assert_is(listed.seen.code, REDLOCK_ERR_CANCELLED);
     for (unsigned i = 1; i < 5; i++) {
         page(i, "7 32 5 0 locks:a" TOKEN, 3, 0); /* too late: told to nobody */
     }
@@ -228,8 +228,8 @@ GROUP_TEST(a_close_ends_it, five_nodes) {
     redlock_group_drain(fake.group, count_drained, &drained);
     fake_env_turn(&fake);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_CLOSED);
-    assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_CLOSED);
+    assert_is(listed.seen.code, REDLOCK_ERR_CLOSED);
+    assert_is(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_CLOSED);
     for (unsigned i = 0; i < 5; i++) {
         page(i, "7 32 5 0 locks:a" TOKEN, 3, 0);
     }
@@ -246,7 +246,7 @@ GROUP_TEST(a_callback_may_close, five_nodes) {
     fake_env_turn(&fake);
     assert_int_equal(listed.count, 1);
     assert_int_equal(listed.seen.count, 1);
-    assert_int_equal(listed.seen.code, REDLOCK_ERR_CLOSED);
+    assert_is(listed.seen.code, REDLOCK_ERR_CLOSED);
     for (unsigned i = 1; i < 5; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_LIST, REDLOCK_VOTE_UNKNOWN);
     }
@@ -258,7 +258,7 @@ GROUP_TEST(a_callback_may_close, five_nodes) {
 GROUP_TEST(without_memory_it_says_so, five_nodes) {
     struct listed listed = {0};
     memory_fails_at(1);
-    assert_int_equal(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_NO_MEMORY);
+    assert_is(redlock_group_list(fake.group, NULL, each, done, &listed), REDLOCK_ERR_NO_MEMORY);
     assert_int_equal(statistics().requests_pending, 0);
     list(NULL, &listed);
     memory_fails_at(1);
@@ -267,8 +267,8 @@ GROUP_TEST(without_memory_it_says_so, five_nodes) {
         page(i, "", 0, 0);
     }
     fake_env_turn(&fake);
-    assert_int_equal(listed.seen.code, REDLOCK_OK);
-    assert_int_equal(listed.seen.votes[0], REDLOCK_VOTE_FAILED);
+    assert_is(listed.seen.code, REDLOCK_OK);
+    assert_is(listed.seen.votes[0], REDLOCK_VOTE_FAILED);
     assert_string_equal(listed.seen.errors[0], "no memory for its answer");
     assert_int_equal(listed.count, 0);
 }
@@ -279,16 +279,16 @@ GROUP_TEST(arguments_are_checked, five_nodes) {
     redlock_list_options options;
     redlock_list_options_default(&options);
     assert_int_equal(options.size, sizeof options);
-    assert_int_equal(redlock_group_list(fake.group, NULL, NULL, done, &listed), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_list(fake.group, NULL, each, NULL, &listed), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_list(fake.group, NULL, NULL, done, &listed), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_list(fake.group, NULL, each, NULL, &listed), REDLOCK_ERR_INVALID);
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     options.match = longest;
-    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
     options = (redlock_list_options){0};
-    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
     options.size = sizeof options + 1;
-    assert_int_equal(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
     assert_int_equal(fake.sent_count, 0);
 }
 

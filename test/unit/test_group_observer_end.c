@@ -12,7 +12,7 @@ GROUP_TEST(observers_of_a_resource_share_its_channel, three_nodes) {
     assert_int_equal(count_asked(), 0); /* what was announced since the question would have come */
     assert_int_equal(second.count, 1);
     gate = (struct watch){0};
-    assert_int_equal(redlock_group_observe(fake.group, "gate", on_leader, &gate, &gate.observer), REDLOCK_OK);
+    assert_is(redlock_group_observe(fake.group, "gate", on_leader, &gate, &gate.observer), REDLOCK_OK);
     assert_non_null(fake.channels->first->next);
     answer_all("");
     announce(0, 2, ALICE);
@@ -90,15 +90,15 @@ GROUP_TEST(wrong_arguments_are_refused, three_nodes) {
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     redlock_observer **observer = &watch.observer;
-    assert_int_equal(redlock_group_observe(fake.group, "r", NULL, NULL, observer), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, NULL), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_observe(fake.group, "", on_leader, &watch, observer), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_observe(fake.group, NULL, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_observe(fake.group, longest, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_observe(fake.group, "r", NULL, NULL, observer), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, &watch, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_observe(fake.group, "", on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_observe(fake.group, NULL, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_observe(fake.group, longest, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
     fake.random_code = REDLOCK_ERR_RANDOM;
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_RANDOM);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_RANDOM);
     fake.random_code = REDLOCK_ERR_FORKED;
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_FORKED);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_FORKED);
     assert_null(watch.observer);
     fake.random_code = REDLOCK_OK;
     observe(&watch);
@@ -111,12 +111,12 @@ GROUP_TEST(there_is_a_most, three_nodes) {
     redlock_observer *observers[1024], *more = NULL;
     fake.refusing = 7;
     for (int i = 0; i < 1024; i++) {
-        assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &observers[i]), REDLOCK_OK);
+        assert_is(redlock_group_observe(fake.group, "r", on_leader, NULL, &observers[i]), REDLOCK_OK);
     }
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_ERR_LIMIT);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_ERR_LIMIT);
     assert_null(more);
     redlock_observer_end(observers[500]);
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_OK);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, NULL, &more), REDLOCK_OK);
 }
 
 static int observe_with(int mallocs, struct watch *watch) {
@@ -128,19 +128,19 @@ static int observe_with(int mallocs, struct watch *watch) {
 
 GROUP_TEST(without_memory_there_is_none, three_nodes) {
     struct watch watch = {0};
-    assert_int_equal(observe_with(1, &watch), REDLOCK_ERR_NO_MEMORY); /* for the schedule */
-    observe(&watch);                                                  /* then it has room */
+    assert_is(observe_with(1, &watch), REDLOCK_ERR_NO_MEMORY); /* for the schedule */
+    observe(&watch);                                           /* then it has room */
     redlock_observer_end(watch.observer);
     answer_all("");
     watch.observer = NULL;
     const unsigned sent = fake.sent_count;
     for (int mallocs = 1; mallocs <= 2; mallocs++) { /* the observer, its channel */
-        assert_int_equal(observe_with(mallocs, &watch), REDLOCK_ERR_NO_MEMORY);
+        assert_is(observe_with(mallocs, &watch), REDLOCK_ERR_NO_MEMORY);
         assert_null(watch.observer);
         assert_null(fake.channels->first);
         assert_int_equal(fake.sent_count, sent);
     }
-    assert_int_equal(observe_with(3, &watch), REDLOCK_OK);
+    assert_is(observe_with(3, &watch), REDLOCK_OK);
     assert_int_equal(fake.sent_count, sent + 3);
     answer_all(ALICE);
     assert_int_equal(watch.count, 1);
@@ -154,7 +154,7 @@ GROUP_TEST(closing_ends_observers, three_nodes) {
     observe(&third);
     redlock_observer_end(third.observer);
     redlock_group_drain(fake.group, count_drained, &drained);
-    assert_int_equal(redlock_group_observe(fake.group, "r", on_leader, &third, &third.observer), REDLOCK_ERR_CLOSED);
+    assert_is(redlock_group_observe(fake.group, "r", on_leader, &third, &third.observer), REDLOCK_ERR_CLOSED);
     assert_int_equal(fake.left, 1);
     fake_env_turn(&fake);
     assert_int_equal(drained, 0);

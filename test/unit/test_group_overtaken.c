@@ -6,7 +6,7 @@ static struct fake_sent hold_by_pushes(struct seen *seen) {
     queue_up(seen);
     answer_late_tries();
     push(0, 2);
-    assert_int_equal(seen->code, REDLOCK_OK);
+    assert_is(seen->code, REDLOCK_OK);
     return *last_wait(3);
 }
 
@@ -26,7 +26,7 @@ GROUP_TEST(a_push_that_comes_after_its_release_needs_no_other, five_nodes) {
 GROUP_TEST(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes) {
     struct seen seen;
     const struct fake_sent late = hold_by_pushes(&seen);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     }
@@ -43,7 +43,7 @@ GROUP_TEST(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes) {
     for (int push_is_first = 0; push_is_first <= 1; push_is_first++) {
         struct seen seen;
         const struct fake_sent late = hold_by_pushes(&seen);
-        assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
         if (push_is_first) {
             fake_env_push(&fake, &late);
         }
@@ -62,7 +62,7 @@ GROUP_TEST(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes) {
 }
 
 static void denied_by_3(struct seen *seen) {
-    assert_int_equal(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
@@ -73,7 +73,7 @@ static void pushed_before(struct seen *seen) {
 }
 
 static void pushed_during_the_release(struct seen *seen) {
-    assert_int_equal(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen->lease, NULL, NULL), REDLOCK_OK);
     push(3, 3);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
@@ -125,8 +125,8 @@ GROUP_TEST(what_an_answer_granted_is_given_back, five_nodes) {
             fake_env_answer(&fake, 3, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
         }
         push(1, 2);
-        assert_int_equal(seen.code, REDLOCK_OK);
-        assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+        assert_is(seen.code, REDLOCK_OK);
+        assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
         if (is_late) {
             fake_env_answer(&fake, 3, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
         }
@@ -162,7 +162,7 @@ GROUP_TEST(a_fresh_token_has_pushes_of_its_own, five_nodes) {
         fake_env_queue(&fake, i, EARLIER, 1);
     }
     push(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     const struct fake_sent late = *last_wait(3);
     release_quietly(seen.lease, false);
     fake_env_push(&fake, &late);

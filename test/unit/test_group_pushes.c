@@ -10,7 +10,7 @@ GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
     push(0, 1);
     assert_int_equal(seen.count, 0);
     push(4, 4);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     assert_int_equal(seen.attempts, 2);
     assert_string_equal(redlock_lease_token(seen.lease), last_wait(0)->token);
     /* R1: it counts from the WAIT that was granted, not from the push. */
@@ -23,13 +23,13 @@ GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
     assert_int_equal(statistics().handed_over, 1);
     push(2, 2); /* late, and it counts */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-    assert_int_equal(redlock_release(seen.lease, see, &released), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, see, &released), REDLOCK_OK);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5); /* out of queues, too */
-    assert_int_equal(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_OVER);
+    assert_is(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_OVER);
     push(3, 3); /* the release is behind it on the node */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(released.code, REDLOCK_OK);
+    assert_is(released.code, REDLOCK_OK);
     assert_owed(0, 0);
 }
 
@@ -42,7 +42,7 @@ GROUP_TEST(a_push_that_is_older_than_an_answer_does_not_count, five_nodes) {
     push(1, 2);
     assert_int_equal(seen.count, 0);
     push(0, 0);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
 }
 
 GROUP_TEST(what_nobody_waits_for_is_given_back, five_nodes) {
@@ -52,7 +52,7 @@ GROUP_TEST(what_nobody_waits_for_is_given_back, five_nodes) {
     const struct fake_sent old = *last_wait(3);
     redlock_request_cancel(request);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_is(seen.code, REDLOCK_ERR_CANCELLED);
     fake_env_push(&fake, &old);
     assert_given_back(&old);
     /* A node says it once. */
@@ -113,7 +113,7 @@ GROUP_TEST(a_false_push_changes_nothing, five_nodes) {
     push(0, 1);
     assert_int_equal(seen.count, 0); /* none of these was a vote */
     push(3, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     assert_int_equal(statistics().pushes_refused, 9); /* these were its own */
     /* Nor do they end the lease. */
     fake_env_push(&fake, &ours);
@@ -137,7 +137,7 @@ GROUP_TEST(a_copy_is_a_push_that_comes_late, five_nodes) {
     push(1, 2);
     assert_int_equal(seen.count, 0);
     push(0, 0);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
 }
 
 GROUP_TEST(a_push_from_the_future_is_no_vote, five_nodes) {
@@ -162,11 +162,11 @@ GROUP_TEST(a_node_that_may_not_vote_hands_nothing_over, five_observed) {
     assert_int_equal(seen.count, 0);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     push(3, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(seen.votes[1], REDLOCK_VOTE_DENIED);
+    assert_is(seen.code, REDLOCK_OK);
+    assert_is(seen.votes[1], REDLOCK_VOTE_DENIED);
     push(1, 1);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     assert_non_null(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE));
 }
 
@@ -224,7 +224,7 @@ GROUP_TEST(an_answer_to_an_older_wait_may_grant, five_observed) {
         push(2, 2);
         assert_int_equal(seen.count, !restarted);
         push(3, 3);
-        assert_int_equal(seen.code, REDLOCK_OK);
+        assert_is(seen.code, REDLOCK_OK);
         release_quietly(seen.lease, false);
     }
 }
@@ -275,7 +275,7 @@ GROUP_TEST(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_turn(&fake);
     assert_int_equal(drained, 1);
-    assert_int_equal(other.code, REDLOCK_ERR_CLOSED);
+    assert_is(other.code, REDLOCK_ERR_CLOSED);
 }
 
 GROUP_TEST(keys_that_outlive_a_lost_lease_stay, five_nodes) {
@@ -289,13 +289,13 @@ GROUP_TEST(keys_that_outlive_a_lost_lease_stay, five_nodes) {
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     push(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     const struct fake_sent late = *last_wait(3);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_pass_ms(&fake, 10000);
     assert_int_equal(seen.lost, 1);
     fake_env_push(&fake, &late);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     fake_env_turn(&fake);
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
@@ -351,7 +351,7 @@ GROUP_TEST(a_push_counts_when_the_clock_was_read, five_clocks) {
     assert_int_equal(seen.count, 0);
     tell_time(3, 0);
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     push(0, 3); /* copies */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_TIME), 0);
     give_back(seen.lease);
@@ -368,7 +368,7 @@ GROUP_TEST(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks) {
     assert_int_equal(seen.count, 0);
     push(2, 2); /* asks again */
     tell_time(2, 0);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     give_back(seen.lease);
 }
 
@@ -387,7 +387,7 @@ GROUP_TEST(a_time_that_comes_too_late_counts_nothing, five_clocks) {
         tell_time(i, 0);
     }
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_is(seen.code, REDLOCK_ERR_CANCELLED);
     assert_int_equal(seen.count, 1);
     assert_int_equal(statistics().leases_held, 0);
 }

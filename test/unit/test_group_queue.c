@@ -21,11 +21,11 @@ GROUP_TEST(a_lost_try_takes_a_place_in_the_same_turn, five_nodes) {
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_sent *release = &fake.sent[5 + i], *wait = &fake.sent[10 + i];
         char ticket[17];
-        assert_int_equal(release->operation, REDLOCK_OP_RELEASE);
+        assert_is(release->operation, REDLOCK_OP_RELEASE);
         assert_string_equal(release->token, try->token);
         /* who is in line before us must not be passed over */
-        assert_int_equal(release->handing, REDLOCK_HAND_OVER);
-        assert_int_equal(wait->operation, REDLOCK_OP_WAIT);
+        assert_is(release->handing, REDLOCK_HAND_OVER);
+        assert_is(wait->operation, REDLOCK_OP_WAIT);
         assert_int_equal(strlen(wait->token), 48);
         (void)snprintf(ticket, sizeof ticket, "%016llx", (unsigned long long)wait->place.ticket);
         assert_memory_equal(wait->token, ticket, 16);
@@ -44,7 +44,7 @@ GROUP_TEST(a_short_ttl_does_not_shorten_the_queue, five_nodes) {
     redlock_acquire_options options = patient_options();
     redlock_request *request = queue_up(&seen), *other;
     options.ttl_ms = 100;
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, &other, see, &brief), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, &other, see, &brief), REDLOCK_OK);
     assert_int_equal(last_wait(0)->ttl_ms, 100);
     assert_int_equal(last_wait(0)->place.stale_ms, 75);
     assert_int_equal(last_wait(0)->place.queue_ttl_ms, 15000);
@@ -97,7 +97,7 @@ GROUP_TEST(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes) {
     redlock_request_cancel(two);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_turn(&fake);
-    assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
+    assert_is(second.code, REDLOCK_ERR_CANCELLED);
     const redlock_acquire_options options = patient_options();
     acquire(&options, &third);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
@@ -114,7 +114,7 @@ GROUP_TEST(who_handed_over_does_not_jump_the_queue, five_nodes) {
         assert_true(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->place.takes);
         fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
     }
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     release_quietly(seen.lease, false);
     wait_for_it(&seen); /* nobody waits any more */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
@@ -138,7 +138,7 @@ GROUP_TEST(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes) {
         assert_int_equal(again->place.ticket, first.place.ticket);
         fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
     }
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
 }
 
 GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
@@ -157,10 +157,10 @@ GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
         }
         fake_env_pass_ms(&fake, 1);
     }
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
     assert_true(statistics().yields > 0);
     for (unsigned i = 1; i < 5; i++) {
-        assert_int_equal(seen.votes[i], REDLOCK_VOTE_FAILED);
+        assert_is(seen.votes[i], REDLOCK_VOTE_FAILED);
     }
     assert_non_null(strstr(seen.message, ": no answer)"));
     fake.refusing = 0;
@@ -201,7 +201,7 @@ GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
     }
     assert_int_equal(statistics().yields, 1); /* one other token has a quorum */
     for (unsigned i = 0; i < 5; i++) {
-        assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
+        assert_is(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_NOBODY);
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
         fake_env_queue(&fake, i, LATER, 0);
     }
@@ -212,7 +212,7 @@ GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
         assert_true(fake_env_waiting(&fake, i, REDLOCK_OP_WAIT)->place.takes);
         fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
     }
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     const redlock_statistics now = statistics();
     assert_int_equal(now.queued, 1);
     assert_int_equal(now.handed_over, 1);
@@ -293,7 +293,7 @@ static void see_waiters(const redlock_result *result, void *data) {
 /* What an inspection tells if these nodes say so; -2: the node is silent. */
 static struct told inspect(const int64_t waiters[5], const int64_t waited_ms[5]) {
     struct told told = {-2, -2};
-    assert_int_equal(redlock_group_inspect(fake.group, "r", see_waiters, &told), REDLOCK_OK);
+    assert_is(redlock_group_inspect(fake.group, "r", see_waiters, &told), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         const redlock_vote_kind vote = waiters[i] == -2 ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_DENIED;
         fake_env_answer_as(&fake, i, REDLOCK_OP_INSPECT,
@@ -326,7 +326,7 @@ GROUP_TEST(an_inspection_tells_the_median, five_nodes) {
 
 GROUP_TEST(other_results_know_of_no_waiters, five_nodes) {
     struct told told = {-2, -2};
-    assert_int_equal(redlock_group_acquire(fake.group, "r", NULL, NULL, see_waiters, &told), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", NULL, NULL, see_waiters, &told), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(told.waiters, -1);

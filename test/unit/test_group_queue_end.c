@@ -53,7 +53,7 @@ GROUP_TEST(without_subscriptions_it_polls, five_nodes) {
     queue_up(&seen);
     answer_late_tries();
     const redlock_acquire_options options = patient_options();
-    assert_int_equal(redlock_group_acquire(fake.group, "s", &options, NULL, see, &trying), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "s", &options, NULL, see, &trying), REDLOCK_OK);
     memset(&trying, 0, sizeof trying);
     listens(0, REDLOCK_LISTENING_REFUSED);
     listens(1, REDLOCK_LISTENING_REFUSED);
@@ -195,7 +195,7 @@ GROUP_TEST(who_polls_returns_to_the_queue, five_nodes) {
     fail_wait(0, REDLOCK_CAUSE_CLUSTER, "CLUSTERDOWN"); /* the others are well */
     queue_at(1, 4);
     push(1, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
 }
 
@@ -218,7 +218,7 @@ GROUP_TEST(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes) {
     assert_in_range(polls_for_ms(), 0, 220); /* at its next try */
     queue_at(0, 4);
     push(1, 3);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
 }
 
 /* The key of the queue holds something else. Other resources have queues all the same. */
@@ -243,7 +243,7 @@ GROUP_TEST(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes) {
     }
     const redlock_acquire_options options = patient_options();
     memset(&next, 0, sizeof next);
-    assert_int_equal(redlock_group_acquire(fake.group, "s", &options, NULL, see, &next), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "s", &options, NULL, see, &next), REDLOCK_OK);
     assert_int_equal(strlen(fake.sent[fake.sent_count - 1].token), 48);
 }
 
@@ -261,12 +261,12 @@ GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
         const struct fake_sent *release = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
         assert_string_equal(release->token, late.token);
         /* what it was granted goes to the next in line */
-        assert_int_equal(release->handing, REDLOCK_HAND_OVER);
+        assert_is(release->handing, REDLOCK_HAND_OVER);
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_turn(&fake);
     assert_int_equal(seen.count, 1);
-    assert_int_equal(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_is(seen.code, REDLOCK_ERR_CANCELLED);
     fake_env_push(&fake, &late); /* its WAIT came after its release, on an older connection */
     assert_given_back(&late);
     const unsigned sent = fake.sent_count;
@@ -290,7 +290,7 @@ GROUP_TEST(the_wait_ends, five_nodes) {
     }
     fake_env_pass_ms(&fake, 100);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-    assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_is(seen.code, REDLOCK_ERR_CONTENDED);
     assert_int_equal(seen.count, 1);
     /* The places were kept fresh: it looked whenever the keys, of a second, might have ended. */
     assert_in_range(fake.sent_count, 5 * 50, 5 * 65);
@@ -306,7 +306,7 @@ GROUP_TEST(a_close_leaves_the_queues, five_nodes) {
     redlock_group_drain(fake.group, count_drained, &drained);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_CLOSED);
+    assert_is(seen.code, REDLOCK_ERR_CLOSED);
     assert_int_equal(drained, 0);
     fake_env_push(&fake, &late); /* it crosses the release */
     listens(0, REDLOCK_LISTENING);
@@ -336,14 +336,14 @@ GROUP_TEST(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes) {
     queue_up(&seen);
     answer_late_tries();
     push(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
-    assert_int_equal(redlock_extend(seen.lease, 1000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(seen.lease, 1000, see, &extended), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_turn(&fake);
-    assert_int_equal(extended.code, REDLOCK_OK);
+    assert_is(extended.code, REDLOCK_OK);
     fake.refusing = REDLOCK_NODE(3);
-    assert_int_equal(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_pass_ms(&fake, 17400);
     assert_owed(1, 0);
@@ -385,12 +385,12 @@ GROUP_TEST(without_memory_there_is_no_acquire, five_nodes) {
     no_memory = true;
     const int code = redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen);
     no_memory = false;
-    assert_int_equal(code, REDLOCK_ERR_NO_MEMORY);
+    assert_is(code, REDLOCK_ERR_NO_MEMORY);
     assert_int_equal(statistics().acquires, acquires);
     assert_int_equal(fake.sent_count, sent);
     queue_up(&seen);
     push(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
 }
 
 #define MANY 20 /* more than there is room for at first */
@@ -402,7 +402,7 @@ static void see_and_queue_up_many(const redlock_result *result, void *data) {
     see(result, data);
     for (unsigned i = 0; i < MANY; i++) {
         many[i] = (struct seen){0};
-        assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see, &many[i]), REDLOCK_OK);
+        assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &many[i]), REDLOCK_OK);
     }
     redlock_lease_forget(((struct seen *)data)->lease);
 }
@@ -412,12 +412,12 @@ GROUP_TEST(a_callback_may_begin_and_end_waits, five_nodes) {
     struct seen seen = {0}, other;
     const redlock_acquire_options options = patient_options();
     queue_up(&other);
-    assert_int_equal(redlock_group_acquire(fake.group, "r", &options, NULL, see_and_queue_up_many, &seen), REDLOCK_OK);
+    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see_and_queue_up_many, &seen), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         fake_env_queue(&fake, i, EARLIER, 2);
     }
     push(0, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5 * MANY);
     fake.log[0] = '\0';
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);

@@ -22,7 +22,7 @@ static void acquire_watched(struct seen *seen) {
 }
 
 static void finish(struct seen *seen) {
-    assert_int_equal(seen->code, REDLOCK_OK);
+    assert_is(seen->code, REDLOCK_OK);
     give_back(seen->lease);
 }
 
@@ -34,7 +34,7 @@ GROUP_TEST(nodes_whose_clocks_are_not_confirmed_abstain, three_clocks) {
     acquire_watched(&seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 0);
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
     assert_true(redlock_group_node_quarantine_ms(fake.group, 1, &why) > 20000);
     assert_string_equal(why, "its clock is not confirmed by a quorum of nodes yet");
     assert_int_equal(statistics().quarantines, 0); /* a first meeting is no event */
@@ -55,15 +55,15 @@ GROUP_TEST(a_node_found_ahead_loses_its_vote, three_clocks) {
     struct seen seen = {0};
     redlock_lease *lease;
     greet_silent();
-    assert_int_equal(redlock_group_adopt(fake.group, "r", "token", NULL, &lease), REDLOCK_OK);
-    assert_int_equal(redlock_extend(lease, 10000, see, &seen), REDLOCK_OK);
+    assert_is(redlock_group_adopt(fake.group, "r", "token", NULL, &lease), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 10000, see, &seen), REDLOCK_OK);
     grant_with_clock(0, REDLOCK_OP_EXTEND, reading(7000));
     grant_with_clock(1, REDLOCK_OP_EXTEND, reading(0));
     assert_int_equal(seen.count, 0); /* one vote */
     assert_non_null(
         strstr(fake.log, "node node0:6379: no vote for 21 s: its clock is ahead of the other nodes' by 7.0"));
     grant_with_clock(2, REDLOCK_OP_EXTEND, reading(0));
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     assert_int_equal(statistics().quarantines, 1);
     assert_int_equal(statistics().clock_jumps, 0);
     give_back(lease);
@@ -74,7 +74,7 @@ GROUP_TEST(a_jump_seen_at_a_greeting_voids_votes, three_clocks) {
     greet_all();
     acquire_watched(&seen);
     grant(0, 1);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     fake_env_pass_ms(&fake, 500);
     greet(1, "b", 100000, reading(120000));
     assert_int_equal(seen.lost, 1);
@@ -89,7 +89,7 @@ GROUP_TEST(a_restart_voids_no_vote, three_observed) {
     greet_all();
     acquire_watched(&seen);
     grant(0, 1);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     greet(1, "another", 1, reading(0));
     assert_int_equal(statistics().quarantines, 1);
     assert_int_equal(seen.lost, 0);
@@ -107,7 +107,7 @@ GROUP_TEST(a_jump_does_not_delay_an_acquire_that_waits, three_clocks) {
     fake_env_pass_ms(&fake, 1000);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 2);
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
 }
 
 /* A reading is under way that no node answers. */
@@ -154,15 +154,15 @@ GROUP_TEST(a_node_in_quarantine_takes_extensions, three_observed) {
     greet_all();
     acquire_watched(&seen);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     greet(1, "another", 1, reading(0));
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 20202);
-    assert_int_equal(redlock_extend(seen.lease, 10000, see, &extended), REDLOCK_OK);
+    assert_is(redlock_extend(seen.lease, 10000, see, &extended), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     assert_int_equal(extended.count, 1);
-    assert_int_equal(extended.code, REDLOCK_OK);
+    assert_is(extended.code, REDLOCK_OK);
     finish(&seen);
 }
 
@@ -176,13 +176,13 @@ GROUP_TEST(a_node_that_was_silent_is_counted_by_an_extension, three_clocks) {
         fake_env_answer(&fake, silent, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
         grant(next, next);
         grant(last, last);
-        assert_int_equal(seen.code, REDLOCK_OK);
-        assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
+        assert_is(seen.code, REDLOCK_OK);
+        assert_is(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
         fake_env_answer(&fake, silent, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
         fake_env_answer(&fake, last, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
         fake_env_answer(&fake, next, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
         assert_int_equal(extended.count, 1);
-        assert_int_equal(extended.code, REDLOCK_OK);
+        assert_is(extended.code, REDLOCK_OK);
         finish(&seen);
     }
 }
@@ -194,13 +194,13 @@ GROUP_TEST(a_key_set_after_a_jump_is_not_counted_by_an_extension, three_clocks) 
     acquire_watched(&seen);
     grant_with_clock(0, REDLOCK_OP_ACQUIRE, reading(30000));
     grant(1, 2);
-    assert_int_equal(seen.code, REDLOCK_OK);
-    assert_int_equal(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
+    assert_is(redlock_extend(seen.lease, 5000, see, &extended), REDLOCK_OK);
     const struct redlock_answer granted = {.vote = REDLOCK_VOTE_GRANTED, .clock = reading(30000)};
     fake_env_answer_as(&fake, 0, REDLOCK_OP_EXTEND, granted);
     fake_env_answer_as(&fake, 2, REDLOCK_OP_EXTEND, (struct redlock_answer){.vote = REDLOCK_VOTE_GRANTED});
     assert_int_equal(extended.count, 0);
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_UNKNOWN);
-    assert_int_equal(extended.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(extended.code, REDLOCK_ERR_NO_QUORUM);
     finish(&seen);
 }

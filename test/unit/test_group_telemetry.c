@@ -1,5 +1,5 @@
 /* The snapshot of a group over a fake env, and the events of nodes. */
-#include "group/telemetry.h"
+#include "group/tell.h"
 #include "told_kit.h"
 
 TOLD_TEST(nodes_are_told_when_they_change, three_told) {
@@ -81,7 +81,7 @@ TOLD_TEST(votes_are_counted_by_node_and_cause, three_told) {
     }
     /* A cause that this table does not know. */
     const struct redlock_text strange = {.string = "why", .cause = (enum redlock_cause)1000};
-    assert_int_equal(redlock_telemetry_cause(REDLOCK_VOTE_FAILED, &strange), REDLOCK_VOTED_OTHER);
+    assert_is(redlock_tell_cause(REDLOCK_VOTE_FAILED, &strange), REDLOCK_VOTED_OTHER);
 }
 
 TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {
@@ -91,7 +91,7 @@ TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_OTHER][2], 1);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
     fake_env_turn(&fake);
-    assert_int_equal(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED); /* too late */
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_GRANTED][1], 1);
     assert_int_equal(statistics().votes_late, 1);
@@ -106,16 +106,16 @@ TOLD_TEST(an_older_program_gets_what_fits, three_told) {
     memset(&now, 0x55, sizeof now);
     (void)take(NULL, &seen);
     now.size = offsetof(redlock_telemetry, held);
-    assert_int_equal(redlock_group_telemetry(fake.group, &now), REDLOCK_OK);
+    assert_is(redlock_group_telemetry(fake.group, &now), REDLOCK_OK);
     assert_int_equal(now.size, offsetof(redlock_telemetry, held));
     assert_int_equal(now.acquire.count, 1);
     assert_int_equal(now.held.count, UINT64_C(0x5555555555555555));
     now.size = sizeof now + 100; /* a newer one */
-    assert_int_equal(redlock_group_telemetry(fake.group, &now), REDLOCK_OK);
+    assert_is(redlock_group_telemetry(fake.group, &now), REDLOCK_OK);
     assert_int_equal(now.size, sizeof now);
     now.size = 0;
-    assert_int_equal(redlock_group_telemetry(fake.group, &now), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_group_telemetry(fake.group, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_telemetry(fake.group, &now), REDLOCK_ERR_INVALID);
+    assert_is(redlock_group_telemetry(fake.group, NULL), REDLOCK_ERR_INVALID);
 }
 
 TOLD_TEST(every_number_has_a_name, three_told) {

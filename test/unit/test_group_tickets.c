@@ -13,7 +13,7 @@ static redlock_request *campaign(struct seen *seen) {
     redlock_request *request;
     const redlock_acquire_options options = patient_options();
     *seen = (struct seen){0};
-    assert_int_equal(redlock_group_campaign(fake.group, "r", &options, &request, see, seen), REDLOCK_OK);
+    assert_is(redlock_group_campaign(fake.group, "r", &options, &request, see, seen), REDLOCK_OK);
     return request;
 }
 

@@ -106,22 +106,22 @@ TEST(a_step_forward_starts_a_quarantine_with_the_clock_guard) {
         struct redlock_clock_sample reading = reading_at(T0 + S, 120 * S);
         const enum redlock_clock_verdict verdict = redlock_guard_sample(&guard, 0, &reading, T0 + S, &step_ns);
         if (!clock) {
-            assert_int_equal(verdict, REDLOCK_CLOCK_STEADY);
+            assert_is(verdict, REDLOCK_CLOCK_STEADY);
             assert_int_equal(step_ns, 0);
             expect_free(0, T0 + S);
             continue;
         }
-        assert_int_equal(verdict, REDLOCK_CLOCK_FORWARD);
+        assert_is(verdict, REDLOCK_CLOCK_FORWARD);
         assert_int_equal(step_ns, 120 * S);
         assert_int_equal(guard.nodes[0].step_ns, 120 * S);
         expect_quarantine(0, T0 + S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
-        assert_int_equal(sample(0, T0 + 2 * S, 120 * S), REDLOCK_CLOCK_STEADY);
+        assert_is(sample(0, T0 + 2 * S, 120 * S), REDLOCK_CLOCK_STEADY);
         expect_quarantine(0, T0 + 2 * S, T0 + S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         /* The latest counts. */
-        assert_int_equal(sample(0, T0 + 3 * S, 130 * S), REDLOCK_CLOCK_FORWARD);
+        assert_is(sample(0, T0 + 3 * S, 130 * S), REDLOCK_CLOCK_FORWARD);
         expect_quarantine(0, T0 + 3 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
         assert_int_equal(guard.nodes[0].step_ns, 10 * S);
-        assert_int_equal(sample(0, T0 + 4 * S, 0), REDLOCK_CLOCK_BACKWARD);
+        assert_is(sample(0, T0 + 4 * S, 0), REDLOCK_CLOCK_BACKWARD);
         expect_quarantine(0, T0 + 4 * S, T0 + 3 * S + LENGTH_NS, REDLOCK_GUARD_CLOCK_STEP);
     }
 }
@@ -287,7 +287,7 @@ TEST(a_reading_of_a_confirmed_clock_may_confirm_another) {
         expect_free(i, T0);
     }
     expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
-    assert_int_equal(sample(1, T0 + S, 0), REDLOCK_CLOCK_FORWARD);
+    assert_is(sample(1, T0 + S, 0), REDLOCK_CLOCK_FORWARD);
     expect_free(0, T0 + S);
 }
 
@@ -296,7 +296,7 @@ TEST(a_reading_of_a_confirmed_clock_may_confirm_another) {
 TEST(a_clock_that_steps_is_never_confirmed) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 60 * S});
-    assert_int_equal(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
+    assert_is(sample(0, T0 + S, 0), REDLOCK_CLOCK_BACKWARD);
     greet(1, "b", T0 + 2 * S, (struct said){0});
     greet(2, "c", T0 + 2 * S, (struct said){0});
     expect_free(1, T0 + 2 * S);
@@ -336,17 +336,17 @@ TEST(the_first_reading_may_come_with_a_vote) {
     }
     const struct redlock_clock_sample silent = {.sent_ns = T0, .read_ns = T0};
     int64_t step_ns = 7;
-    assert_int_equal(redlock_guard_sample(&guard, 0, &silent, T0, &step_ns), REDLOCK_CLOCK_STEADY);
+    assert_is(redlock_guard_sample(&guard, 0, &silent, T0, &step_ns), REDLOCK_CLOCK_STEADY);
     assert_int_equal(step_ns, 0);
-    assert_int_equal(sample(0, T0, 0), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(0, T0, 0), REDLOCK_CLOCK_STEADY);
     expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
-    assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
     expect_free(0, T0);
     expect_free(1, T0);
-    assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
     expect_quarantine(2, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     assert_int_equal(guard.ahead, 4);
-    assert_int_equal(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(2, T0, 2 * S), REDLOCK_CLOCK_STEADY);
     assert_int_equal(guard.ahead, 0); /* that changes nothing */
 }
 
@@ -368,7 +368,7 @@ TEST(a_late_first_reading_starts_another_quarantine) {
     greet(0, "a", T0, (struct said){.no_clock = true});
     greet(1, "b", T0, (struct said){.no_clock = true});
     expect_free(0, late_ns);
-    assert_int_equal(sample(0, late_ns, 60 * S), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(0, late_ns, 60 * S), REDLOCK_CLOCK_STEADY);
     expect_quarantine(0, late_ns, late_ns + LENGTH_NS, REDLOCK_GUARD_CLOCK_UNCONFIRMED);
 }
 
@@ -377,7 +377,7 @@ TEST(a_vote_may_show_that_another_node_is_ahead) {
     start(OFF, true, 3);
     greet(0, "a", T0, (struct said){.ahead_ns = 7 * S});
     greet(1, "b", T0, (struct said){.no_clock = true});
-    assert_int_equal(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
+    assert_is(sample(1, T0, 0), REDLOCK_CLOCK_STEADY);
     assert_int_equal(guard.ahead, 1);
     expect_quarantine(0, T0, T0 + LENGTH_NS, REDLOCK_GUARD_CLOCK_AHEAD);
     expect_free(1, T0);

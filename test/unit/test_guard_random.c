@@ -3,9 +3,8 @@
  * forgotten nothing within the last ttl_max, and no node is kept out for longer than the table of
  * core/guard.h says. */
 
-#include "core/backoff.h"
 #include "core/guard.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define MS REDLOCK_NS_PER_MS

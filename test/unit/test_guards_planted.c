@@ -4,7 +4,7 @@
 #include "core/fence.h"
 #include "core/guard.h"
 #include "core/planted.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "test.h"
 
 #define WALL_US INT64_C(1795167037123456)

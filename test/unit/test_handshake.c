@@ -62,15 +62,15 @@ FRESH_TEST(the_old_connection_is_killed_on_the_same_server_only) {
 FRESH_TEST(nodes_that_may_not_vote) {
     char password[] = "geheim";
     start();
-    assert_int_equal(reply_info("role:slave\r\nmaster_host:h\r\nmaster_port:1\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
+    assert_is(reply_info("role:slave\r\nmaster_host:h\r\nmaster_port:1\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
     assert_non_null(strstr(handshake.reason, "replica of h:1"));
-    assert_int_equal(handshake.cause, REDLOCK_CAUSE_REPLICA);
+    assert_is(handshake.cause, REDLOCK_CAUSE_REPLICA);
     start();
-    assert_int_equal(reply_info("redis_mode:sentinel\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
-    assert_int_equal(handshake.cause, REDLOCK_CAUSE_NOT_A_NODE);
+    assert_is(reply_info("redis_mode:sentinel\r\n"), REDLOCK_HANDSHAKE_UNUSABLE);
+    assert_is(handshake.cause, REDLOCK_CAUSE_NOT_A_NODE);
     start();
-    assert_int_equal(reply_info("role:master\r\nloading:1\r\n"), REDLOCK_HANDSHAKE_RETRY);
-    assert_int_equal(handshake.cause, REDLOCK_CAUSE_LOADING);
+    assert_is(reply_info("role:master\r\nloading:1\r\n"), REDLOCK_HANDSHAKE_RETRY);
+    assert_is(handshake.cause, REDLOCK_CAUSE_LOADING);
     start();
     assert_refused("-NOAUTH Authentication required.\r\n", REDLOCK_HANDSHAKE_UNUSABLE, REDLOCK_CAUSE_AUTH,
                    "needs a password");
@@ -127,7 +127,7 @@ FRESH_TEST(refused_optional_commands_are_warnings) {
     outbox.head = outbox.tail;
     assert_int_equal(reply("-NOSCRIPT No matching script.\r\n"), WAITING);
     assert_introduced("*6\r\n$4\r\nEVAL\r\n");
-    assert_int_equal(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
+    assert_is(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
     assert_int_equal(handshake.client_id, 0);
     assert_true(handshake.scripts_refused);
     assert_non_null(

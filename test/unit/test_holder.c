@@ -86,12 +86,12 @@ TEST(every_request_has_the_whole_token) {
         redlock_lease *lease = take(NULL, &seen);
         const char *token = redlock_lease_token(lease);
         assert_token(token, REDLOCK_TOKEN_DIGITS, holder);
-        assert_int_equal(redlock_extend(lease, 1000, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_extend(lease, 1000, NULL, NULL), REDLOCK_OK);
         assert_string_equal(fake_env_waiting(&fake, 1, REDLOCK_OP_EXTEND)->token, token);
         fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
         char copy[REDLOCK_TOKEN_SIZE_MAX + 1];
         strcpy(copy, token);
-        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_string_equal(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE)->token, copy);
         /* The lease ends, and the release is owed. */
         fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
@@ -120,9 +120,9 @@ GROUP_TEST(an_adopted_token_gets_no_text, named) {
     static const char *const tokens[] = {"t", DIGITS, DIGITS "@db-1:7", TICKET DIGITS "@x"};
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
         redlock_lease *lease;
-        assert_int_equal(redlock_group_adopt(fake.group, "r", tokens[i], NULL, &lease), REDLOCK_OK);
+        assert_is(redlock_group_adopt(fake.group, "r", tokens[i], NULL, &lease), REDLOCK_OK);
         assert_string_equal(redlock_lease_token(lease), tokens[i]);
-        assert_int_equal(redlock_release(lease, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, tokens[i]);
         fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     }
@@ -183,7 +183,7 @@ TEST(a_text_changes_no_order) {
         fake_env_open(&fake, 3, named.config);
         queue_behind(rows[i].holder, 100, &seen);
         fake_env_pass_ms(&fake, 101);
-        assert_int_equal(seen.code, REDLOCK_ERR_CONTENDED);
+        assert_is(seen.code, REDLOCK_ERR_CONTENDED);
         assert_int_equal(seen.passed_over, rows[i].passed_over);
         close_group(NULL);
     }
@@ -211,7 +211,7 @@ TEST(the_reason_names_the_holder) {
     struct redlock_text *hostile = redlock_holder_queued(EARLIER "@\x1b[2J", sizeof EARLIER "@\x1b[2J" - 1);
     assert_string_equal(redlock_text_string(named_text), "queued behind a");
     assert_string_equal(redlock_holder_of_text(named_text), "a");
-    assert_int_equal(redlock_text_cause(named_text), REDLOCK_CAUSE_HELD);
+    assert_is(redlock_text_cause(named_text), REDLOCK_CAUSE_HELD);
     assert_string_equal(redlock_text_string(other), "queued behind another token");
     assert_string_equal(redlock_holder_of_text(other), "");
     assert_ptr_equal(hostile, other);

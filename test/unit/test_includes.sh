@@ -18,6 +18,7 @@ declare -A libc=(
     [result]="$pure stdio stdlib"
     [group]="$pure stdatomic stdio stdlib"
     [election]="$pure stdatomic stdlib"
+    [values]="$pure stdio time"
 )
 
 # redlock-chaos: its folders, and what each may include of the others. A folder
@@ -107,7 +108,11 @@ check_chaos_include() {
     case $include in
     '"'*)
         target=${include//\"/}
-        if [[ -n ${chaos_edges[$include]-} ]] && matches "${chaos_edges[$include]}" "$name"; then
+        if [[ $target == values/* && -f $top/tools/$target ]]; then
+            [[ $target == values/values.h ]] || ! matches "$chaos_pure" "$name" ||
+                bad "$file: what plans and judges is pure, and may not include $include"
+            return
+        elif [[ -n ${chaos_edges[$include]-} ]] && matches "${chaos_edges[$include]}" "$name"; then
             return
         fi
         if [[ ! -f $top/tools/chaos/$target || $target == *..* ]]; then
@@ -168,7 +173,9 @@ check_include() {
         ;;
     *)
         target=${include//\"/}
-        if [[ $layer == tool || $layer == proxy ]]; then
+        if [[ $layer == @(tool|proxy|values) && $target == values/* && -f $top/tools/$target ]]; then
+            return
+        elif [[ $layer == @(tool|proxy|values) ]]; then
             [[ -f $top/${file%/*}/$target && $target != */* ]] || bad "$file: the $layer may not include $include"
         elif [[ $layer == public || $layer == adapter || ! -f $top/src/$target ]]; then
             bad "$file: $include belongs to no folder of src"
@@ -202,6 +209,7 @@ check() {
         include/*) layer=public ;;
         tools/chaos/*) layer=chaos ;;
         tools/proxy/*) layer=proxy ;;
+        tools/values/*) layer=values ;;
         tools/*) layer=tool ;;
         *) layer=${file#src/} layer=${layer%/*} && floor_of "$layer" && ((floor >= 0)) || layer= ;;
         esac
@@ -278,6 +286,7 @@ plant tools/chaos/conductor/nemesis.c '#include <redlock/redlock.h>' 'tools/chao
 plant tools/chaos/conductor/run.c '#include <ev.h>' 'tools/chaos/conductor/run.c: redlock-chaos may not include <ev.h>'
 plant tools/chaos/conductor/run.c '#include "proxy/child.h"' \
     'tools/chaos/conductor/run.c: redlock-chaos may not include "proxy/child.h"'
+plant tools/chaos/faults/fault.c '#include "values/clock.h"' 'tools/chaos/faults/fault.c: what plans and judges is pure'
 plant tools/chaos/faults/fault.c '#include <time.h>' 'tools/chaos/faults/fault.c: what plans and judges is pure'
 plant tools/chaos/faults/schedule.h '#include "backends/backend.h"' \
     'faults may not include "backends/backend.h", which is of backends'
@@ -295,6 +304,8 @@ rules=("${chaos_folders[@]}")
 chaos_folders[0]='faults: faults history'
 if check "$temp" >/dev/null; then echo "control failed: a circle in the rules was not found"; exit 1; fi
 chaos_folders=("${rules[@]}") controls=$((controls + 1))
+plant tools/values/values.c '#include "redlock/text.h"' 'values.c: the public headers are'
+plant tools/values/values.c '#include <poll.h>' 'tools/values/values.c: values may not include <poll.h>'
 plant tools/proxy/serve.c '#include <hiredis/hiredis.h>' 'tools/proxy/serve.c: only'
 plant tools/proxy/serve.c '#include <ev.h>' 'tools/proxy/serve.c: only'
 plant tools/proxy/pipe.h '#include <redlock/redlock.h>' 'pipe.h: the proxy may not include <redlock/redlock.h>'

@@ -6,10 +6,10 @@ TEST(a_quorum_extends_from_the_rounds_own_start) {
     struct life life;
     life_held(&life, false);
     life.at_ms = 4000;
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_OK);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_OK);
     life_extend(&life, 20000);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_ERR_BUSY);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + 4000 * MS), REDLOCK_ERR_BUSY);
     assert_int_equal(life_held_until_ms(&life), END_MS); /* no longer validity before the votes */
     assert_int_equal(life_next_ms(&life), END_MS);
     life.at_ms = 4030;
@@ -62,7 +62,7 @@ static void expect_round_over(const struct life *life, int code) {
 static void renew(struct life *life) {
     life->at_ms = (life->core.next_try_ns - T0) / MS + 1;
     life_timer(life);
-    assert_int_equal(life->core.state, REDLOCK_LEASE_EXTENDING);
+    assert_is(life->core.state, REDLOCK_LEASE_EXTENDING);
     assert_false(life->did.round_over);
 }
 
@@ -234,7 +234,7 @@ TEST(denied_by_most_is_lost_at_once) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
     assert_int_equal(life_held_until_ms(&life), -1);
     assert_int_equal(life_next_ms(&life), -1);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 1000 * MS), REDLOCK_ERR_LOST);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + 1000 * MS), REDLOCK_ERR_LOST);
     life_vote(&life, 4, G);
     life_expect(&life, LOST, NOTHING);
     life.at_ms = END_MS;
@@ -289,8 +289,8 @@ TEST(the_deadline_is_the_end) {
     life.at_ms = END_MS - 1;
     life_timer(&life);
     life_expect(&life, HELD, NOTHING);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + END_MS * MS - 1), REDLOCK_OK);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + END_MS * MS), REDLOCK_ERR_LOST);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + END_MS * MS - 1), REDLOCK_OK);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + END_MS * MS), REDLOCK_ERR_LOST);
     life.at_ms = END_MS;
     life_timer(&life);
     life_expect(&life, LOST, .cleanup = 31, .lost = true);
@@ -360,7 +360,7 @@ TEST(an_adopted_lease_is_held_once_it_is_extended) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 1));
     assert_int_equal(life_held_until_ms(&life), -1);
     assert_int_equal(life_next_ms(&life), 50000 + END_MS);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 50000 * MS), REDLOCK_ERR_BUSY);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + 50000 * MS), REDLOCK_ERR_BUSY);
     life_votes(&life, "GGDG");
     life_expect(&life, HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 50000 + END_MS);
@@ -380,7 +380,7 @@ TEST(an_adopted_lease_survives_a_failed_extend) {
     assert_int_equal(life_next_ms(&life), -1); /* no lease is held that could be renewed */
     life_vote(&life, 2, D);
     life_expect(&life, ADOPTED, NOTHING);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_OK);
+    assert_is(redlock_lease_extend_check(&life.core, T0), REDLOCK_OK);
     life_extend(&life, TTL_MS); /* the deadline of the round */
     life_expect(&life, EXTENDING, SENDS(EXTEND, 7, 2));
     life_vote(&life, 0, G);
@@ -420,7 +420,7 @@ TEST(an_extend_supersedes_a_renewal_but_no_other) {
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
     life_votes(&life, "GG");
     life.at_ms = 4010;
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0 + 4010 * MS), REDLOCK_OK);
+    assert_is(redlock_lease_extend_check(&life.core, T0 + 4010 * MS), REDLOCK_OK);
     life_extend(&life, 20000);
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
     life_stale(&life, 2, G, 2);

@@ -187,7 +187,7 @@ TEST(the_next_attempt_proposes_above_what_was_seen) {
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, NUMBER + 5000000);
     life_fenced(&life, 1, D, NUMBER + 4000000);
-    assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
+    assert_is(life.core.state, REDLOCK_LEASE_WAITING);
     life.at_ms = 1000;
     life_timer(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));
@@ -237,7 +237,7 @@ TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt) {
     fenced_within(&life, 3, 60000);
     life_fenced(&life, 0, D, LIE);
     life_fenced(&life, 1, D, NUMBER + 5000000);
-    assert_int_equal(life.core.state, REDLOCK_LEASE_WAITING);
+    assert_is(life.core.state, REDLOCK_LEASE_WAITING);
     life.at_ms = 1000;
     life_timer(&life);
     life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 2));

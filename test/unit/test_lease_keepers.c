@@ -9,7 +9,7 @@ static void hold(struct life *life, unsigned n, const char *votes) {
     for (unsigned i = 0; i < n; i++) {
         life_vote(life, i, votes[i] == 'G' ? G : votes[i] == 'F' ? F : U);
     }
-    assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
+    assert_is(life->core.state, REDLOCK_LEASE_HELD);
 }
 
 /* Two nodes were down during the acquire and never had the key. If one of the other three loses it,
@@ -104,14 +104,14 @@ static void begin_fencing(struct life *life, int others) {
     for (unsigned i = 0; i < 3; i++) {
         life_fenced(life, i, G, above);
     }
-    assert_int_equal(life->core.state, REDLOCK_LEASE_FENCING);
+    assert_is(life->core.state, REDLOCK_LEASE_FENCING);
 }
 
 static void end_fencing(struct life *life) {
     for (unsigned i = 0; i < 3; i++) {
         life_fenced(life, i, G, 0);
     }
-    assert_int_equal(life->core.state, REDLOCK_LEASE_HELD);
+    assert_is(life->core.state, REDLOCK_LEASE_HELD);
 }
 
 /* What the acquire showed still counts after a round of its own for the fencing token. */

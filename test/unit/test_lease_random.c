@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/backoff.h"
+#include "core/time.h"
 #include "life.h"
 
 #define NODES_MAX        7
@@ -80,7 +80,7 @@ static void check_send(struct onlooker *o, uint32_t round_before) {
     case REDLOCK_OP_WAIT:
         assert_true(did->send_nodes == all || did->send_nodes == 0);
         assert_true(at_ms < o->begun_ms + plan->wait_timeout_ms || plan->wait_timeout_ms < 0);
-        assert_int_equal(o->life.core.state, REDLOCK_LEASE_QUEUED);
+        assert_is(o->life.core.state, REDLOCK_LEASE_QUEUED);
         o->wait_sent_ms[did->round % WAITS_REMEMBERED] = at_ms;
         if (did->fresh_token) {
             assert_int_equal(o->may_hold, 0);
@@ -211,7 +211,7 @@ static void extend(struct onlooker *o) {
     const int code = redlock_lease_extend_check(&before, T0 + o->life.at_ms * MS);
     const int64_t until_ms = life_held_until_ms(&o->life);
     if (until_ms >= 0 && o->life.at_ms >= until_ms && !before.extend_by_caller) {
-        assert_int_equal(code, REDLOCK_ERR_LOST);
+        assert_is(code, REDLOCK_ERR_LOST);
     }
     if (code != REDLOCK_OK) {
         return;
@@ -436,7 +436,7 @@ static void live(uint32_t seed, bool queues) {
         vote(&o, i, G);
     }
     held_from_queues += queues && o.life.core.was_held;
-    assert_int_equal(o.life.core.state, REDLOCK_LEASE_ENDED);
+    assert_is(o.life.core.state, REDLOCK_LEASE_ENDED);
     assert_int_equal(o.acquired, !adopts);
     assert_int_equal(o.released, o.life.core.was_held || adopts);
     assert_int_equal(o.extends_told, o.extends_asked);

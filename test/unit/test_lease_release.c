@@ -31,7 +31,7 @@ TEST(what_the_votes_say) {
         assert_int_equal(life_next_ms(&life), -1);
         life_votes(&life, table[i].votes);
         life_expect(&life, ENDED, .released = true, .released_code = table[i].code);
-        assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
+        assert_is(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
         assert_int_equal(life_next_ms(&life), -1);
         life_refuse(&life, 31); /* late votes, if any */
         life_expect(&life, ENDED, NOTHING);
@@ -135,7 +135,7 @@ TEST(a_released_lease_is_not_extended) {
     struct life life;
     life_held(&life, false);
     life_release(&life);
-    assert_int_equal(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
+    assert_is(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
     life_extend(&life, TTL_MS);
     life_expect(&life, RELEASING, EXTENDED(ERR_LOST));
     life_cancel(&life, REDLOCK_ERR_CANCELLED);

@@ -124,13 +124,13 @@ TEST(a_split_lock_is_handed_over_only_twice) {
         life_queued(&life, 2, LIFE_VIEW(DIRECT, 7, 60000, 0));
         life_expect_next(&life, 2, 2);
         life_timer(&life);
-        assert_int_equal(life.did.step, REDLOCK_QUEUE_LOOKED);
+        assert_is(life.did.step, REDLOCK_QUEUE_LOOKED);
         life_vote(&life, 0, G);
         life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
         life.view.holder = (enum redlock_queue_holder)kind;
         life.view.holder_id += yields < 4;
         life_vote(&life, 2, D);
-        assert_int_equal(life.did.step, REDLOCK_QUEUE_YIELDED);
+        assert_is(life.did.step, REDLOCK_QUEUE_YIELDED);
         assert_int_equal(life.did.handing == REDLOCK_HAND_NOBODY, yields >= 2);
     }
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/line.h"
 #include "test.h"
 
@@ -111,11 +111,11 @@ LINE_TEST(without_memory_the_others_keep_their_ids) {
 
 LINE_TEST(the_channel_is_drawn_once) {
     world.no_bytes = true;
-    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_ERR_RANDOM);
+    assert_is(redlock_line_open(&line, &env), REDLOCK_ERR_RANDOM);
     assert_int_equal(world.listens, 0);
     world.no_bytes = false;
-    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_OK);
-    assert_int_equal(redlock_line_open(&line, &env), REDLOCK_OK);
+    assert_is(redlock_line_open(&line, &env), REDLOCK_OK);
+    assert_is(redlock_line_open(&line, &env), REDLOCK_OK);
     assert_int_equal(world.listens, 1);
     assert_string_equal(world.channel, "redlock:abababababababababababababababab");
 }

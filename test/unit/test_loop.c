@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "loop/loop.h"
 
 /* The machine was suspended for this long: only CLOCK_BOOTTIME has gone on. */

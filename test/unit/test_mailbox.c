@@ -9,71 +9,71 @@
 #include "blocking/mailbox.h"
 
 struct note {
-    struct redlock_letter letter;
+    struct redlock_mailbox_item item;
     unsigned writer, number;
 };
 
-TEST(letters_come_out_oldest_first) {
+TEST(items_come_out_oldest_first) {
     struct redlock_mailbox mailbox;
     struct note notes[5] = {0};
     redlock_mailbox_init(&mailbox);
     assert_null(redlock_mailbox_take(&mailbox));
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(redlock_mailbox_put(&mailbox, &notes[i].letter), REDLOCK_MAILBOX_QUEUED);
+        assert_is(redlock_mailbox_put(&mailbox, &notes[i].item), REDLOCK_MAILBOX_QUEUED);
     }
-    struct redlock_letter *letter = redlock_mailbox_take(&mailbox);
+    struct redlock_mailbox_item *item = redlock_mailbox_take(&mailbox);
     for (int i = 0; i < 5; i++) {
-        assert_ptr_equal(letter, &notes[i].letter);
-        letter = letter->next;
+        assert_ptr_equal(item, &notes[i].item);
+        item = item->next;
     }
-    assert_null(letter);
+    assert_null(item);
     assert_null(redlock_mailbox_take(&mailbox));
 }
 
-TEST(only_the_first_letter_to_a_sleeper_wakes) {
+TEST(only_the_first_item_to_a_sleeper_wakes) {
     struct redlock_mailbox mailbox;
     struct note notes[4] = {0};
     redlock_mailbox_init(&mailbox);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_true(redlock_mailbox_sleep(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[0].letter), REDLOCK_MAILBOX_WAKE);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[1].letter), REDLOCK_MAILBOX_QUEUED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[0].item), REDLOCK_MAILBOX_WAKE);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[1].item), REDLOCK_MAILBOX_QUEUED);
     assert_false(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
-    struct redlock_letter *letter = redlock_mailbox_take(&mailbox);
-    assert_ptr_equal(letter, &notes[0].letter);
-    assert_ptr_equal(letter->next, &notes[1].letter);
-    assert_null(letter->next->next);
+    struct redlock_mailbox_item *item = redlock_mailbox_take(&mailbox);
+    assert_ptr_equal(item, &notes[0].item);
+    assert_ptr_equal(item->next, &notes[1].item);
+    assert_null(item->next->next);
     assert_true(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_QUEUED);
-    assert_ptr_equal(redlock_mailbox_take(&mailbox), &notes[2].letter);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].item), REDLOCK_MAILBOX_QUEUED);
+    assert_ptr_equal(redlock_mailbox_take(&mailbox), &notes[2].item);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_null(redlock_mailbox_take(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[3].letter), REDLOCK_MAILBOX_QUEUED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[3].item), REDLOCK_MAILBOX_QUEUED);
 }
 
 TEST(a_closed_mailbox_gives_back_and_refuses) {
     struct redlock_mailbox mailbox;
     struct note notes[3] = {0};
     redlock_mailbox_init(&mailbox);
-    (void)redlock_mailbox_put(&mailbox, &notes[0].letter);
-    (void)redlock_mailbox_put(&mailbox, &notes[1].letter);
-    struct redlock_letter *letter = redlock_mailbox_close(&mailbox);
-    assert_ptr_equal(letter, &notes[0].letter);
-    assert_ptr_equal(letter->next, &notes[1].letter);
-    assert_null(letter->next->next);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    (void)redlock_mailbox_put(&mailbox, &notes[0].item);
+    (void)redlock_mailbox_put(&mailbox, &notes[1].item);
+    struct redlock_mailbox_item *item = redlock_mailbox_close(&mailbox);
+    assert_ptr_equal(item, &notes[0].item);
+    assert_ptr_equal(item->next, &notes[1].item);
+    assert_null(item->next->next);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].item), REDLOCK_MAILBOX_CLOSED);
     assert_null(redlock_mailbox_take(&mailbox));
     assert_null(redlock_mailbox_close(&mailbox));
     assert_true(redlock_mailbox_sleep(&mailbox));
     redlock_mailbox_awake(&mailbox);
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].item), REDLOCK_MAILBOX_CLOSED);
 
     redlock_mailbox_init(&mailbox);
     assert_true(redlock_mailbox_sleep(&mailbox));
     assert_null(redlock_mailbox_close(&mailbox));
-    assert_int_equal(redlock_mailbox_put(&mailbox, &notes[2].letter), REDLOCK_MAILBOX_CLOSED);
+    assert_is(redlock_mailbox_put(&mailbox, &notes[2].item), REDLOCK_MAILBOX_CLOSED);
 }
 
 #define WRITERS 8
@@ -81,7 +81,7 @@ TEST(a_closed_mailbox_gives_back_and_refuses) {
 
 struct office {
     struct redlock_mailbox mailbox;
-    sem_t bell;
+    sem_t eventcount;
     atomic_uint rung;
 };
 
@@ -95,9 +95,9 @@ static void *write_notes(void *data) {
     struct writer *writer = data;
     for (unsigned i = 0; i < NOTES; i++) {
         writer->notes[i] = (struct note){.writer = writer->index, .number = i};
-        if (redlock_mailbox_put(&writer->office->mailbox, &writer->notes[i].letter) == REDLOCK_MAILBOX_WAKE) {
+        if (redlock_mailbox_put(&writer->office->mailbox, &writer->notes[i].item) == REDLOCK_MAILBOX_WAKE) {
             atomic_fetch_add(&writer->office->rung, 1);
-            sem_post(&writer->office->bell);
+            sem_post(&writer->office->eventcount);
         }
     }
     return NULL;
@@ -112,16 +112,16 @@ TEST(many_writers_lose_nothing_and_keep_their_order) {
     unsigned next[WRITERS] = {0}, slept = 0;
     redlock_mailbox_init(&office.mailbox);
     atomic_init(&office.rung, 0);
-    assert_int_equal(sem_init(&office.bell, 0, 0), 0);
+    assert_int_equal(sem_init(&office.eventcount, 0, 0), 0);
     for (unsigned i = 0; i < WRITERS; i++) {
         writers[i] = (struct writer){.office = &office, .index = i, .notes = calloc(NOTES, sizeof(struct note))};
         assert_non_null(writers[i].notes);
         assert_int_equal(pthread_create(&threads[i], NULL, write_notes, &writers[i]), 0);
     }
     for (unsigned read = 0; read < WRITERS * NOTES;) {
-        struct redlock_letter *letter = redlock_mailbox_take(&office.mailbox);
-        for (; letter; letter = letter->next, read++) {
-            struct note *note = (struct note *)letter;
+        struct redlock_mailbox_item *item = redlock_mailbox_take(&office.mailbox);
+        for (; item; item = item->next, read++) {
+            struct note *note = (struct note *)item;
             assert_int_equal(note->number, next[note->writer]);
             next[note->writer]++;
         }
@@ -130,7 +130,7 @@ TEST(many_writers_lose_nothing_and_keep_their_order) {
             clock_gettime(CLOCK_REALTIME, &until);
             until.tv_sec += 60;
             slept++;
-            assert_int_equal(sem_timedwait(&office.bell, &until), 0);
+            assert_int_equal(sem_timedwait(&office.eventcount, &until), 0);
             redlock_mailbox_awake(&office.mailbox);
         }
     }
@@ -142,5 +142,5 @@ TEST(many_writers_lose_nothing_and_keep_their_order) {
     }
     /* At most one wake-up for each sleep. */
     assert_int_equal(atomic_load(&office.rung), slept);
-    sem_destroy(&office.bell);
+    sem_destroy(&office.eventcount);
 }

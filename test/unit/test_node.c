@@ -71,8 +71,8 @@ FRESH_TEST(a_timeout_is_unknown_and_its_reply_is_dropped) {
     peer_expect(&peer, "a");
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "b", 2));
     peer_say(&peer, "+OK\r\n");
     peer_expect(&peer, "b");
@@ -135,7 +135,7 @@ FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     assert_false(peer_send(&peer, "b", 4));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests"));
-    assert_int_equal(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_STALLED);
+    assert_is(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_STALLED);
     assert_true(redlock_node_is_at(peer.node, "r1"));
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     assert_int_equal(peer.became_ready, 1);
@@ -146,7 +146,7 @@ FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
         assert_true(redlock_loop_now_ns(NULL) < limit_ns);
         peer_turn(&peer);
     }
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_STALLED);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_STALLED);
     assert_int_equal(peer.became_ready, 1);
     assert_false(peer_send(&peer, "b", 4));
     peer_say(&peer, "+OK\r\n+PONG\r\n");
@@ -233,7 +233,7 @@ FRESH_TEST(the_end_of_the_first_try_ends_what_waited_for_it) {
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED,
                        "nothing was sent: connected, but no answer to the handshake within 2000 ms");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
     assert_false(peer_send(&peer, "b", 2)); /* no later try */
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
@@ -246,7 +246,7 @@ FRESH_TEST(a_refused_first_try_ends_it_at_once) {
     peer_close(&peer);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing was sent: connection");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
 }
 
 /* With the socket full, what was begun is UNKNOWN, the rest withdrawn; the stream stays in
@@ -327,26 +327,26 @@ static void say_to_a_delete(uint32_t round, const char *reply) {
 }
 
 FRESH_TEST(a_server_that_has_a_command_to_delete_is_asked_by_it) {
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
     connect_as("redis_version:8.4.0");
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
     say_to_a_delete(1, ":1\r\n");
     say_to_a_delete(2, ":0\r\n");
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "missing, or held under another token");
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
     /* The next server may be another. */
     peer_close(&peer);
     peer.version = NULL;
     peer_greet(&peer, "r2", 8, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT);
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT);
 }
 
 /* Also where the answer comes too late for its request. */
 FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     connect_as("redis_version:7.2.4\r\nvalkey_version:9.0.1");
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
     assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
     peer_expect(&peer, "d");
     peer_until_answers(&peer, 1);
@@ -363,7 +363,7 @@ FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     peer_close(&peer);
     peer_greet(&peer, "r1", 8, 7);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
 }
 
 FRESH_TEST(a_delete_that_answers_out_of_protocol_ends_the_connection) {

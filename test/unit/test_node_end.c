@@ -33,7 +33,7 @@ static void connect_it(void) {
 static void refused_while_away(struct peer *self) {
     assert_false(peer_send(self, "z", 99));
     assert_non_null(strstr(redlock_text_string(redlock_node_refusal(self->node)), "connection closed by the node"));
-    assert_int_equal(redlock_text_cause(redlock_node_refusal(self->node)), REDLOCK_CAUSE_CONNECTION);
+    assert_is(redlock_text_cause(redlock_node_refusal(self->node)), REDLOCK_CAUSE_CONNECTION);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
@@ -48,7 +48,7 @@ FRESH_TEST(written_is_unknown_and_unwritten_is_failed) {
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN,
                        "connection closed by the node after the request was written");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
     if (peer.answers[1].vote == REDLOCK_VOTE_FAILED) {
         peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent: connection closed by the node");
     } else {
@@ -112,7 +112,7 @@ FRESH_TEST(a_flush_after_the_end_does_nothing) {
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent: the node answered out of protocol");
-    assert_int_equal(peer.answers[1].cause, REDLOCK_CAUSE_NOT_A_NODE);
+    assert_is(peer.answers[1].cause, REDLOCK_CAUSE_NOT_A_NODE);
     peer_turn(&peer);
     assert_non_null(strstr(peer_info(&peer).error, "out of protocol"));
     peer_greet(&peer, "r1", 8, 7);
@@ -157,7 +157,7 @@ static void assert_cut(const char *bytes, const char *words) {
     peer_say(&peer, bytes);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, words);
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_NOT_A_NODE);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_NOT_A_NODE);
     peer_expect_end(&peer, true);
 }
 
@@ -257,7 +257,7 @@ FRESH_TEST(the_same_server_twice_has_one_vote) {
     peer.rival_yields = true;
     peer_greet(&peer, "r1", 8, 0);
     PEER_UNTIL(&peer, peer.rival_asked > 5); /* READY only when the other one has given way */
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
     peer.rival = NULL;
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "a", 1));
@@ -266,8 +266,8 @@ FRESH_TEST(the_same_server_twice_has_one_vote) {
     assert_int_equal(peer.answer_count, 0);
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "the same server as first:1");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_SAME_SERVER);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_UNUSABLE);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_SAME_SERVER);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_UNUSABLE);
 }
 
 /* It has not been READY, and does not become so. */

@@ -67,7 +67,7 @@ FRESH_TEST(its_late_votes_say_so) {
     peer_expect(&peer, PING "a");
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, why);
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     /* No reply can be here yet, so the connection is not silent yet. */
     const int64_t trips_ns = 2 * peer.node->shortest_ns;
     assert_true(peer.node->dial.begun_ns >= peer.node->up_ns + trips_ns);
@@ -93,7 +93,7 @@ FRESH_TEST(its_late_votes_never_count) {
     }
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms, and a round trip takes ");
-    assert_int_equal(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
+    assert_is(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
 }
 
 /* A grant would count however late it comes, and the lease could not be renewed. */
@@ -105,7 +105,7 @@ FRESH_TEST(it_serves_no_waiters_and_is_measured_again) {
         be_late();
         pong();
         assert_int_equal(peer.heard_size, 0);
-        assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+        assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     }
     assert_int_equal(peer.became_ready, 1);
     assert_false(redlock_node_serves_waiters(peer.node));

@@ -72,12 +72,12 @@ static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vo
 
 NAMING_TEST(only_a_server_that_has_it_is_asked) {
     connect_as("redis_version:6.2.14");
-    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(peer.naming, REDLOCK_NAMING_NOT);
     peer_close(&peer);
     peer.version = "redis_version:7.0.15";
     peer_greet(&peer, "r2", 8, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_int_equal(peer.naming, REDLOCK_NAMING_TWICE);
+    assert_is(peer.naming, REDLOCK_NAMING_TWICE);
 }
 
 struct pair {
@@ -152,7 +152,7 @@ NAMING_TEST(what_is_out_of_protocol_ends_the_connection_once) {
         expect_answer(ask_twice(pairs[i][0], pairs[i][1]), REDLOCK_VOTE_UNKNOWN, "out of protocol");
         peer_expect_end(&peer, true);
         greet_again();
-        assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+        assert_is(peer.naming, REDLOCK_NAMING_NOT);
         (void)stop(state);
         (void)start(state);
     }
@@ -178,7 +178,7 @@ NAMING_TEST(a_proven_connection_is_asked_once) {
     }
     assert_int_equal(peer_times_logged(&peer, "does not tell an acquire who holds the lock"), 1);
     (void)ask_twice(NIL, OURS); /* one that was under way proves nothing any more */
-    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(peer.naming, REDLOCK_NAMING_NOT);
     reconnect();
     (void)ask_twice(OK, NIL);
     assert_int_equal(peer_times_logged(&peer, "it ignores the GET of a SET"), 1);
@@ -194,7 +194,7 @@ NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     expect_answer(&peer.answers[1], REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(peer.naming, REDLOCK_NAMING_NOT);
 }
 
 /* A huge value at the key of a lock ends one connection, not one after the other. */
@@ -213,7 +213,7 @@ NAMING_TEST(a_value_over_the_limit_bars_the_node) {
     expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "1 MiB");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_int_equal(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(peer.naming, REDLOCK_NAMING_NOT);
 }
 
 /* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
@@ -231,7 +231,7 @@ NAMING_TEST(between_both_replies_it_is_still_under_way) {
     peer_say(&peer, OK);
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
-    assert_int_equal(peer.naming, REDLOCK_NAMING_TWICE); /* nobody knows its token any more */
+    assert_is(peer.naming, REDLOCK_NAMING_TWICE); /* nobody knows its token any more */
     /* Both replies late. */
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
     peer_expect(&peer, BOTH_SENT);

@@ -102,7 +102,7 @@ GROUP_TEST(only_the_node_that_is_back_is_asked, two_refusing) {
 
 static void assert_no_timeout(bool no_timeout) {
     for (unsigned i = 0; i < fake.sent_count; i++) {
-        assert_int_equal(fake.sent[i].operation, REDLOCK_OP_RELEASE);
+        assert_is(fake.sent[i].operation, REDLOCK_OP_RELEASE);
         assert_int_equal(fake.sent[i].no_timeout, no_timeout);
     }
 }
@@ -190,7 +190,7 @@ static redlock_lease *take_from_two(void) {
     acquire(NULL, &seen);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     return seen.lease;
 }
 
@@ -199,10 +199,10 @@ static redlock_lease *take_from_two(void) {
 static bool owes_for_ever(redlock_lease *lease) {
     struct seen released = {0};
     fake.refusing = 4;
-    assert_int_equal(redlock_release(lease, see, &released), REDLOCK_OK);
+    assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(released.code, REDLOCK_OK);
+    assert_is(released.code, REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     assert_owed(1, 0);
     fake_env_pass_ms(&fake, 100 * 1000);
@@ -216,13 +216,13 @@ GROUP_TEST(the_answer_to_a_heal_is_about_its_node_alone, five_nodes) {
     fake.refusing = REDLOCK_NODE(3) | REDLOCK_NODE(4);
     acquire(NULL, &taken);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(taken.code, REDLOCK_OK);
+    assert_is(taken.code, REDLOCK_OK);
     fake.refusing = REDLOCK_NODE(3);
     fake_env_pass_ms(&fake, 1000);
     fake_env_answer(&fake, 4, REDLOCK_OP_HEAL, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(redlock_release(taken.lease, see, &released), REDLOCK_OK);
+    assert_is(redlock_release(taken.lease, see, &released), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(released.code, REDLOCK_OK);
+    assert_is(released.code, REDLOCK_OK);
     assert_owed(1, 0);
     fake_env_pass_ms(&fake, 100 * 1000);
     assert_owed(0, 1);
@@ -238,7 +238,7 @@ GROUP_TEST(a_silent_node_is_uncertain, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake.refusing = 4; /* a request that it refuses does not make it certain */
-    assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
+    assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
     fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
     assert_true(owes_for_ever(lease));
@@ -248,7 +248,7 @@ GROUP_TEST(a_later_answer_makes_it_certain_again, three_nodes) {
     redlock_lease *lease = take_from_two();
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
+        assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
         fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
         fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
         fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
@@ -282,7 +282,7 @@ GROUP_TEST(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes) {
     fake_env_pass_ms(&fake, 500);
     fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.code, REDLOCK_OK);
+    assert_is(seen.code, REDLOCK_OK);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED); /* the first attempt's */
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     assert_true(owes_for_ever(seen.lease));

@@ -12,7 +12,7 @@
 
 #include <redlock/adapters/poll.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 #include "loop/loop.h"
 
 #define WATCHES 3
@@ -136,7 +136,7 @@ static bool is_readable(void) {
 static void await(void) {
     struct pollfd fd = {.fd = redlock_poll_fd(poller), .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 20000), 1);
-    assert_int_equal(redlock_poll_dispatch(poller), REDLOCK_OK);
+    assert_is(redlock_poll_dispatch(poller), REDLOCK_OK);
 }
 
 static void fill(int side, int index) {
@@ -157,7 +157,7 @@ static void ask(int side, int index) {
 
 FRESH_TEST(the_descriptor_is_readable_while_something_is_due) {
     assert_false(is_readable());
-    assert_int_equal(redlock_poll_dispatch(poller), REDLOCK_OK); /* does no harm */
+    assert_is(redlock_poll_dispatch(poller), REDLOCK_OK); /* does no harm */
 
     ask(0, 0);
     ask(0, 1);
@@ -193,13 +193,13 @@ FRESH_TEST(the_descriptor_is_readable_while_something_is_due) {
 FRESH_TEST(only_the_events_asked_for_are_reported) {
     watch(0, 0, REDLOCK_WRITABLE);
     await();
-    assert_int_equal(sides[0].events, REDLOCK_WRITABLE);
+    assert_is(sides[0].events, REDLOCK_WRITABLE);
     watch(0, 0, 0);
     watch(0, 1, REDLOCK_READABLE);
     (void)close(sides[0].ends[1][1]); /* a hang-up: both events */
     sides[0].ends[1][1] = -1;
     await();
-    assert_int_equal(sides[0].events, REDLOCK_READABLE);
+    assert_is(sides[0].events, REDLOCK_READABLE);
     watch(0, 1, 0);
 }
 
@@ -242,8 +242,8 @@ FRESH_TEST(a_flush_may_ask_for_the_flush_of_another_manager) {
 }
 
 static void dispatch_again(void) {
-    assert_int_equal(redlock_poll_dispatch(poller), REDLOCK_ERR_BUSY);
-    assert_int_equal(redlock_poll_free(poller), REDLOCK_ERR_BUSY);
+    assert_is(redlock_poll_dispatch(poller), REDLOCK_ERR_BUSY);
+    assert_is(redlock_poll_free(poller), REDLOCK_ERR_BUSY);
 }
 
 FRESH_TEST(calls_inside_a_callback_are_refused) {
@@ -256,7 +256,7 @@ FRESH_TEST(calls_inside_a_callback_are_refused) {
 static void end_everything(void) {
     close_side(&sides[0]);
     close_side(&sides[1]);
-    assert_int_equal(redlock_poll_free(poller), REDLOCK_OK);
+    assert_is(redlock_poll_free(poller), REDLOCK_OK);
 }
 
 FRESH_TEST(everything_may_end_inside_a_callback) {
@@ -267,7 +267,7 @@ FRESH_TEST(everything_may_end_inside_a_callback) {
     assert_int_equal(sides[1].wakes, 1);
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed */
     poller = NULL;
-    assert_int_equal(redlock_poll_free(NULL), REDLOCK_OK);
+    assert_is(redlock_poll_free(NULL), REDLOCK_OK);
 }
 
 FRESH_TEST(a_child_leaves_the_parents_descriptors_watched) {
@@ -361,7 +361,7 @@ TEST(a_descriptor_that_the_loop_refuses_is_logged) {
     assert_non_null(side->loop);
     redlock_loop_reactor(side->loop, &reactor);
     assert_int_equal(reactor.attach(reactor.ctx, &one), 0);
-    assert_int_equal(reactor.attach(reactor.ctx, &two), REDLOCK_ERR_NO_MEMORY);
+    assert_is(reactor.attach(reactor.ctx, &two), REDLOCK_ERR_NO_MEMORY);
     reactor.watch(reactor.ctx, &one, 77, REDLOCK_READABLE);
     assert_int_equal(side->lines, 1);
     assert_non_null(strstr(side->line, "refused to watch descriptor 77"));

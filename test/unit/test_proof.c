@@ -93,7 +93,7 @@ FRESH_TEST(a_server_with_words_of_its_own_must_renew) {
         for (size_t j = 0; j < sizeof passing / sizeof *passing; j++) {
             assert_probed(errors[i], REDLOCK_HANDSHAKE_WAITING, REDLOCK_CAUSE_NONE, NULL);
             outbox.head = outbox.tail;
-            assert_int_equal(reply(passing[j]), REDLOCK_HANDSHAKE_DONE);
+            assert_is(reply(passing[j]), REDLOCK_HANDSHAKE_DONE);
         }
     }
 }
@@ -228,7 +228,7 @@ static void assert_marked(const char *mark, bool marked, const char *twin) {
     until_probe("role:master\r\n");
     load();
     say_mark(bytes, mark);
-    assert_int_equal(reply(bytes), REDLOCK_HANDSHAKE_DONE);
+    assert_is(reply(bytes), REDLOCK_HANDSHAKE_DONE);
     assert_int_equal(handshake.marked, marked);
     assert_string_equal(handshake.twin, twin);
     assert_int_equal(
@@ -286,5 +286,5 @@ FRESH_TEST(a_status_to_script_load_is_in_protocol) {
     for (int i = 0; i <= 1 + REDLOCK_SCRIPT_COUNT; i++) {
         assert_int_equal(reply("+OK\r\n"), WAITING);
     }
-    assert_int_equal(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
+    assert_is(reply(NOTHING_MISSING), REDLOCK_HANDSHAKE_DONE);
 }

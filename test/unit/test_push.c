@@ -22,7 +22,7 @@ static bool read_bytes(size_t size, struct redlock_push *push) {
     reader = redlock_reader_new();
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, size));
-    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     return redlock_wire_push(reply, CHANNEL, push);
 }
 
@@ -152,7 +152,7 @@ static bool hints(const char *reply_bytes, struct redlock_hint *hint) {
     reader = redlock_reader_new();
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, reply_bytes, strlen(reply_bytes)));
-    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     return redlock_wire_hint(reply, hint);
 }
 

@@ -36,7 +36,7 @@ TEST(a_round_starts_with_those_asked_pending) {
     assert_int_equal(round.quorum, 3);
     assert_int_equal(redlock_round_pending(&round), 9);
     /* Two can never become three. */
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
 }
 
 TEST(the_first_vote_counts) {
@@ -64,13 +64,13 @@ TEST(a_node_that_is_asked_later_has_a_vote_and_may_win_the_round) {
     struct redlock_round round;
     redlock_round_start(&round, 2, REDLOCK_NODE(0));
     assert_int_equal(redlock_round_vote(&round, 1, REDLOCK_VOTE_GRANTED), 1);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     redlock_round_ask(&round, REDLOCK_NODE(0) | REDLOCK_NODE(1));
     /* A node that has voted is not asked again. */
     assert_int_equal(redlock_round_pending(&round), REDLOCK_NODE(1));
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
     assert_int_equal(redlock_round_vote(&round, 3, REDLOCK_VOTE_GRANTED), REDLOCK_NODE(1));
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_WON);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_WON);
 }
 
 TEST(pending_is_no_vote) {
@@ -106,14 +106,14 @@ TEST(a_tie_is_lost_at_once) {
     struct redlock_round round;
     redlock_round_start(&round, 2, 3);
     redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_DENIED);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     redlock_round_start(&round, 3, 15);
     redlock_round_vote(&round, REDLOCK_NODE(0), REDLOCK_VOTE_GRANTED);
     redlock_round_vote(&round, REDLOCK_NODE(1), REDLOCK_VOTE_DENIED);
     redlock_round_vote(&round, REDLOCK_NODE(2), REDLOCK_VOTE_GRANTED);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_PENDING);
     redlock_round_vote(&round, REDLOCK_NODE(3), REDLOCK_VOTE_DENIED);
-    assert_int_equal(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
+    assert_is(redlock_round_outcome(&round), REDLOCK_ROUND_LOST);
     assert_true(redlock_round_answered(&round));
 }
 

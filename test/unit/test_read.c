@@ -21,7 +21,7 @@ static struct redlock_answer vote_of(enum redlock_reply_kind kind, const char *b
     memset(&answer, 1, sizeof answer); /* what the reader leaves out, callers would take for true */
     assert_non_null(reader);
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
-    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     redlock_wire_answer(kind, reply, password, &answer);
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     cause = redlock_text_cause(answer.text);
@@ -70,6 +70,8 @@ TEST(each_reply_makes_its_vote) {
         {DELETING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing, or held under another token"},
         {INSPECT, "*4\r\n$3\r\nabc\r\n:99\r\n:0\r\n:-1\r\n", REDLOCK_VOTE_GRANTED, "abc"},
         {INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", REDLOCK_VOTE_DENIED, ""},
+        {INSPECT, "*5\r\n$-1\r\n:-2\r\n:0\r\n:-1\r\n$11\r\nOOM full up\r\n", REDLOCK_VOTE_DENIED, "OOM full up"},
+        {INSPECT, "*5\r\n$-1\r\n:-2\r\n:0\r\n:-1\r\n$9\r\nNOPERM no\r\n", REDLOCK_VOTE_DENIED, ""},
         {TIMED, "-NOPERM no TIME\r\n", REDLOCK_VOTE_FAILED, "NOPERM no TIME"},
         {FENCING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing"},
         {FENCING, ":-1\r\n", REDLOCK_VOTE_DENIED, "held under another token"},
@@ -347,9 +349,9 @@ TEST(an_array_with_a_fault_is_unknown_and_tells_nothing) {
 TEST(noscript_says_so) {
     char text[512];
     struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
-    assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+    assert_is(answer.vote, REDLOCK_VOTE_FAILED);
     assert_true(answer.no_script);
-    assert_int_equal(cause, REDLOCK_CAUSE_NOSCRIPT);
+    assert_is(cause, REDLOCK_CAUSE_NOSCRIPT);
 }
 
 /* Whatever the error: the script may do what the command cannot. */
@@ -363,19 +365,23 @@ TEST(a_refused_command_asks_for_the_script) {
     char text[512];
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct redlock_answer answer = vote_of(DELETING, errors[i], text);
-        assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+        assert_is(answer.vote, REDLOCK_VOTE_FAILED);
         assert_true(answer.no_script);
         assert_false(vote_of(RELEASE, errors[i], text).no_script);
     }
     assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
 }
 
-/* A server that has not the command, or a user that may not read the key. */
+/* A server that has not the command, or a user that may not run it. A refused key is final: no
+ * script could renew the lock. */
 TEST(a_refused_name_asks_for_a_plain_set) {
     char text[512];
     assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).no_script);
-    assert_true(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
-    assert_int_equal(vote_of(NAMED, "-NOPERM no\r\n", text).vote, REDLOCK_VOTE_FAILED);
+    assert_true(vote_of(NAMED_TWICE, "-NOPERM User u has no permissions to run the 'set' command\r\n", text).no_script);
+    assert_false(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
+    assert_is(vote_of(NAMED, "-NOPERM No permissions to access a key\r\n", text).vote, REDLOCK_VOTE_FAILED);
+    assert_is(cause, REDLOCK_CAUSE_NOPERM);
+    assert_non_null(strstr(text, "No permissions to access a key; this user must be allowed to read and write"));
     assert_false(vote_of(NAMED, "-OOM no\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-ERROR\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).no_script);
@@ -386,11 +392,11 @@ TEST(a_refused_name_asks_for_a_plain_set) {
 TEST(a_text_has_its_cause) {
     char text[512];
     (void)vote_of(SET, "-OOM command not allowed\r\n", text);
-    assert_int_equal(cause, REDLOCK_CAUSE_OOM);
+    assert_is(cause, REDLOCK_CAUSE_OOM);
     (void)vote_of(SET, "-ERR no ROOM\r\n", text);
-    assert_int_equal(cause, REDLOCK_CAUSE_SERVER);
+    assert_is(cause, REDLOCK_CAUSE_SERVER);
     (void)vote_of(SET, ":1\r\n", text);
-    assert_int_equal(cause, REDLOCK_CAUSE_NOT_A_NODE);
+    assert_is(cause, REDLOCK_CAUSE_NOT_A_NODE);
 }
 
 TEST(an_error_quotes_no_arguments_and_is_bounded) {
@@ -417,7 +423,7 @@ TEST(no_text_quotes_the_password) {
                 (void)snprintf(bytes, sizeof bytes, "-ERR %.*s%s no\r\n", before, filler, password);
                 const struct redlock_answer answer = vote_of((enum redlock_reply_kind)kind, bytes, text);
                 password = NULL;
-                assert_int_equal(answer.vote, REDLOCK_VOTE_FAILED);
+                assert_is(answer.vote, REDLOCK_VOTE_FAILED);
                 assert_string_equal(text, "an error that quotes the password");
             }
         }

@@ -61,8 +61,8 @@ static int tear_down(UNUSED void **state) {
     return 0;
 }
 
-static struct redlock_holder id(uint64_t number) {
-    return redlock_holder_of(number);
+static struct redlock_hold_owner id(uint64_t number) {
+    return redlock_hold_owner_of(number);
 }
 
 static int64_t from_now_ns(int64_t ms) {
@@ -75,7 +75,7 @@ static int64_t from_now_ns(int64_t ms) {
 struct entrant {
     pthread_t thread;
     const char *resource;
-    struct redlock_holder holder;
+    struct redlock_hold_owner owner;
     int64_t deadline_ns;
     struct redlock_cancellable call;
     enum redlock_enter entered;
@@ -86,15 +86,15 @@ struct entrant {
 
 static void *enter(void *data) {
     struct entrant *entrant = data;
-    entrant->entered = redlock_reentrant_enter(&table, entrant->resource, entrant->holder, entrant->deadline_ns,
+    entrant->entered = redlock_reentrant_enter(&table, entrant->resource, entrant->owner, entrant->deadline_ns,
                                                &entrant->call, &entrant->hold, &entrant->lease, &entrant->code);
     return NULL;
 }
 
-static struct redlock_hold *take(const char *resource, struct redlock_holder holder, redlock_lease *lease) {
-    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
+static struct redlock_hold *take(const char *resource, struct redlock_hold_owner owner, redlock_lease *lease) {
+    struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_TAKE);
+    assert_is(entrant.entered, REDLOCK_ENTER_TAKE);
     assert_non_null(entrant.hold);
     assert_null(entrant.lease);
     if (lease) {
@@ -103,24 +103,24 @@ static struct redlock_hold *take(const char *resource, struct redlock_holder hol
     return entrant.hold;
 }
 
-static redlock_lease *share(const char *resource, struct redlock_holder holder) {
-    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = NEVER_NS};
+static redlock_lease *share(const char *resource, struct redlock_hold_owner owner) {
+    struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_SHARED);
+    assert_is(entrant.entered, REDLOCK_ENTER_SHARED);
     return entrant.lease;
 }
 
-static int refused(const char *resource, struct redlock_holder holder, int64_t deadline_ns) {
-    struct entrant entrant = {.resource = resource, .holder = holder, .deadline_ns = deadline_ns};
+static int refused(const char *resource, struct redlock_hold_owner owner, int64_t deadline_ns) {
+    struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = deadline_ns};
     enter(&entrant);
-    assert_int_equal(entrant.entered, REDLOCK_ENTER_ERROR);
+    assert_is(entrant.entered, REDLOCK_ENTER_ERROR);
     assert_null(entrant.lease);
     return entrant.code;
 }
 
-static void give(redlock_lease *lease, struct redlock_holder holder) {
+static void give(redlock_lease *lease, struct redlock_hold_owner owner) {
     struct redlock_hold *hold = NULL;
-    assert_int_equal(redlock_reentrant_leave(&table, lease, holder, &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_exit(&table, lease, owner, &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -132,13 +132,13 @@ FRESH_TEST(only_the_last_leave_releases) {
     take("r", id(0), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
     assert_int_equal(atomic_load(&table.holds), 0);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_STRANGE);
     take("r", id(0), &lease);
     give(&lease, id(0));
 }
@@ -150,24 +150,24 @@ FRESH_TEST(another_owner_is_a_stranger) {
     redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("other", id(7), NULL), NULL);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(8), &hold), REDLOCK_LEAVE_REFUSED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_REFUSED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(8), &hold), REDLOCK_EXIT_REFUSED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_REFUSED);
     give(&lease, id(7));
 }
 
 FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
     take("r", id(0), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
-    assert_int_equal(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
     give(&lease, id(0));
 }
 
 FRESH_TEST(an_id_and_a_thread_of_the_same_number_are_two) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
-    struct redlock_holder thread = id(0), named = id(thread.id);
+    struct redlock_hold_owner thread = id(0), named = id(thread.id);
     assert_true(thread.is_thread);
     assert_false(named.is_thread);
     assert_int_equal(thread.id, named.id);
@@ -177,13 +177,13 @@ FRESH_TEST(an_id_and_a_thread_of_the_same_number_are_two) {
 }
 
 static void *thread_id(void *data) {
-    *(struct redlock_holder *)data = id(0);
+    *(struct redlock_hold_owner *)data = id(0);
     return NULL;
 }
 
 /* In this pattern the system uses pthread_t and thread ids again at once. */
 FRESH_TEST(a_new_thread_never_has_a_dead_ones_id) {
-    struct redlock_holder seen[64];
+    struct redlock_hold_owner seen[64];
     for (size_t i = 0; i < 64; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, thread_id, &seen[i]), 0);
@@ -202,9 +202,9 @@ FRESH_TEST(a_lost_lease_is_not_shared) {
     take("r", id(0), &lease);
     (void)share("r", id(0));
     lease.validity_ms = 0;
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
     give(&lease, id(0));
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
 }
@@ -215,8 +215,8 @@ FRESH_TEST(the_count_has_a_limit) {
     table.count_max = 2;
     take("r", id(0), &lease);
     (void)share("r", id(0));
-    assert_int_equal(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
 }
 
@@ -224,10 +224,10 @@ FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, false);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
 }
 
@@ -237,8 +237,8 @@ FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL, *none = NULL;
     take("r", id(1), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(1), &hold), REDLOCK_LEAVE_LAST);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(2), &none), REDLOCK_LEAVE_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(1), &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(2), &none), REDLOCK_EXIT_STRANGE);
     take("r", id(2), &lease);
     redlock_reentrant_release_done(&table, hold, true);
     give(&lease, id(2));
@@ -248,18 +248,18 @@ FRESH_TEST(forgetting_needs_the_last_count_and_the_owner) {
     redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     pthread_t thread;
-    struct redlock_holder other;
+    struct redlock_hold_owner other;
     assert_int_equal(pthread_create(&thread, NULL, thread_id, &other), 0);
     pthread_join(thread, NULL);
     take("r", id(0), &lease);
     (void)share("r", id(0));
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_LEAVE_REFUSED);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(0), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_EXIT_REFUSED);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
     take("r", id(5), &lease);
-    assert_int_equal(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -277,7 +277,7 @@ FRESH_TEST(many_holds_are_all_found) {
     }
     for (size_t i = 0; i < 3000; i++) {
         struct redlock_hold *hold = NULL;
-        assert_int_equal(redlock_reentrant_leave(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_LEAVE_RETAINED);
+        assert_is(redlock_reentrant_exit(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_EXIT_RETAINED);
         give(&leases[i], id(1 + i % 3));
     }
     assert_int_equal(atomic_load(&table.holds), 0);
@@ -291,8 +291,8 @@ FRESH_TEST(without_memory_the_answer_is_an_error_and_growth_waits) {
     int refused_code = refused("r", id(0), NEVER_NS);
     int init_code = redlock_reentrant_init(&failing, 1);
     out_of_memory = false;
-    assert_int_equal(refused_code, REDLOCK_ERR_NO_MEMORY);
-    assert_int_equal(init_code, REDLOCK_ERR_NO_MEMORY);
+    assert_is(refused_code, REDLOCK_ERR_NO_MEMORY);
+    assert_is(init_code, REDLOCK_ERR_NO_MEMORY);
     assert_int_equal(atomic_load(&table.holds), 0);
     for (size_t i = 0; i < REDLOCK_HOLD_BUCKETS_FIRST + 2; i++) {
         (void)snprintf(names[i], sizeof names[i], "r%zu", i);
@@ -308,7 +308,7 @@ FRESH_TEST(without_memory_the_answer_is_an_error_and_growth_waits) {
 /* --- Two threads of one owner --- */
 
 static void begin_cancellable(struct entrant *entrant, size_t waiting, const redlock_cancel *cancel) {
-    *entrant = (struct entrant){.resource = "r", .holder = id(5), .deadline_ns = NEVER_NS};
+    *entrant = (struct entrant){.resource = "r", .owner = id(5), .deadline_ns = NEVER_NS};
     redlock_cancellable_begin(&entrant->call, cancel);
     assert_int_equal(pthread_create(&entrant->thread, NULL, enter, entrant), 0);
     for (int64_t until_ns = from_now_ns(60000);;) {
@@ -337,14 +337,14 @@ FRESH_TEST(a_cancelled_thread_does_not_wait) {
     atomic_fetch_add(&cancel.turns, 1);
     redlock_reentrant_wake(&table);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_ERROR);
-    assert_int_equal(second.code, REDLOCK_ERR_CANCELLED);
+    assert_is(second.entered, REDLOCK_ENTER_ERROR);
+    assert_is(second.code, REDLOCK_ERR_CANCELLED);
     begin_cancellable(&fourth, 1, &cancel); /* it is set already */
     pthread_join(fourth.thread, NULL);
-    assert_int_equal(fourth.code, REDLOCK_ERR_CANCELLED);
+    assert_is(fourth.code, REDLOCK_ERR_CANCELLED);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(third.thread, NULL);
-    assert_int_equal(third.entered, REDLOCK_ENTER_TAKE);
+    assert_is(third.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, third.hold, NULL);
 }
 
@@ -358,12 +358,12 @@ FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
     redlock_reentrant_acquire_done(&table, first, &lease);
     pthread_join(second.thread, NULL);
     pthread_join(third.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_SHARED);
-    assert_int_equal(third.entered, REDLOCK_ENTER_SHARED);
+    assert_is(second.entered, REDLOCK_ENTER_SHARED);
+    assert_is(third.entered, REDLOCK_ENTER_SHARED);
     assert_ptr_equal(second.lease, &lease);
     assert_ptr_equal(third.lease, &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(5));
 }
 
@@ -374,7 +374,7 @@ FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
     begin(&second, 1);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    assert_is(second.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, second.hold, &lease);
     give(&lease, id(5));
 }
@@ -384,19 +384,19 @@ FRESH_TEST(a_thread_that_comes_during_the_last_release_acquires_after_it) {
     struct redlock_hold *hold = NULL;
     struct entrant second;
     take("r", id(5), &lease);
-    assert_int_equal(redlock_reentrant_leave(&table, &lease, id(5), &hold), REDLOCK_LEAVE_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_LAST);
     begin(&second, 1);
     redlock_reentrant_release_done(&table, hold, true);
     pthread_join(second.thread, NULL);
-    assert_int_equal(second.entered, REDLOCK_ENTER_TAKE);
+    assert_is(second.entered, REDLOCK_ENTER_TAKE);
     redlock_reentrant_acquire_done(&table, second.hold, NULL);
 }
 
 FRESH_TEST(the_wait_for_another_thread_of_the_owner_is_bounded) {
     struct redlock_hold *first = take("r", id(5), NULL);
-    assert_int_equal(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), from_now_ns(0)), REDLOCK_ERR_CONTENDED);
     int64_t deadline_ns = from_now_ns(30);
-    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
     assert_true(from_now_ns(0) >= deadline_ns);
     assert_int_equal(table.waiting, 0);
     redlock_reentrant_acquire_done(&table, first, NULL);
@@ -409,7 +409,7 @@ FRESH_TEST(the_wait_is_no_longer_after_a_suspension) {
     suspended_s = 3600;
     alarm(60);
     int64_t deadline_ns = from_now_ns(30);
-    assert_int_equal(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
+    assert_is(refused("r", id(5), deadline_ns), REDLOCK_ERR_CONTENDED);
     assert_true(from_now_ns(0) >= deadline_ns);
     alarm(0);
     suspended_s = 0;

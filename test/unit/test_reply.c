@@ -21,7 +21,7 @@ static int teardown(UNUSED void **state) {
 
 static const struct redlock_reply *next(void) {
     const struct redlock_reply *reply = NULL;
-    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
+    assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     return reply;
 }
 
@@ -48,24 +48,24 @@ static void assert_stream(void) {
     assert_value(&next()->value, REDLOCK_REPLY_STATUS, "OK", 0);
     assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, -42);
     assert_value(&next()->value, REDLOCK_REPLY_STRING, "ab\r\nc", 0);
-    assert_int_equal(next()->value.type, REDLOCK_REPLY_NIL);
+    assert_is(next()->value.type, REDLOCK_REPLY_NIL);
     assert_value(&next()->value, REDLOCK_REPLY_ERROR, "ERR no", 0);
     const struct redlock_reply *reply = next();
-    assert_int_equal(reply->value.type, REDLOCK_REPLY_ARRAY);
+    assert_is(reply->value.type, REDLOCK_REPLY_ARRAY);
     assert_int_equal(reply->element_count, 2);
     assert_value(&reply->elements[0], REDLOCK_REPLY_STRING, "hi", 0);
     assert_value(&reply->elements[1], REDLOCK_REPLY_INTEGER, NULL, 7);
-    assert_int_equal(next()->value.type, REDLOCK_REPLY_NIL);
+    assert_is(next()->value.type, REDLOCK_REPLY_NIL);
     assert_value(&next()->value, REDLOCK_REPLY_STRING, "", 0);
     reply = next();
     assert_int_equal(reply->element_count, 6);
     assert_value(&reply->elements[3], REDLOCK_REPLY_INTEGER, NULL, 4);
     reply = next();
     assert_int_equal(reply->element_count, 2);
-    assert_int_equal(reply->elements[0].type, REDLOCK_REPLY_OTHER);
+    assert_is(reply->elements[0].type, REDLOCK_REPLY_OTHER);
     assert_value(&reply->elements[1], REDLOCK_REPLY_STATUS, "y", 0);
     reply = next();
-    assert_int_equal(reply->value.type, REDLOCK_REPLY_ARRAY);
+    assert_is(reply->value.type, REDLOCK_REPLY_ARRAY);
     assert_int_equal(reply->element_count, 0);
     assert_value(&next()->value, REDLOCK_REPLY_INTEGER, NULL, 1);
 }
@@ -76,7 +76,7 @@ FRESH_TEST(all_types_at_once) {
     const struct redlock_reply *reply;
     feed(stream, sizeof stream - 1);
     assert_stream();
-    assert_int_equal(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
+    assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_MORE);
 }
 
 /* Votes are known by their bytes where they come whole, and parsed where they do not: nobody can
@@ -116,7 +116,7 @@ FRESH_TEST(all_types_byte_by_byte) {
         if (redlock_reader_next(reader, &got) != REDLOCK_READ_REPLY) {
             continue;
         }
-        assert_int_equal(redlock_reader_next(whole, &expected), REDLOCK_READ_REPLY);
+        assert_is(redlock_reader_next(whole, &expected), REDLOCK_READ_REPLY);
         assert_int_equal(got->value.type, expected->value.type);
         assert_int_equal(got->value.integer, expected->value.integer);
         assert_int_equal(got->value.size, expected->value.size);
@@ -159,7 +159,7 @@ static void assert_refused(const char *bytes) {
     const struct redlock_reply *reply;
     struct redlock_reader *fresh = redlock_reader_new();
     assert_true(redlock_reader_feed(fresh, bytes, strlen(bytes)));
-    assert_int_equal(redlock_reader_next(fresh, &reply), REDLOCK_READ_PROTOCOL);
+    assert_is(redlock_reader_next(fresh, &reply), REDLOCK_READ_PROTOCOL);
     assert_true(strlen(redlock_reader_error(fresh)) > 0);
     redlock_reader_delete(fresh);
 }
@@ -179,9 +179,9 @@ TEST(deep_nesting_is_no_vote) {
     assert_true(redlock_reader_feed(fresh, bytes, strlen(bytes)));
     enum redlock_read read = redlock_reader_next(fresh, &reply);
     if (read != REDLOCK_READ_PROTOCOL) {
-        assert_int_equal(read, REDLOCK_READ_REPLY);
-        assert_int_equal(reply->value.type, REDLOCK_REPLY_ARRAY);
-        assert_int_equal(reply->elements[0].type, REDLOCK_REPLY_OTHER);
+        assert_is(read, REDLOCK_READ_REPLY);
+        assert_is(reply->value.type, REDLOCK_REPLY_ARRAY);
+        assert_is(reply->elements[0].type, REDLOCK_REPLY_OTHER);
     }
     redlock_reader_delete(fresh);
 }
@@ -201,7 +201,7 @@ FRESH_TEST(a_reply_over_a_mebibyte_is_cut) {
         fed += sizeof block;
         read = redlock_reader_next(reader, &reply);
     }
-    assert_int_equal(read, REDLOCK_READ_PROTOCOL);
+    assert_is(read, REDLOCK_READ_PROTOCOL);
     assert_non_null(strstr(redlock_reader_error(reader), "1 MiB"));
 }
 
@@ -216,7 +216,7 @@ FRESH_TEST(an_array_without_end_is_cut) {
         fed += 16;
         read = redlock_reader_next(reader, &reply);
     }
-    assert_int_equal(read, REDLOCK_READ_PROTOCOL);
+    assert_is(read, REDLOCK_READ_PROTOCOL);
 }
 
 FRESH_TEST(a_reply_of_almost_a_mebibyte_is_whole) {

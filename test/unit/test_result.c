@@ -176,23 +176,23 @@ TEST(says_who_holds_it) {
               "queued behind web-3:4711; b:2: queued behind db:1). Try again once it is released.");
     redlock_result *copy = redlock_result_copy(&result);
     assert_non_null(copy);
-    assert_int_equal(redlock_result_vote(copy, 0, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(copy, 0, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "web-3:4711");
     assert_string_equal(vote.holder, "");
     redlock_result_free(copy);
-    assert_int_equal(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "db:1");
     result.votes[2].text = NULL;
     redlock_result_message(&result, text, sizeof text);
     assert_non_null(strstr(text, ": held by others: "));
-    assert_int_equal(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     result = example(REDLOCK_RESULT_INSPECT, REDLOCK_OK);
     result.votes[0].holder = "00112233445566778899aabbccddeeff@web-3:4711";
     result.votes[1].holder = "another library's@web";
-    assert_int_equal(redlock_result_vote(&result, 0, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(&result, 0, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "web-3:4711");
-    assert_int_equal(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     redlock_result_message(&result, text, sizeof text);
     assert_null(strstr(text, "held by")); /* one node is no quorum */
@@ -221,7 +221,7 @@ TEST(a_refused_call_says_which_argument) {
     redlock_result_free(result);
     redlock_result_message(copy, text, sizeof text);
     assert_string_equal(text, "cannot acquire 'r': invalid argument: ttl_ms is 0; it must be 1 to 9.");
-    assert_int_equal(redlock_result_code(copy), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_code(copy), REDLOCK_ERR_INVALID);
     assert_int_equal(redlock_result_vote_count(copy), 0);
     assert_int_equal(redlock_result_attempts(copy), 0);
     assert_null(redlock_result_lease(copy));
@@ -259,15 +259,15 @@ TEST(a_copy_owns_its_strings) {
     memset(error, 'x', sizeof error - 1);
     text = (struct redlock_text){.string = "another"};
     redlock_vote vote = {.size = sizeof vote};
-    assert_int_equal(redlock_result_vote(copy, 1, &vote), REDLOCK_OK);
+    assert_is(redlock_result_vote(copy, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.error, "will be gone");
     char message[512];
     redlock_result_message(copy, message, sizeof message);
     assert_non_null(strstr(message, "see maxmemory"));
     assert_string_equal(redlock_result_resource(copy), "job\n7");
-    assert_int_equal(redlock_result_code(copy), REDLOCK_ERR_NO_QUORUM);
+    assert_is(redlock_result_code(copy), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_result_attempts(copy), 3);
-    assert_int_equal(redlock_result_vote(copy, 3, &vote), REDLOCK_ERR_INVALID);
+    assert_is(redlock_result_vote(copy, 3, &vote), REDLOCK_ERR_INVALID);
     redlock_result_free(copy);
     redlock_result_free(NULL);
 }
@@ -278,8 +278,8 @@ TEST(a_shorter_vote_is_filled_as_far_as_it_goes) {
     redlock_vote vote;
     memset(&vote, 0x5a, sizeof vote);
     vote.size = offsetof(redlock_vote, error);
-    assert_int_equal(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
-    assert_int_equal(vote.kind, REDLOCK_VOTE_FAILED);
+    assert_is(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
+    assert_is(vote.kind, REDLOCK_VOTE_FAILED);
     unsigned char untouched[sizeof vote.error];
     memset(untouched, 0x5a, sizeof untouched);
     assert_memory_equal(&vote.error, untouched, sizeof untouched);

@@ -1,7 +1,6 @@
 /* The heap of deadlines against a plain array, over random operations. */
 
-#include "core/backoff.h"
-#include "core/validity.h"
+#include "core/time.h"
 #include "group/schedule.h"
 #include "test.h"
 

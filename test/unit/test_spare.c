@@ -106,7 +106,7 @@ static void turn_for(int64_t ms) {
 /* R9: the old connection is reset, and killed by its id before any request. */
 SPARE_TEST(a_new_connection_that_answers_replaces_a_silent_one) {
     let_spare_take_over();
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     PEER_UNTIL(&peer, old_is_reset());
     assert_int_equal(peer.became_unready, 0); /* nobody has to fail at once */
     assert_int_equal(peer.became_ready, 2);   /* what is owed is asked again */
@@ -127,7 +127,7 @@ SPARE_TEST(what_the_old_one_has_answered_already_counts) {
     say_on_old("+OK\r\n");
     peer_expect_end(&peer, true);
     assert_int_equal(peer_info(&peer).connects, 1);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_false(old_is_reset());
 }
 
@@ -346,7 +346,7 @@ SPARE_TEST(a_spare_that_is_refused_changes_nothing) {
     let_spare_ask();
     peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
     peer_expect_end(&peer, true);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_non_null(strstr(peer_info(&peer).version, "7.0.15"));
     peer_greet(&peer, "r1", 8, 7); /* the next one, after a pause */
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
@@ -379,8 +379,8 @@ SPARE_TEST(what_was_kept_fails_when_the_node_stalls) {
     assert_true(send_for_long("b", 4));
     peer_until_answers(&peer, 4);
     peer_assert_answer(&peer, 3, 4, REDLOCK_VOTE_FAILED, "nothing was sent: stalled: the last 3 requests");
-    assert_int_equal(peer.answers[3].cause, REDLOCK_CAUSE_STALLED);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_STALLED);
+    assert_is(peer.answers[3].cause, REDLOCK_CAUSE_STALLED);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_STALLED);
     PEER_UNTIL(&peer, old_hears(PING));
 }
 
@@ -393,7 +393,7 @@ SPARE_TEST(many_requests_wait_for_the_spare) {
     peer_expect(&peer, "aaa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 3);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(send_for_long("b", 4));
     peer_greet(&peer, "r1", 8, 7);
     peer_expect(&peer, "b");
@@ -431,7 +431,7 @@ SPARE_TEST(a_busy_connection_gets_no_spare) {
         connect_it();
     }
     assert_int_equal(poll(&came, 1, 0), 0);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
 }
 
 /* The subscription may be as dead as the connection that it goes with. */
@@ -442,7 +442,7 @@ TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
     peer_greet(&peer, "r1", 8, 7);
-    assert_int_equal(peer.listening, REDLOCK_LISTENING_NOT);
+    assert_is(peer.listening, REDLOCK_LISTENING_NOT);
     assert_non_null(strstr(peer.why_not, "silent and is replaced"));
     greet_second_that_kills();
 }

@@ -16,7 +16,7 @@ static int go_silent(void) {
 static void assert_replaced(void) {
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
     assert_int_equal(peer.became_unready, 0);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_null(peer.node->rotation.spare.password);
 }
 
@@ -46,7 +46,7 @@ FRESH_TEST(a_spare_that_is_refused_with_the_new_ones_has_the_old_next) {
     hear_auth(NEW);
     refuse_handshake();
     peer_expect_end(&peer, true);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     connect_with(OLD);
     assert_replaced();
     peer_expect(&peer, NEW WITH_PING); /* they are not forgotten */

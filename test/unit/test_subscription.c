@@ -23,7 +23,7 @@ FRESH_TEST(it_opens_once_it_is_asked_to_listen) {
     assert_int_equal(peer.told_listening, 0);
     greet_second();
     assert_nobody_comes();
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_int_equal(peer.told_listening, 1);
 }
 
@@ -229,9 +229,9 @@ FRESH_TEST(closed_in_each_greeting_it_is_as_refused) {
         peer_expect(&second, HELLO);
         peer_close(&second);
     }
-    assert_int_equal(peer.listening, REDLOCK_LISTENING_REFUSED);
+    assert_is(peer.listening, REDLOCK_LISTENING_REFUSED);
     assert_non_null(strstr(peer.why_not, "connection"));
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     greet_second(); /* this lifts it */
 }
 
@@ -295,7 +295,7 @@ FRESH_TEST(refused_by_the_host_it_is_tried_again) {
     second.listener = peer.listener;
     greet_second();
     assert_int_equal(count_in_log("subscription: connection refused"), 1);
-    assert_int_equal(peer_info(&peer).state, REDLOCK_NODE_READY);
+    assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
 }
 
 TEST_WITH(the_password_comes_first_and_is_never_told, subscriber_setup_with_password, subscriber_teardown) {

@@ -293,7 +293,7 @@ static void until_lost_after(int told) {
     PEER_UNTIL(&second, peer.told_listening > told);
     memory.armed = false;
     assert_int_equal(peer.told_listening, told + 1);
-    assert_int_equal(peer.listening, REDLOCK_LISTENING_NOT);
+    assert_is(peer.listening, REDLOCK_LISTENING_NOT);
     assert_string_equal(peer.why_not, "no memory for a subscription");
     greet_second();
 }

@@ -3,7 +3,7 @@
 #include "test.h"
 #include <redlock/redlock.h>
 
-#include "core/validity.h"
+#include "core/time.h"
 
 #define MS REDLOCK_NS_PER_MS
 

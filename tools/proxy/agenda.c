@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "proxy.h"
+#include "values/clock.h"
 
 /*
  * A sleeping process wakes up this late. So the proxy wakes earlier and polls until it is time.
@@ -58,7 +59,7 @@ int proxy_agenda_timeout_ms(struct proxy_agenda *agenda) {
         return -1;
     }
     int64_t ring_us = first->wake_us - (first->pipe.lane->rule.delay_us < LONG_DELAY_US ? EARLY_US : 0);
-    if (ring_us <= proxy_now_us()) {
+    if (ring_us <= tool_now_us()) {
         return 0;
     }
     if (ring_us < agenda->armed_us) {

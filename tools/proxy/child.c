@@ -15,10 +15,10 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "serve.h"
+#include "values/clock.h"
 
 enum { ANSWER_MS = 5000, CONTROL_FD = 3, LINE_SIZE = 1024, PORT_SIZE = sizeof " 65535" };
 
@@ -58,17 +58,11 @@ static int be_proxy(pid_t parent, int control, const struct proxy_ports *ports, 
     return proxy_serve(CONTROL_FD, CONTROL_FD, ports, count);
 }
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Receives one line by the deadline. Returns false with the reason if none came. */
 static bool receive(struct proxy_child *child, char *line, size_t size, int64_t deadline_ms) {
     const char *reason = "has ended; its last words are on standard error";
     for (;;) {
-        int64_t left_ms = deadline_ms - now_ms();
+        int64_t left_ms = deadline_ms - tool_now_ms();
         struct pollfd fd = {.fd = child->control, .events = POLLIN};
         int ready = poll(&fd, 1, left_ms > 0 ? (int)left_ms : 0);
         if (ready == 0) {
@@ -129,7 +123,7 @@ bool proxy_child_start(struct proxy_child *child, const uint16_t *targets, size_
     (void)snprintf(line, size, "error: fork: %s", strerror(errno));
     (void)close(ends[1]);
     child->pid = pid > 0 ? pid : 0;
-    bool ready = pid > 0 && receive(child, line, size, now_ms() + ANSWER_MS);
+    bool ready = pid > 0 && receive(child, line, size, tool_now_ms() + ANSWER_MS);
     ready = (ready || pid < 0) && read_answer("ready", line);
     for (size_t i = 0; ready && i < count; i++) {
         ports[i] = (uint16_t)strtoul(place, &place, 10);
@@ -144,7 +138,7 @@ bool proxy_child_start(struct proxy_child *child, const uint16_t *targets, size_
 
 bool proxy_child_ask(struct proxy_child *child, char *answer, size_t size, const char *format, ...) {
     char line[LINE_SIZE];
-    int64_t deadline_ms = now_ms() + ANSWER_MS;
+    int64_t deadline_ms = tool_now_ms() + ANSWER_MS;
     va_list arguments;
     if (child->control < 0) {
         (void)snprintf(answer, size, "the link proxy does not run");

@@ -1,5 +1,4 @@
 /* The proxy's commands, one a line. README.md lists them. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +6,8 @@
 #include <string.h>
 
 #include "proxy.h"
+#include "values/clock.h"
+#include "values/values.h"
 
 #define DAY_US     (INT64_C(86400) * 1000000)
 #define NUMBER_MAX INT64_C(1000000000000)
@@ -49,13 +50,7 @@ static const char *next_word(struct request *request) {
 }
 
 static bool read_number(const char *text, int64_t largest, int64_t *value) {
-    char *end;
-    if (text == NULL || *text < '0' || *text > '9') {
-        return false;
-    }
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return *end == '\0' && errno == 0 && *value <= largest;
+    return text != NULL && tool_number_read(text, largest, value, NULL);
 }
 
 /* Returns the index among the words, or NO_SUCH. */
@@ -112,7 +107,7 @@ static bool set(struct proxy_link *link, struct request *request) {
         }
     }
     for (int w = 0; w < 2; w++) {
-        proxy_lane_set(&link->lanes[w], &rules[w], proxy_now_us());
+        proxy_lane_set(&link->lanes[w], &rules[w], tool_now_us());
     }
     pump(link);
     return true;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "proxy.h"
+#include "values/clock.h"
 
 enum {
     ROUNDS_MAX = 16,      /* rounds of reading and writing in one turn, before other streams run */
@@ -75,7 +76,7 @@ void proxy_connection_close(struct proxy_connection *connection, bool reset_clie
 static void end_source(struct proxy_stream *stream, enum proxy_end end) {
     stream->source_ended = true;
     if (stream->state == PROXY_PASSING) {
-        proxy_pipe_ends(&stream->pipe, end, proxy_now_us());
+        proxy_pipe_ends(&stream->pipe, end, tool_now_us());
     }
 }
 
@@ -89,8 +90,8 @@ static void lose_target(struct proxy_stream *stream) {
         proxy_connection_close(stream->connection, true, true);
     } else if (back->source_ended) {
         back->state = PROXY_PASSING;
-        proxy_pipe_ends(&back->pipe, PROXY_END_RESET, proxy_now_us());
-        wake_at(back, proxy_now_us());
+        proxy_pipe_ends(&back->pipe, PROXY_END_RESET, tool_now_us());
+        wake_at(back, tool_now_us());
     }
 }
 
@@ -109,7 +110,7 @@ static void open_node(struct proxy_connection *connection) {
     node->source.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (node->source.fd < 0) {
         proxy_complain(link, "open a socket to a node");
-        connection->streams[PROXY_REQUESTS].retry_us = proxy_now_us() + PROXY_RETRY_MS * 1000;
+        connection->streams[PROXY_REQUESTS].retry_us = tool_now_us() + PROXY_RETRY_MS * 1000;
         return;
     }
     connection->node = PROXY_NODE_CONNECTING;
@@ -156,7 +157,7 @@ static void keep(struct proxy_stream *stream, size_t size) {
         bytes += sent < 0 ? 0 : sent;
         size -= sent < 0 ? 0 : (size_t)sent;
     }
-    if (size > 0 && !proxy_pipe_put(&stream->pipe, bytes, size, proxy_now_us())) {
+    if (size > 0 && !proxy_pipe_put(&stream->pipe, bytes, size, tool_now_us())) {
         proxy_complain(connection->link, "keep bytes that wait, so the connection is reset");
         proxy_connection_close(connection, true, true);
     }
@@ -235,7 +236,7 @@ static void pass_end(struct proxy_stream *stream, enum proxy_end end) {
         proxy_pipe_clear(&stream->pipe);
         stream->state = PROXY_DONE;
     } else if (has_unsent(target)) {
-        stream->retry_us = proxy_now_us() + UNSENT_RETRY_MS * 1000;
+        stream->retry_us = tool_now_us() + UNSENT_RETRY_MS * 1000;
     } else {
         proxy_connection_close(stream->connection, end != PROXY_END_CUT_FIN, end == PROXY_END_RESET);
     }
@@ -269,7 +270,7 @@ static bool give(struct proxy_stream *stream) {
     if (proxy_pipe_next_us(&stream->pipe) == PROXY_PIPE_NEVER_US) {
         return false;
     }
-    int64_t now_us = proxy_now_us();
+    int64_t now_us = tool_now_us();
     while (to->writable && !(gave && once) && (size = proxy_pipe_due(&stream->pipe, now_us, &bytes)) > 0) {
         ssize_t sent = send(to->source.fd, bytes, size, MSG_NOSIGNAL);
         if (sent >= 0) {
@@ -319,7 +320,7 @@ void proxy_stream_pump(struct proxy_stream *stream) {
         proxy_connection_close(connection, false, false);
         return;
     }
-    wake_at(stream, more ? proxy_now_us() : next_us(stream));
+    wake_at(stream, more ? tool_now_us() : next_us(stream));
 }
 
 void proxy_connection_dismiss(struct proxy_connection *connection) {

@@ -108,8 +108,6 @@ struct proxy_server {
 
 /* serve.c */
 
-/* CLOCK_BOOTTIME */
-int64_t proxy_now_us(void);
 bool proxy_watch(struct proxy_server *proxy, struct proxy_source *source, uint32_t events);
 /* Switches the listener on or off. */
 void proxy_listen(struct proxy_link *link, bool on);

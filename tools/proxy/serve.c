@@ -9,10 +9,10 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "proxy.h"
+#include "values/clock.h"
 
 enum {
     BACKLOG = 1024,
@@ -21,12 +21,6 @@ enum {
     FILES_OTHER = 32,     /* standard files, the input, the loop's own, … */
     FILES_A_LINK = 1 + 4, /* a listener, and two connections: a new one may replace another */
 };
-
-int64_t proxy_now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
 
 bool proxy_watch(struct proxy_server *proxy, struct proxy_source *source, uint32_t events) {
     struct epoll_event event = {.events = events, .data.ptr = source};
@@ -74,7 +68,7 @@ static void on_listener(struct proxy_source *source, uint32_t events) {
             /* EMFILE and similar: the listener stays readable, so retrying at once would spin. */
             proxy_complain(link, "accept a connection");
             proxy_listen(link, false);
-            link->proxy->rested_us = proxy_now_us() + PROXY_RETRY_MS * 1000;
+            link->proxy->rested_us = tool_now_us() + PROXY_RETRY_MS * 1000;
             return;
         }
     }
@@ -150,7 +144,7 @@ static void run(struct proxy_server *proxy) {
             struct proxy_source *source = events[i].data.ptr;
             source->on_event(source, events[i].events);
         }
-        int64_t now_us = proxy->agenda.first != NULL || proxy->rested_us != 0 ? proxy_now_us() : 0;
+        int64_t now_us = proxy->agenda.first != NULL || proxy->rested_us != 0 ? tool_now_us() : 0;
         for (struct proxy_stream *stream; (stream = proxy_agenda_due(&proxy->agenda, now_us)) != NULL;) {
             proxy_stream_pump(stream);
         }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "values/clock.h"
 
 /* How often to check the process group after its leader has ended. */
 #define GROUP_POLL_S 0.02
@@ -256,7 +257,7 @@ __attribute__((noreturn)) static void become(const struct tool_child *child, cha
         _exit(TOOL_EXIT_SYSTEM);
     }
     tool_signals_restore(child->signals);
-    if (tool_sentry_now_ns() >= kill_ns) { /* the tool was stopped before the fork */
+    if (tool_now_ns() >= kill_ns) { /* the tool was stopped before the fork */
         (void)kill(getpid(), SIGKILL);
     }
     execvp(argv[0], argv);
@@ -348,7 +349,7 @@ enum tool_child_state tool_child_stop(struct tool_child *child, int64_t kill_ns)
     if (!is_up(child)) {
         return before;
     }
-    const int64_t left_ns = kill_ns - tool_sentry_now_ns();
+    const int64_t left_ns = kill_ns - tool_now_ns();
     /* Not SIGTERM while it starts: if that is blocked, the command would begin now. */
     if (child->state == TOOL_CHILD_STARTING || left_ns <= 0) {
         stop_listening(child);

@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "duration.h"
 #include "holders.h"
 #include "nodes.h"
 #include "report.h"
 #include "text.h"
 #include "usage.h"
+#include "values/values.h"
 
 /* More than the longest line of a terminal of Linux, 4096 bytes. */
 #define LINE_SIZE 4100

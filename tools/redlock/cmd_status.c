@@ -6,11 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "duration.h"
 #include "reload.h"
 #include "report.h"
 #include "screen.h"
 #include "status.h"
+#include "values/values.h"
 
 struct page {
     char *text;
@@ -82,7 +82,8 @@ static int exit_status(const struct tool_options *options, const struct tool_fin
     if (tool_status_lacks_quorum(findings)) {
         return TOOL_EXIT_NO_QUORUM;
     }
-    return options->all_ready && findings->ready - findings->far < findings->nodes ? TOOL_EXIT_NODE_AWAY : 0;
+    const bool all_work = findings->ready == findings->nodes && findings->far == 0 && findings->refusing == 0;
+    return options->all_ready && !all_work ? TOOL_EXIT_NODE_AWAY : 0;
 }
 
 /* Asks and prints once. A failure to do so is reported and ends a watch, too. */

@@ -3,10 +3,10 @@
 
 #include <inttypes.h>
 
-#include "duration.h"
 #include "nodes.h"
 #include "report.h"
 #include "text.h"
+#include "values/values.h"
 
 /* Returns 0 with *lease set, or an exit status after printing why. */
 static int adopt(struct tool_session *session, redlock_lease **lease) {

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "duration.h"
 #include "usage.h"
+#include "values/values.h"
 
 /* The longest suffixes that redlock.h allows. */
 enum { FENCE_SUFFIX_SIZE_MAX = 64, WAIT_SUFFIX_SIZE_MAX = 62 };
@@ -91,14 +91,11 @@ static int complete_time(struct tool_options *options, const char *name, int64_t
 }
 
 int tool_fleet_quorum(struct tool_options *options, const char *label, const char *text) {
-    size_t length = strlen(text);
-    long value = length >= 1 && length <= 2 && strspn(text, "0123456789") == length ? strtol(text, NULL, 10) : -1;
-    if (value < 0 || value > REDLOCK_NODES_MAX) {
-        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least",
-                          label, text);
-    }
-    options->quorum = value;
-    return 0;
+    return tool_number_read(text, REDLOCK_NODES_MAX, &options->quorum, NULL)
+               ? 0
+               : tool_usage(options,
+                            "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least", label,
+                            text);
 }
 
 static int complete_quorum(struct tool_options *options) {

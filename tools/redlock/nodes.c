@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "report.h"
+#include "values/values.h"
 
 static redlock_node_info node_info(const struct tool_session *session, size_t index) {
     redlock_node_info info = {.size = sizeof info};

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "encryption.h"
 #include "fleet.h"
 #include "operands.h"
 #include "usage.h"
+#include "values/values.h"
 
 enum {
     FOR_RUN = 1 << TOOL_RUN,
@@ -93,9 +93,8 @@ static int set_watch(struct tool_options *options, const struct option_spec *spe
 }
 
 static int set_contended_status(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    size_t length = strlen(text);
-    long value = length >= 1 && length <= 3 && strspn(text, "0123456789") == length ? strtol(text, NULL, 10) : 256;
-    if (value > 255) {
+    int64_t value;
+    if (!tool_number_read(text, 255, &value, NULL)) {
         return tool_usage(options, "--%s '%s': an exit status is a number from 0 to 255", spec->name, text);
     }
     options->contended_status = (int)value;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "nodes.h"
 #include "text.h"
+#include "values/values.h"
 
 int tool_report_exit_status(const struct tool_options *options, int code) {
     switch (code) {

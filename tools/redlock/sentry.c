@@ -1,8 +1,8 @@
 /* A process of its own that ends the command of `run` and `elect` in time, whatever becomes of the
  * tool. */
 #include "sentry.h"
+#include "values/clock.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -36,13 +36,6 @@ struct order {
     int64_t group;
     int64_t is_first;
 };
-
-int64_t tool_sentry_now_ns(void) {
-    struct timespec now;
-    int failed = clock_gettime(CLOCK_BOOTTIME, &now);
-    assert(failed == 0);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 void tool_sentry_init(int argc, char **argv) {
     if (argc > 0) {
@@ -149,7 +142,7 @@ __attribute__((noreturn)) static void watch(int orders) {
         if (order.group == 0 ? alone : alone && has_ended((pid_t)order.group, leader)) {
             _exit(0);
         }
-        if (order.group != 0 && tool_sentry_now_ns() >= order.kill_ns) {
+        if (order.group != 0 && tool_now_ns() >= order.kill_ns) {
             (void)kill((pid_t)-order.group, SIGKILL);
             if (leader) {
                 (void)signal_leader(SIGKILL);

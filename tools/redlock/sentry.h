@@ -38,9 +38,6 @@ struct tool_sentry {
  * the name of its thread is its own. */
 void tool_sentry_init(int argc, char **argv);
 
-/* CLOCK_BOOTTIME, which also counts while the machine is suspended. Async-signal-safe. */
-int64_t tool_sentry_now_ns(void);
-
 /* Starts it. Call this with every signal blocked. Returns 0 or an errno. */
 int tool_sentry_start(struct tool_sentry *sentry);
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <redlock/telemetry.h>
@@ -19,6 +18,7 @@
 #include "report.h"
 #include "text.h"
 #include "usage.h"
+#include "values/clock.h"
 
 /* How long to wait for the other nodes after a quorum is ready. */
 #define CONNECT_SLICE_MS INT64_C(50)
@@ -28,19 +28,12 @@
 /* Explain the wait after this long without a quorum. */
 #define EXPLAIN_AFTER_S 1.
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    int failed = clock_gettime(CLOCK_BOOTTIME, &now);
-    assert(failed == 0);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int64_t tool_session_age_ms(const struct tool_session *session) {
-    return now_ms() - session->opened_ms;
+    return tool_now_ms() - session->opened_ms;
 }
 
 int64_t tool_session_held_ms(const struct tool_session *session) {
-    return now_ms() - session->acquired_ms;
+    return tool_now_ms() - session->acquired_ms;
 }
 
 static void log_line(redlock_log_level level, const char *line, void *data) {
@@ -155,7 +148,7 @@ static bool may_open_two(void) {
 
 int tool_session_open(struct tool_session *session, const struct tool_options *options,
                       const struct tool_signals *signals) {
-    *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = now_ms()};
+    *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = tool_now_ms()};
     if (!may_open_two()) {
         char message[128];
         snprintf(message, sizeof message, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
@@ -243,13 +236,13 @@ void tool_session_connect(struct tool_session *session, bool everyone) {
     int64_t timeout_ms = session->options->connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
     /* The nodes' own timeouts are a little later than ours, and say why. */
-    int64_t over_ms = now_ms() + timeout_ms + CONNECT_SLICE_MS;
+    int64_t over_ms = tool_now_ms() + timeout_ms + CONNECT_SLICE_MS;
     bool finished = false;
     while (!finished && session->stop_signal == 0) {
-        int64_t begun_ms = now_ms();
+        int64_t begun_ms = tool_now_ms();
         int code = tool_session_finish(
             session, redlock_manager_connect(session->manager, slice_ms, tool_session_completed, session));
-        int64_t ended_ms = now_ms();
+        int64_t ended_ms = tool_now_ms();
         bool enough = code == REDLOCK_OK && !everyone;
         bool over = ended_ms >= over_ms;
         bool all_tried = ended_ms - begun_ms < slice_ms - TIMER_SLACK_MS;
@@ -304,11 +297,11 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     if (session->options->verbose) {
         log_waiting(session);
     }
-    const int64_t asked_ms = now_ms();
+    const int64_t asked_ms = tool_now_ms();
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
                                   tool_session_completed, session);
     const int code = tool_session_finish(session, started);
-    session->acquired_ms = now_ms();
+    session->acquired_ms = tool_now_ms();
     session->waited_ms = session->acquired_ms - asked_ms;
     return code;
 }

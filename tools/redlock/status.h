@@ -19,14 +19,16 @@ struct tool_lock {
 struct tool_findings {
     size_t nodes;
     size_t ready;
-    size_t voters; /* ready nodes whose votes come in time, and that no guard keeps from voting */
-    size_t far;    /* ready nodes whose votes come too late */
+    size_t voters;   /* see tool_status_may_vote() */
+    size_t refusing; /* ready nodes that take no writes now */
+    size_t far;      /* ready nodes whose votes come too late */
     size_t quorum;
     size_t queueless; /* ready nodes that cannot keep a queue for us */
     struct tool_lock *locks;
     size_t lock_count;
     bool unanswered;         /* of some lock, or of all, fewer than a quorum could tell */
     bool late;               /* some node gave no answer within the node timeout */
+    redlock_result *probe;   /* what each node says to a write now; NULL if nobody was asked */
     bool all;                /* with --all: */
     struct tool_keys keys;   /* they own the strings of the locks */
     redlock_result *listing; /* the vote of each node; NULL if there was no memory */
@@ -37,6 +39,15 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
 void tool_status_free(struct tool_findings *findings);
 
 redlock_node_info tool_status_node(const struct tool_session *session, size_t index);
+
+/* Why a ready node takes no writes now, and so no new locks, in its own words; "" if it takes them,
+ * or if it is not known: the user may have no right to the probe's key. */
+const char *tool_status_write_error(const struct tool_findings *findings, size_t node);
+/* What to do about that. */
+const char *tool_status_write_advice(const char *write_error);
+
+/* A ready node whose vote comes in time, that no guard keeps from voting, and that takes writes. */
+bool tool_status_may_vote(const struct tool_session *session, const struct tool_findings *findings, size_t node);
 
 /* Whether the exit status says so: too few nodes may vote, or answered. */
 bool tool_status_lacks_quorum(const struct tool_findings *findings);

@@ -2,6 +2,7 @@
 #include "status.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "nodes.h"
 #include "report.h"
@@ -224,15 +225,49 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
     return gather(session, findings);
 }
 
-/* Nothing else asks the nodes in a watch of no lock: one that hangs would look READY for ever. One
- * that looks far may have been slow only once. */
-static void ask_nodes(struct tool_session *session) {
-    const struct tool_options *options = session->options;
-    const bool asks_anyway = options->all || options->operand_count > 0;
-    if ((options->watch_ms != 0 || tool_nodes_timeout_needed_ms(session) != 0) && !asks_anyway) {
-        (void)tool_session_finish(session,
-                                  redlock_inspect(session->manager, "redlock:status", tool_session_completed, session));
+/* Whether nodes take writes changes while they are connected. Besides, nothing else asks them in a
+ * watch of no lock: one that hangs would look READY for ever. And one that looks far may have been
+ * slow only once. */
+static void ask_nodes(struct tool_session *session, struct tool_findings *findings) {
+    (void)tool_session_finish(session,
+                              redlock_inspect(session->manager, "redlock:probe", tool_session_completed, session));
+    findings->probe = session->result;
+    session->result = NULL;
+}
+
+static bool begins_with(const char *string, const char *words) {
+    return strncmp(string, words, strlen(words)) == 0;
+}
+
+const char *tool_status_write_error(const struct tool_findings *findings, size_t node) {
+    redlock_vote vote = {.size = sizeof vote};
+    if (findings->probe == NULL || redlock_result_vote(findings->probe, node, &vote) != REDLOCK_OK) {
+        return "";
     }
+    /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
+    return vote.kind == REDLOCK_VOTE_DENIED || begins_with(vote.error, "CLUSTERDOWN ") ? vote.error : "";
+}
+
+const char *tool_status_write_advice(const char *write_error) {
+    static const struct {
+        const char *words, *advice;
+    } advices[] = {
+        {"OOM ", "its memory is full: raise maxmemory, or delete keys"},
+        {"MISCONF ", "it cannot save: see its log"},
+        {"NOREPLICAS ", "too few replicas: bring them back, or lower min-replicas-to-write"},
+        {"CLUSTERDOWN ", "turn cluster mode off, or assign all slots"},
+    };
+    for (size_t i = 0; i < sizeof advices / sizeof *advices; i++) {
+        if (begins_with(write_error, advices[i].words)) {
+            return advices[i].advice;
+        }
+    }
+    return "Redlock needs independent primaries";
+}
+
+bool tool_status_may_vote(const struct tool_session *session, const struct tool_findings *findings, size_t node) {
+    redlock_node_info info = tool_status_node(session, node);
+    return tool_nodes_may_vote(session, &info) && tool_status_write_error(findings, node)[0] == '\0';
 }
 
 int tool_status_find(struct tool_session *session, struct tool_findings *findings) {
@@ -244,13 +279,14 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     if (status != 0 || session->stop_signal != 0) {
         return status;
     }
-    ask_nodes(session);
+    ask_nodes(session, findings);
     await_listening(session, findings->nodes);
     /* Count last, to include what the requests learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
         redlock_node_info info = tool_status_node(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
-        findings->voters += tool_nodes_may_vote(session, &info);
+        findings->voters += tool_status_may_vote(session, findings, i);
+        findings->refusing += info.state == REDLOCK_NODE_READY && tool_status_write_error(findings, i)[0] != '\0';
         findings->far += tool_nodes_is_far(session, &info);
         findings->queueless += tool_status_keeps_no_queue(&info);
     }
@@ -262,6 +298,7 @@ void tool_status_free(struct tool_findings *findings) {
         redlock_result_free(findings->locks[i].result);
     }
     free(findings->locks);
+    redlock_result_free(findings->probe);
     redlock_result_free(findings->listing);
     tool_keys_free(&findings->keys);
     *findings = (struct tool_findings){0};

@@ -34,6 +34,8 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
         tool_json_bool(json, "queue_refused", info.queue_refused);
+        tool_json_string(json, "write_error",
+                         info.state == REDLOCK_NODE_READY ? tool_status_write_error(findings, i) : "");
         if (findings->all) {
             tool_json_bool(json, "listed", tool_status_has_listed(findings, i));
             tool_json_string(json, "list_error", tool_status_list_error(findings, i));
@@ -75,6 +77,8 @@ static void write_reason(const struct tool_session *session, const struct tool_f
     } else if (tool_status_is_slow(findings)) {
         (void)snprintf(reason, size, "no quorum: too few nodes answered within --node-timeout %" PRId64,
                        session->node_timeout_ms);
+    } else if (findings->refusing > 0 && findings->voters < findings->quorum) {
+        (void)snprintf(reason, size, "no quorum: too many nodes take no writes; write_error says why");
     } else {
         const bool quarantined = findings->ready >= findings->quorum && !findings->unanswered;
         (void)snprintf(reason, size, "%s",

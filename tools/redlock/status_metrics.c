@@ -56,7 +56,7 @@ static int64_t read_node(const struct tool_session *session, const struct tool_f
     case UP:
         return ready;
     case VOTING:
-        return tool_nodes_may_vote(session, &info);
+        return tool_status_may_vote(session, findings, index);
     case QUEUES:
         return ready && !tool_status_is_undecided(&info) ? info.listens : -1;
     case WARNED:
@@ -93,7 +93,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
         int64_t per_second; /* of a time; 0: a number */
     } families[] = {
         [UP] = {"redlock_node_up", "Whether the node is connected and answers.", 0},
-        [VOTING] = {"redlock_node_voting", "Whether it is up, near enough, and may vote.", 0},
+        [VOTING] = {"redlock_node_voting", "Whether it is up, near enough, takes writes, and may vote.", 0},
         [QUEUES] = {"redlock_node_keeps_queues", "Whether it keeps queues of those who wait.", 0},
         [WARNED] = {"redlock_node_warning", "Whether its settings put locks at risk.", 0},
         [LISTED] = {"redlock_node_listed", "Whether it named all of its locks.", 0},
@@ -228,7 +228,8 @@ static void print_counts(FILE *out, const struct tool_findings *findings) {
 void tool_status_print_metrics(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
     single(out, "redlock_nodes", "The configured nodes.", findings->nodes);
     single(out, "redlock_nodes_ready", "The nodes that are up.", findings->ready);
-    single(out, "redlock_nodes_voting", "The nodes that are up, near enough, and may vote.", findings->voters);
+    single(out, "redlock_nodes_voting", "The nodes that are up, near enough, take writes, and may vote.",
+           findings->voters);
     single(out, "redlock_nodes_quorum", "How many must grant a lock.", findings->quorum);
     if (findings->all) {
         print_counts(out, findings);

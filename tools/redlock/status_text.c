@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "nodes.h"
 #include "table.h"
 #include "text.h"
+#include "values/values.h"
 
 /* Appends a remark about a node. */
 static void add_remark(char *buffer, size_t size, const char *part) {
@@ -32,6 +32,13 @@ static void remark(const struct tool_session *session, const struct tool_finding
         char far[160];
         tool_nodes_far_text(session, info, far, sizeof far);
         add_remark(buffer, size, far);
+    }
+    const char *write_error = info->state == REDLOCK_NODE_READY ? tool_status_write_error(findings, node) : "";
+    if (write_error[0] != '\0') {
+        char refusal[512];
+        snprintf(refusal, sizeof refusal, "takes no locks: %s (%s)", write_error,
+                 tool_status_write_advice(write_error));
+        add_remark(buffer, size, refusal);
     }
     add_remark(buffer, size, info->error);
     add_remark(buffer, size, info->warning);
@@ -71,7 +78,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     } else if (slow) {
         fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)", session->node_timeout_ms);
     }
-    int64_t ms = tool_nodes_quorum_in_ms(session);
+    /* The end of a quarantine does not make a node take writes. */
+    int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);
     char duration[32];
     if (ms > 0) {
         fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "duration.h"
 #include "report.h"
 #include "text.h"
+#include "values/values.h"
 
 int tool_usage(const struct tool_options *options, const char *format, ...) {
     char *sentence = NULL;

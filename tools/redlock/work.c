@@ -9,9 +9,10 @@
 #include <sys/wait.h>
 
 #include "confirm.h"
-#include "duration.h"
 #include "nodes.h"
 #include "report.h"
+#include "values/clock.h"
+#include "values/values.h"
 
 #define GRACE_MS      INT64_C(5000) /* unless --grace says */
 #define MARGIN_MS_MAX INT64_C(500)
@@ -53,7 +54,7 @@ void tool_work_check_grace(const struct tool_session *session) {
 /* Our clock is read first: the deadline is never later than the one that the library keeps. Moves
  * the command's end with it. Returns the time left. */
 static int64_t look_at_lease(struct tool_work *work) {
-    const int64_t now_ns = tool_sentry_now_ns();
+    const int64_t now_ns = tool_now_ns();
     const int64_t left_ms = redlock_lease_validity_ms(work->lease);
     const int64_t deadline_ns = now_ns + left_ms * NS_PER_MS;
     if (left_ms > 0 && deadline_ns > work->deadline_ns + SAME_NS) {
@@ -70,13 +71,13 @@ static int64_t kill_ns(const struct tool_work *work) {
 static bool is_killed_in_time(const struct tool_work *work) {
     const struct tool_child *child = &work->child;
     return child->reaped && WIFSIGNALED(child->wait_status) && WTERMSIG(child->wait_status) == SIGKILL &&
-           tool_sentry_now_ns() >= kill_ns(work);
+           tool_now_ns() >= kill_ns(work);
 }
 
 /* The command must end. `why`: what became of the lease. Only once. */
 static void end_command(struct tool_work *work, const char *why) {
     const struct tool_options *options = work->session->options;
-    const int64_t now_ns = tool_sentry_now_ns();
+    const int64_t now_ns = tool_now_ns();
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
     char left[32];
     char what[128] = "its command has ended";

@@ -133,7 +133,7 @@ class Locks(Base):
 
     async def test_nothing_is_told_after_the_release(self):
         told = []
-        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS, expiring_ms=1, on_expiring=told.append)
+        lease = await self.manager.acquire("r", ttl_ms=PATIENT_MS, expiring_ms=2, on_expiring=told.append)
         lease._lost._expires(1)  # C told it, and the loop has not run since
         await lease.release()
         await asyncio.sleep(0)

@@ -181,7 +181,7 @@ struct acquire_options {
     const cancel_flag *cancel = nullptr;
     bool no_auto_extend = false; /**< client::with(): do not renew the lease while the work runs. */
     void *trace = nullptr;       /**< For on_event, in the events of this acquire and its lease. */
-    /** How long before the deadline on_expiring runs; at most half of the ttl; 0: never. */
+    /** How long before the deadline on_expiring runs; 2 ms to half of the ttl; 0: never. */
     milliseconds expiring{0};
     /** Runs when the lease will end unless a renewal succeeds, on the loop's thread. */
     expiring_callback on_expiring;
@@ -231,7 +231,7 @@ struct listed {
 struct leader {
     std::string_view token;  /**< The token of the leader's lease; "" if nobody leads. */
     std::string_view holder; /**< Who the leader says it is. */
-    bool is_self = false;    /**< It was the election that tells it, when this news came. */
+    bool is_self = false;    /**< It was the election that tells it, when this event came. */
 
     /** Nobody. */
     leader() noexcept = default;

@@ -102,7 +102,7 @@ redlock_manager *kit_try_manager(redlock_manager_options *options) {
 redlock_manager *kit_connected(redlock_manager_options *options) {
     redlock_manager *manager = kit_try_manager(options);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_manager_connect(manager, DRIVE_TIMEOUT_MS, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_manager_connect(manager, DRIVE_TIMEOUT_MS, outcome_collect, outcome), REDLOCK_OK);
     UNTIL(outcome->runs == 1);
     return manager;
 }
@@ -125,22 +125,22 @@ void kit_on_closed(void *data) {
 
 void kit_close_manager(redlock_manager *manager) {
     const int before = own.closed;
-    assert_int_equal(redlock_manager_close(manager, kit_on_closed, NULL), REDLOCK_OK);
+    assert_is(redlock_manager_close(manager, kit_on_closed, NULL), REDLOCK_OK);
     assert_int_equal(own.closed, before); /* never inside the call */
     UNTIL(own.closed == before + 1);
 }
 
 redlock_lease *kit_acquire(redlock_manager *manager, const char *resource, redlock_acquire_options *options) {
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_acquire(manager, resource, options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, options, NULL, outcome_collect, outcome), REDLOCK_OK);
     UNTIL(outcome->runs == 1);
-    assert_int_equal(outcome->code, REDLOCK_OK);
+    assert_is(outcome->code, REDLOCK_OK);
     return outcome->lease;
 }
 
 int kit_release(redlock_lease *lease) {
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
     UNTIL(outcome->runs == 1);
     return outcome->code;
 }

@@ -66,7 +66,7 @@ TEST(bad_functions_are_refused) {
     const redlock_manager_options how = options();
     refuse(NULL, &how, REDLOCK_ERR_INVALID, "ops is NULL");
     refuse(&good, NULL, REDLOCK_ERR_INVALID, "options is NULL");
-    assert_int_equal(redlock_manager_create_on(&good, NULL, &how, NULL, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create_on(&good, NULL, &how, NULL, NULL, 0), REDLOCK_ERR_INVALID);
     redlock_loop_ops ops = good;
     ops.size = 0;
     refuse(&ops, &how, REDLOCK_ERR_INVALID, "ops.size is 0");
@@ -111,14 +111,14 @@ TEST(a_poll_is_needed) {
     const redlock_manager_options how = options();
     redlock_manager *manager = NULL;
     char error[256] = "";
-    assert_int_equal(redlock_manager_create_poll(NULL, &how, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create_poll(NULL, &how, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_string_equal(error, "poll is NULL");
     redlock_poll *poll = redlock_poll_new();
     assert_non_null(poll);
-    assert_int_equal(redlock_manager_create_poll(poll, NULL, &manager, NULL, 0), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_create_poll(poll, &how, NULL, NULL, 0), REDLOCK_ERR_INVALID);
-    assert_int_equal(redlock_manager_create_poll(poll, &how, &manager, NULL, 0), REDLOCK_OK);
-    assert_int_equal(redlock_poll_free(poll), REDLOCK_ERR_BUSY);
+    assert_is(redlock_manager_create_poll(poll, NULL, &manager, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create_poll(poll, &how, NULL, NULL, 0), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_create_poll(poll, &how, &manager, NULL, 0), REDLOCK_OK);
+    assert_is(redlock_poll_free(poll), REDLOCK_ERR_BUSY);
     redlock_manager_abandon(manager);
-    assert_int_equal(redlock_poll_free(poll), REDLOCK_OK);
+    assert_is(redlock_poll_free(poll), REDLOCK_OK);
 }

@@ -26,16 +26,16 @@ LOOP_TEST(a_lock_lives_beside_the_loops_own_work) {
     patient.auto_extend = true;
     patient.on_lost = loss_collect;
     patient.lost_data = loss;
-    assert_int_equal(redlock_acquire(second, "job", &patient, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(second, "job", &patient, NULL, outcome_collect, waiter), REDLOCK_OK);
     const int ticks = own.ticks, echoes = own.echoes;
     UNTIL(world_statistics(first).extends >= 3);
     assert_int_equal(waiter->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
     assert_true(own.ticks > ticks + 5 && own.echoes > echoes + 5);
 
-    assert_int_equal(kit_release(lease), REDLOCK_OK);
+    assert_is(kit_release(lease), REDLOCK_OK);
     UNTIL(waiter->runs == 1);
-    assert_int_equal(waiter->code, REDLOCK_OK);
+    assert_is(waiter->code, REDLOCK_OK);
     UNTIL(world_statistics(second).extends >= 2);
     server_kill(&world_servers.at[0]);
     server_kill(&world_servers.at[2]);
@@ -54,14 +54,14 @@ LOOP_TEST(a_dead_node_is_told_as_such) {
     options.nodes = (const char *[]){world_servers.uris[0], world_closed_uri(), world_servers.uris[1]};
     redlock_manager *manager = kit_connected(&options);
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_acquire(manager, "job", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "job", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
     UNTIL(outcome->runs == 1);
-    assert_int_equal(outcome->code, REDLOCK_OK);
-    assert_int_equal(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
+    assert_is(outcome->code, REDLOCK_OK);
+    assert_is(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
     if (strstr(outcome_vote_error(outcome, 1), "connection refused") == NULL) {
         fail_msg("the dead node's error is: %s", outcome_vote_error(outcome, 1));
     }
-    assert_int_equal(kit_release(outcome->lease), REDLOCK_OK);
+    assert_is(kit_release(outcome->lease), REDLOCK_OK);
     kit_close_manager(manager);
 }
 
@@ -100,7 +100,7 @@ LOOP_TEST(an_idle_manager_wakes_nobody) {
     UNTIL(servers_with_key(&world_servers, "idle") == 3 && world_statistics(first).requests_pending == 0);
     (void)wake_ups_in(50); /* what is still under way */
     assert_in_range(wake_ups_in(1200), 1, 2);
-    assert_int_equal(kit_release(lease), REDLOCK_OK);
+    assert_is(kit_release(lease), REDLOCK_OK);
     kit_close_manager(second);
     kit_close_manager(first);
 }
@@ -158,8 +158,8 @@ static void assert_one_write_a_node(void) {
     UNTIL(crowd_runs() == CROWD);
     assert_int_equal(kit_sends, 6);
     for (int i = 0; i < CROWD; i++) {
-        assert_int_equal(crowd.outcomes[i].code, REDLOCK_OK);
-        assert_int_equal(kit_release(crowd.outcomes[i].lease), REDLOCK_OK);
+        assert_is(crowd.outcomes[i].code, REDLOCK_OK);
+        assert_is(kit_release(crowd.outcomes[i].lease), REDLOCK_OK);
         outcome_clear(&crowd.outcomes[i]);
     }
     memset(crowd.outcomes, 0, sizeof crowd.outcomes);
@@ -186,7 +186,7 @@ LOOP_TEST(requests_of_one_turn_go_out_in_one_write) {
 
     kit_sends = 0; /* in a callback of the library */
     struct outcome *outcome = world_outcome();
-    assert_int_equal(redlock_inspect(crowd.managers[0], "crowd", collect_and_ask, outcome), REDLOCK_OK);
+    assert_is(redlock_inspect(crowd.managers[0], "crowd", collect_and_ask, outcome), REDLOCK_OK);
     UNTIL(crowd.asked > 0);
     assert_int_equal(outcome->runs, 1);
     kit_sends -= 3; /* of the inspection */
@@ -272,7 +272,7 @@ LOOP_TEST(a_manager_that_cannot_be_made_leaves_nothing) {
     redlock_manager *manager = NULL;
     char error[256] = "";
     options.nodes = (const char *[]){world_servers.uris[0], world_servers.uris[1], world_servers.uris[0]};
-    assert_int_equal(loop_kind.create(own.loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(loop_kind.create(own.loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_null(manager);
     assert_non_null(strstr(error, "nodes 1 and 3 are both"));
 }
@@ -323,7 +323,7 @@ LOOP_TEST(a_fork_leaves_the_parents_locks_alone) {
         assert_int_equal(WEXITSTATUS(status), 0);
         UNTIL(world_statistics(first).extends >= extends + 2);
     }
-    assert_int_equal(kit_release(lease), REDLOCK_OK);
+    assert_is(kit_release(lease), REDLOCK_OK);
     assert_int_equal(loss->runs, 0);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(world_node_info(first, i).connects, 1);

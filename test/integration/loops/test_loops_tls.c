@@ -65,7 +65,7 @@ static int finish(struct outcome *outcome) {
 
 static void ask(redlock_manager *manager, int count) {
     for (int i = 0; i < count; i++) {
-        assert_int_equal(redlock_inspect(manager, "door", count_reply, NULL), REDLOCK_OK);
+        assert_is(redlock_inspect(manager, "door", count_reply, NULL), REDLOCK_OK);
     }
 }
 
@@ -94,14 +94,14 @@ WORLD_TEST(a_lock_over_tls) {
     loop = loop_kind.open();
     loop_kind.start_timer(loop, 1, on_tick, NULL);
     redlock_manager *manager = new_manager();
-    assert_int_equal(redlock_manager_connect(manager, PATIENT_MS, outcome_collect, connected), REDLOCK_OK);
-    assert_int_equal(finish(connected), REDLOCK_OK);
-    assert_int_equal(redlock_acquire(manager, "door", &acquire, NULL, outcome_collect, acquired), REDLOCK_OK);
-    assert_int_equal(finish(acquired), REDLOCK_OK);
+    assert_is(redlock_manager_connect(manager, PATIENT_MS, outcome_collect, connected), REDLOCK_OK);
+    assert_is(finish(connected), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "door", &acquire, NULL, outcome_collect, acquired), REDLOCK_OK);
+    assert_is(finish(acquired), REDLOCK_OK);
     take_many(manager);
-    assert_int_equal(redlock_release(acquired->lease, outcome_collect, released), REDLOCK_OK);
-    assert_int_equal(finish(released), REDLOCK_OK);
-    assert_int_equal(redlock_manager_close(manager, on_closed, &closed), REDLOCK_OK);
+    assert_is(redlock_release(acquired->lease, outcome_collect, released), REDLOCK_OK);
+    assert_is(finish(released), REDLOCK_OK);
+    assert_is(redlock_manager_close(manager, on_closed, &closed), REDLOCK_OK);
     UNTIL(closed == 1);
     loop_kind.stop_timer(loop);
     assert_true(loop_kind.close(loop));

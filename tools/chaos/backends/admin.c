@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/program.h"
+#include "values/clock.h"
 
 enum { TIMEOUT_MS = 500, SCRIPT_ENDS_MS = 5000, STALE_REPLIES_MAX = 64 };
 
@@ -110,7 +111,7 @@ static bool ask(const struct session *session, const char *command) {
 /* Answers that nobody waited for lie before those that we are to get. */
 static bool skip_stale(const struct session *session) {
     char mark[32];
-    snprintf(mark, sizeof mark, "%" PRId64, chaos_boot_us());
+    snprintf(mark, sizeof mark, "%" PRId64, tool_now_us());
     redisReply *reply = redisCommand(session->redis, "ECHO %s", mark);
     for (int i = 0; i < STALE_REPLIES_MAX && reply != NULL; i++) {
         bool ours = reply->type == REDIS_REPLY_STRING && strcmp(reply->str, mark) == 0;
@@ -180,7 +181,7 @@ static bool tell(const struct session *session, const char *what, int appended) 
     while (appended == REDIS_OK && !done) {
         appended = redisBufferWrite(session->redis, &done);
     }
-    int64_t deadline_ms = chaos_now_ms() + TIMEOUT_MS;
+    int64_t deadline_ms = tool_now_ms() + TIMEOUT_MS;
     while (appended == REDIS_OK && ioctl(session->redis->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged > 0 &&
            chaos_wait(deadline_ms)) {
     }
@@ -199,11 +200,11 @@ static bool begin_slow(const struct session *session, int64_t amount_ms) {
 static int64_t count_us(const struct session *session) {
     int64_t best_us = INT64_MAX;
     for (int i = 0; i < 3; i++) {
-        int64_t start_us = chaos_boot_us();
+        int64_t start_us = tool_now_us();
         if (!accept_answer(session, "EVAL", redisCommand(session->redis, "EVAL %s 0 500000", COUNT_SCRIPT))) {
             return 0;
         }
-        int64_t took_us = chaos_boot_us() - start_us;
+        int64_t took_us = tool_now_us() - start_us;
         best_us = took_us < best_us ? took_us : best_us;
     }
     return best_us > 0 ? best_us : 1;
@@ -214,7 +215,7 @@ static int64_t count_us(const struct session *session) {
 static bool set_busy_after(const struct session *session, const char *limit_ms) {
     char what[64];
     snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
-    int64_t deadline_ms = chaos_now_ms() + SCRIPT_ENDS_MS;
+    int64_t deadline_ms = tool_now_ms() + SCRIPT_ENDS_MS;
     redisReply *reply;
     while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && chaos_wait(deadline_ms)) {
         freeReplyObject(reply);

@@ -16,6 +16,7 @@
 #include "backends/program.h"
 #include "faults/fault.h"
 #include "faults/lists.h"
+#include "values/clock.h"
 
 /*
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
@@ -252,7 +253,7 @@ static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_erro
     if (!send_signal(backend, n, SIGKILL, "SIGKILL", error)) {
         return false;
     }
-    int64_t deadline_ms = chaos_now_ms() + END_MS;
+    int64_t deadline_ms = tool_now_ms() + END_MS;
     while (waitpid(pid, NULL, WNOHANG) == 0) {
         if (!chaos_wait(deadline_ms)) {
             return FAIL(backend, n, error, "its process %d did not end within %d s of SIGKILL", (int)pid,
@@ -284,7 +285,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     if (!send_signal(backend, n, SIGSTOP, "SIGSTOP", error)) {
         return false;
     }
-    int64_t deadline_ms = chaos_now_ms() + END_MS;
+    int64_t deadline_ms = tool_now_ms() + END_MS;
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)backend->pids[n], &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
@@ -373,7 +374,7 @@ static bool start(struct chaos_backend *backend, struct chaos_error *error) {
             return false;
         }
     }
-    int64_t deadline_ms = chaos_now_ms() + START_MS;
+    int64_t deadline_ms = tool_now_ms() + START_MS;
     for (size_t n = 0; n < backend->options.nodes;) {
         if (!look(backend, n, &port_tries[n], &ready[n], error)) {
             return false;

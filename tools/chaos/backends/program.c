@@ -1,5 +1,6 @@
 /* Runs programs: without a shell, for a limited time, their words in a buffer. */
 #include "backends/program.h"
+#include "values/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,17 +12,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-int64_t chaos_boot_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
 bool chaos_wait(int64_t deadline_ms) {
-    bool more = chaos_now_ms() < deadline_ms;
+    bool more = tool_now_ms() < deadline_ms;
     if (more) {
         (void)poll(NULL, 0, 2);
     }
@@ -59,7 +53,7 @@ static _Noreturn void become(const char *const *argv, const char *const *more, i
 
 /* By its own pid: other children are the caller's. Its status, as of struct chaos_said. */
 static int wait_for(pid_t pid, int64_t limit_ms) {
-    int64_t deadline_ms = chaos_now_ms() + limit_ms;
+    int64_t deadline_ms = tool_now_ms() + limit_ms;
     int status = 0;
     bool late = false;
     pid_t ended;

@@ -28,11 +28,6 @@ bool chaos_program_begin(pid_t parent, int out);
 /* The line that says what was wrong; cuts it out of said->text. */
 const char *chaos_said_why(struct chaos_said *said);
 
-/* CLOCK_BOOTTIME. */
-int64_t chaos_boot_us(void);
-static inline int64_t chaos_now_ms(void) {
-    return chaos_boot_us() / 1000;
-}
 /* For a loop that waits: sleeps 2 ms. False, at once, if the time is over. */
 bool chaos_wait(int64_t deadline_ms);
 

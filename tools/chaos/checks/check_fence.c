@@ -10,7 +10,7 @@
  * token is not above that of another that had completed before it was invoked. STALE: the resource
  * has granted an access with a token below one that it had granted before. INCOMPLETE: an access
  * that it did not number, two with one number, or one that it refused though it had seen no higher
- * token. What is proven: docs/checker.md.
+ * token. What is proven: tools/chaos/README.md.
  */
 
 /* An acquire that got a fencing token began, or had completed. */

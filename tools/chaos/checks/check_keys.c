@@ -22,7 +22,7 @@
  * majority of nodes does (R3), and no node of the quorum may, by the same proof.
  *
  * A node that a guard keeps from voting is not against, and a node that the client does not ask is
- * not counted. What is proven: docs/checker.md.
+ * not counted. What is proven: tools/chaos/README.md.
  *
  * Violations of one lease with no sweep between them in which a quorum was FOR are one.
  */

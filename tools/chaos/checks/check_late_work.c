@@ -4,7 +4,7 @@
 /*
  * An increment is done at the latest when the claim ends under which it was written. A process that
  * was stopped in between may end later by as much: no lock can prevent that. What is proven:
- * docs/checker.md.
+ * tools/chaos/README.md.
  */
 void chaos_check_late_work(struct chaos_case *c) {
     CHAOS_EACH(const struct chaos_increment, increment, c->history->increments, c->history->increment_count) {

@@ -4,7 +4,7 @@
 /*
  * An operation is late if it completed after its deadline + slack + the time for which its process
  * was stopped in between, or if its process lived on beyond that and it never completed.
- * What is proven: docs/checker.md.
+ * What is proven: tools/chaos/README.md.
  */
 #define AFTER_PAUSE_US INT64_C(100000) /* to catch up with answers and timers that wait */
 

@@ -12,8 +12,8 @@
  *   last fault ended and after A's process began, and no fault began before B got the lock.
  * One violation a B.
  *
- * What is proven, and why: docs/checker.md. order_judged says how many acquires had somebody to
- * pass over.
+ * What is proven, and why: tools/chaos/README.md. order_judged says how many acquires had somebody
+ * to pass over.
  */
 struct waiter {
     const struct chaos_operation *acquire;

@@ -4,7 +4,7 @@
 #include "checks/check_parts.h"
 
 /* Of the leases by their begin, each is compared with the earlier one that lasts longest: where any
- * earlier one lasts into it, that one does. What is proven: docs/checker.md. */
+ * earlier one lasts into it, that one does. What is proven: tools/chaos/README.md. */
 
 CHAOS_ORDER_OF(compare_leases, chaos_lease, chaos_order_by(x->resource, y->resource, x->from_us, y->from_us))
 

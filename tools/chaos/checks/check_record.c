@@ -19,7 +19,7 @@
  *   a lease without an end, though its process went on; an increment that was never done, though
  *   its lease was released (check_updates.c).
  *
- * Why each of these is wrong: docs/checker.md.
+ * Why each of these is wrong: tools/chaos/README.md.
  */
 
 struct order {

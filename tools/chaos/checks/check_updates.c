@@ -13,7 +13,7 @@
  * written or not where its process was killed in between.
  *
  * By v, let done(v) and open(v) be the numbers of done and of such open increments that read v, and
- * c the counter at the end, which began with 0. docs/checker.md proves that
+ * c the counter at the end, which began with 0. tools/chaos/README.md proves that
  *   (1) done(v) <= 1 for every v;
  *   (2) done(v) = 0 for every v >= c;
  *   (3) done(v) + open(v) >= 1 for every v from 0 to c - 1.

@@ -17,6 +17,7 @@
 #include "client/client_stop.h"
 #include "history/history.h"
 #include "history/log.h"
+#include "values/clock.h"
 
 /*
  * state    event                                             → state
@@ -51,7 +52,7 @@ enum { RETRY_MS = 100, BEHIND_MS = 3000 };
 
 static void enter(struct probe *probe, enum state state) {
     probe->state = state;
-    probe->since_us = chaos_now_us();
+    probe->since_us = tool_now_us();
 }
 
 static void forget_seen(struct probe *probe) {
@@ -100,7 +101,7 @@ static void ask(struct probe *probe, const struct chaos_auditor_options *options
 
 /* Asks, if it can be asked now. */
 static void probe_begin(struct probe *probe, const struct chaos_auditor_options *options) {
-    int64_t since_us = chaos_now_us() - probe->since_us;
+    int64_t since_us = tool_now_us() - probe->since_us;
     probe->last_us = 0;
     forget_seen(probe);
     if (probe->state == BEHIND && since_us > BEHIND_MS * 1000) {
@@ -130,7 +131,7 @@ static void describe_value(const redisReply *reply, char *token) {
 /* Takes the reply. False if it is none that a server can have given to this question. */
 static bool take_answer(struct probe *probe, redisReply *reply, size_t resources) {
     bool error = reply->type == REDIS_REPLY_ERROR, good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 3;
-    probe->last_us = chaos_now_us();
+    probe->last_us = tool_now_us();
     if (good && reply->element[1]->type == REDIS_REPLY_INTEGER) {
         probe->seen[resources - probe->owed] = reply;
         return true;
@@ -199,7 +200,7 @@ static void take(struct auditor *auditor, int64_t until_us, bool of_sweep) {
     struct pollfd fds[CHAOS_NODES_MAX + 1];
     size_t count = auditor->options->node_count;
     while (of_sweep ? is_anybody_asked(auditor) : !auditor->stopped) {
-        int64_t left_us = until_us - chaos_now_us();
+        int64_t left_us = until_us - tool_now_us();
         left_us = left_us > 0 ? left_us : 0;
         for (size_t n = 0; n < count; n++) {
             const struct probe *probe = &auditor->probes[n];
@@ -260,7 +261,7 @@ static void write_down(struct auditor *auditor, int64_t from_us, int64_t to_us, 
 }
 
 static void sweep(struct auditor *auditor) {
-    int64_t from_us = chaos_now_us(), to_us = from_us;
+    int64_t from_us = tool_now_us(), to_us = from_us;
     for (size_t n = 0; n < auditor->options->node_count; n++) {
         probe_begin(&auditor->probes[n], auditor->options);
     }
@@ -279,14 +280,14 @@ static void sweep(struct auditor *auditor) {
 
 static void work(struct auditor *auditor) {
     const struct chaos_auditor_options *options = auditor->options;
-    int64_t next_us = chaos_now_us();
+    int64_t next_us = tool_now_us();
     for (size_t n = 0; n < options->node_count; n++) {
         auditor->probes[n].port = options->ports[n];
     }
     while (!auditor->stopped) {
         sweep(auditor);
         /* Sweeps that were missed, for this process stood still, are not made up for. */
-        int64_t now_us = chaos_now_us();
+        int64_t now_us = tool_now_us();
         next_us += options->interval_ms * 1000;
         next_us = next_us < now_us ? now_us : next_us;
         take(auditor, next_us, false);

@@ -13,6 +13,7 @@
 #include "client/client_journal.h"
 #include "client/client_stop.h"
 #include "faults/lists.h"
+#include "values/clock.h"
 
 static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
                   (int)CHAOS_RESTART_GUARD_OBSERVED == (int)REDLOCK_RESTART_GUARD_OBSERVED &&
@@ -70,7 +71,7 @@ enum look { LOOK_LOST, LOOK_CLAIMED, LOOK_VALID };
 /* Our clock is read first: now + validity is never later than the deadline that the library
  * keeps. */
 static enum look look(struct hold *hold) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     int64_t validity_ms = redlock_lease_validity_ms(hold->lease);
     int64_t until_us = now_us + validity_ms * 1000;
     if (validity_ms == 0) {
@@ -88,10 +89,10 @@ static enum look look(struct hold *hold) {
 
 /* False if the lease is lost meanwhile. */
 static bool stay(struct hold *hold, int64_t hold_us) {
-    int64_t end_us = chaos_now_us() + hold_us;
+    int64_t end_us = tool_now_us() + hold_us;
     bool stopped = false;
     while (look(hold) != LOOK_LOST) {
-        int64_t left_us = end_us - chaos_now_us();
+        int64_t left_us = end_us - tool_now_us();
         if (left_us <= 0 || stopped) {
             return true;
         }
@@ -120,7 +121,7 @@ static bool is_granted(const struct hold *hold, enum chaos_access access, int64_
  * 40 clients have two processors.
  */
 static bool has_time(const struct hold *hold) {
-    return hold->until_us - chaos_now_us() > hold->client->options->settings->ttl_ms * 1000 / 5;
+    return hold->until_us - tool_now_us() > hold->client->options->settings->ttl_ms * 1000 / 5;
 }
 
 /* Until it may write. False if the lease is lost meanwhile. */
@@ -153,7 +154,7 @@ static enum increment increment(struct hold *hold, int64_t work_us) {
         return INCREMENT_LOST;
     }
     access = chaos_resource_write(&hold->resource, read + 1, &receipt);
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     if (!is_granted(hold, access, read, &receipt)) {
         return INCREMENT_REFUSED;
     }
@@ -320,7 +321,7 @@ static bool is_protected(const struct client *client) {
 
 /* What the library has counted: after news of a guard, once a second, and at the end. */
 static void tally(struct client *client, const redlock_statistics *now, bool last) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     bool news = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
     if (news || last || now_us - client->told_us >= TALLY_US) {
         client->told = *now;

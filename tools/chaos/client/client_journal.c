@@ -1,5 +1,6 @@
 /* What a client writes down, as events of README.md. */
 #include "client/client_journal.h"
+#include "values/clock.h"
 
 #include <unistd.h>
 
@@ -8,7 +9,7 @@
 #define LEASE(journal, held) "client", (journal)->client, "resource", (int)(held)->resource + 1, "token", (held)->token
 
 void chaos_journal_invoke(struct chaos_journal *journal, enum chaos_what what, size_t resource, int64_t within_ms) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     journal->op++;
     chaos_log_event(&journal->log, now_us, "invoke", "s:i,s:I,s:s,s:i,s:I", "client", journal->client, "op",
                     (json_int_t)journal->op, "what", what == CHAOS_ACQUIRE ? "acquire" : "release", "resource",
@@ -37,7 +38,7 @@ static void make_ascii(char *text) {
 
 void chaos_journal_complete(struct chaos_journal *journal, int code, const struct chaos_held *held,
                             const redlock_result *result) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     char message[2048] = "", votes[REDLOCK_NODES_MAX + 1];
     spell_votes(journal->nodes, result, votes);
     if (code != REDLOCK_OK && result != NULL) {
@@ -57,12 +58,12 @@ void chaos_journal_claim(struct chaos_journal *journal, int64_t at_us, const str
 }
 
 void chaos_journal_end(struct chaos_journal *journal, const struct chaos_held *held, const char *how) {
-    chaos_log_event(&journal->log, chaos_now_us(), "end", OF_LEASE ",s:s", LEASE(journal, held), "how", how);
+    chaos_log_event(&journal->log, tool_now_us(), "end", OF_LEASE ",s:s", LEASE(journal, held), "how", how);
 }
 
 void chaos_journal_intent(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
                           const struct chaos_receipt *receipt) {
-    chaos_log_event(&journal->log, chaos_now_us(), "intent", OF_LEASE ",s:I,s:I,s:I", LEASE(journal, held), "read",
+    chaos_log_event(&journal->log, tool_now_us(), "intent", OF_LEASE ",s:I,s:I,s:I", LEASE(journal, held), "read",
                     (json_int_t)read, "fence", (json_int_t)held->fence, "number", (json_int_t)receipt->number);
 }
 
@@ -74,13 +75,13 @@ void chaos_journal_done(struct chaos_journal *journal, int64_t at_us, const stru
 
 void chaos_journal_refused(struct chaos_journal *journal, const struct chaos_held *held, int64_t read,
                            const struct chaos_receipt *receipt) {
-    chaos_log_event(&journal->log, chaos_now_us(), "refused", OF_LEASE ",s:s,s:I,s:I,s:I", LEASE(journal, held), "what",
+    chaos_log_event(&journal->log, tool_now_us(), "refused", OF_LEASE ",s:s,s:I,s:I,s:I", LEASE(journal, held), "what",
                     read < 0 ? "read" : "write", "read", (json_int_t)(read < 0 ? 0 : read), "fence",
                     (json_int_t)held->fence, "highest", (json_int_t)receipt->highest);
 }
 
 void chaos_journal_tally(struct chaos_journal *journal, const redlock_statistics *statistics) {
-    chaos_log_event(&journal->log, chaos_now_us(), "tally", "s:i,s:i,s:I,s:I,s:I,s:I,s:I", "client", journal->client,
+    chaos_log_event(&journal->log, tool_now_us(), "tally", "s:i,s:i,s:I,s:I,s:I,s:I,s:I", "client", journal->client,
                     "pid", (int)getpid(), "fenced_fast", (json_int_t)statistics->fenced_fast, "fenced_slow",
                     (json_int_t)statistics->fenced_slow, "healed", (json_int_t)statistics->healed, "quarantines",
                     (json_int_t)statistics->quarantines, "clock_jumps", (json_int_t)statistics->clock_jumps);

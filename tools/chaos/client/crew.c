@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/client_stop.h"
+#include "values/clock.h"
 
 /*
  * In the child: dies with the conductor, takes signals as a program of its own, and keeps nothing
@@ -68,7 +69,7 @@ bool chaos_crew_spawn(struct chaos_crew *crew, size_t client) {
     if (member->pid != 0) {
         return true;
     }
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     uint64_t number = ++crew->spawned;
     pid_t pid = fork_child("chaos-client");
     if (pid == 0) {
@@ -124,7 +125,7 @@ bool chaos_crew_ended(struct chaos_crew *crew, pid_t pid, int status) {
         bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
         bool expected = member->expected || ((crew->ending || member->leaving) && clean);
         crew->crashes += !expected;
-        chaos_log_event(crew->log, chaos_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
+        chaos_log_event(crew->log, tool_now_us(), "exit", "s:i,s:I,s:i,s:i,s:b", "client", (int)c + 1, "pid",
                         (json_int_t)pid, "status", WIFEXITED(status) ? WEXITSTATUS(status) : -1, "signal",
                         WIFSIGNALED(status) ? WTERMSIG(status) : 0, "expected", (int)expected);
         *member = (struct chaos_member){.again = true};

@@ -5,6 +5,7 @@
 #include "backends/admin.h"
 #include "conductor/run_state.h"
 #include "faults/lists.h"
+#include "values/clock.h"
 
 /*
  * A fault        begun → ACTIVE; over at once if it has no end or could not begin
@@ -189,7 +190,7 @@ static void act(struct chaos_run *run, const struct chaos_fault *fault, bool beg
 }
 
 static void log_heal(struct chaos_run *run, int64_t id, const char *error) {
-    chaos_log_event(&run->log, chaos_now_us(), "heal", "s:I,s:s", "id", (json_int_t)id, "error", error);
+    chaos_log_event(&run->log, tool_now_us(), "heal", "s:I,s:s", "id", (json_int_t)id, "error", error);
 }
 
 static void log_fault(struct chaos_run *run, int64_t t_us, int64_t id, const struct chaos_fault *fault,
@@ -237,7 +238,7 @@ bool chaos_nemesis_begin(struct chaos_run *run, const struct chaos_fault *fault,
     const struct chaos_fault_about *about = chaos_fault_about(fault->kind);
     struct chaos_active *active;
     const char *no = objection(run, fault, &active);
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     int64_t id = ++run->nemesis.last_id;
     if (no != NULL) {
         chaos_fail(error, "%s: %s", about->name, no);
@@ -305,7 +306,7 @@ bool chaos_nemesis_keeps_dead(const struct chaos_run *run, size_t client) {
 }
 
 void chaos_nemesis_heal(struct chaos_run *run) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     for (size_t i = 0; i < CHAOS_ACTIVE_MAX; i++) {
         run->nemesis.active[i].end_us = now_us;
     }

@@ -1,7 +1,6 @@
 /* The command line: what is asked for, and the help. */
 #include "conductor/options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "values/values.h"
 
 /* How a value is read. What ANY_OTHER does, take_other() says. */
 enum kind { A_NUMBER, A_TIME, A_NAME, A_FLAG, ANY_OTHER };
@@ -91,17 +92,11 @@ __attribute__((format(printf, 1, 2))) static bool complain(const char *pattern, 
     return false;
 }
 
-static bool read_number(const char *text, int64_t *number) {
-    char *end;
-    errno = 0;
-    *number = strtoll(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0';
-}
-
 static bool take_quantity(const struct about *about, const char *text, int64_t *quantity) {
     bool time = about->kind == A_TIME;
     int64_t value;
-    if (!(time ? chaos_time_parse : read_number)(text, &value) || value < about->least || value > about->most) {
+    bool understood = time ? chaos_time_parse(text, &value) : tool_number_read(text, about->most, &value, NULL);
+    if (!understood || value < about->least || value > about->most) {
         return complain("--%s takes a %s from %" PRId64 " to %" PRId64 "%s, not '%s'", about->name,
                         time ? "time" : "number", about->least, about->most, time ? " ms, such as 500ms or 10s" : "",
                         text);

@@ -16,6 +16,7 @@
 #include "client/crew.h"
 #include "conductor/run_state.h"
 #include "faults/lists.h"
+#include "values/clock.h"
 
 /* AGAIN: timeout(1) sends one signal twice: to us, and to our group. QUEUES: a queue ends by itself
  * 15 s after the last who asked for a place in it (docs/waiting.md). ANSWER: on a busy machine, a
@@ -38,7 +39,7 @@ static int64_t next_fault_us(const struct chaos_run *run) {
 #define leave(run, ...) ((void)json_array_append_new((run)->left, json_sprintf(__VA_ARGS__)))
 
 static void tell(const struct chaos_run *run, const char *what) {
-    fprintf(stderr, "%7.3f s  %s\n", (double)(chaos_now_us() - run->start_us) / 1e6, what);
+    fprintf(stderr, "%7.3f s  %s\n", (double)(tool_now_us() - run->start_us) / 1e6, what);
 }
 
 static bool begin_fault(struct chaos_run *run, const struct chaos_fault *fault, struct chaos_error *error) {
@@ -149,7 +150,7 @@ static bool drained(struct chaos_run *run, int64_t now_us) {
 }
 
 static void turn(struct chaos_run *run) {
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     struct chaos_error error;
     if (run->state == CHAOS_RUNNING) {
         while (next_fault_us(run) <= now_us) {
@@ -187,7 +188,7 @@ static int wait_ms(const struct chaos_run *run) {
     if (run->state == CHAOS_DRAINING) {
         return DRAINED_EVERY_MS;
     }
-    int64_t now_us = chaos_now_us();
+    int64_t now_us = tool_now_us();
     int64_t next_us = chaos_least(chaos_nemesis_next_us(run), chaos_least(run->state_end_us, now_us + 1000000));
     if (run->state == CHAOS_RUNNING) {
         next_us = chaos_least(next_us, next_fault_us(run));
@@ -199,9 +200,9 @@ static void take_signals(struct chaos_run *run) {
     struct signalfd_siginfo info;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo != SIGCHLD && run->state == CHAOS_RUNNING) {
-            run->interrupted_us = chaos_now_us();
+            run->interrupted_us = tool_now_us();
             to_healing(run, run->interrupted_us, "interrupted: what has been written down so far is judged");
-        } else if (info.ssi_signo != SIGCHLD && chaos_now_us() - run->interrupted_us >= AGAIN_US) {
+        } else if (info.ssi_signo != SIGCHLD && tool_now_us() - run->interrupted_us >= AGAIN_US) {
             chaos_run_broke(run, "interrupted twice");
         }
     }
@@ -234,7 +235,7 @@ static void conduct(struct chaos_run *run) {
 /* The end of the history, which is joined then. */
 static bool write_end(struct chaos_run *run) {
     int64_t counters[CHAOS_RESOURCES_MAX];
-    chaos_log_event(&run->log, chaos_now_us(), "left", "s:O", "what", run->left);
+    chaos_log_event(&run->log, tool_now_us(), "left", "s:O", "what", run->left);
     if (!chaos_place_counters(&run->place, counters, &run->error)) {
         return false;
     }
@@ -242,7 +243,7 @@ static bool write_end(struct chaos_run *run) {
     for (size_t i = 0; i < run->place.resource_count; i++) {
         json_array_append_new(list, json_integer(counters[i]));
     }
-    chaos_log_event(&run->log, chaos_now_us(), "finish", "s:o", "counters", list);
+    chaos_log_event(&run->log, tool_now_us(), "finish", "s:o", "counters", list);
     return log_works(run) && chaos_place_merge(&run->place, &run->error);
 }
 

@@ -10,6 +10,7 @@
 
 #include "backends/admin.h"
 #include "conductor/run_state.h"
+#include "values/clock.h"
 
 enum { SWEEP_MS = 50, SWEEP_TIMEOUT_MS = 40 };
 
@@ -71,7 +72,7 @@ static void log_start(struct chaos_run *run) {
     for (size_t i = 0; i < run->place.resource_count; i++) {
         json_array_append_new(resources, json_string(run->place.resources[i]));
     }
-    run->start_us = chaos_now_us();
+    run->start_us = tool_now_us();
     run->state_end_us = run->start_us + settings->seconds * 1000000;
     char version[64] = "?";
     chaos_admin_version(run->backend->ports[0], version, sizeof version, NULL);

@@ -5,44 +5,12 @@
 #include <string.h>
 
 #include "faults/fault.h"
+#include "values/values.h"
 
 #define TIME_MAX_MS INT64_C(3600000000) /* 1000 h: sums of microseconds fit in int64_t */
 
-/* Digits only, up to `most`; *end is what follows them. */
-static bool read_number(const char *text, int64_t most, int64_t *number, const char **end) {
-    size_t digits = strspn(text, "0123456789");
-    *number = 0;
-    *end = text + digits;
-    for (size_t i = 0; i < digits; i++) {
-        *number = *number * 10 + (text[i] - '0');
-        if (*number > most) {
-            return false;
-        }
-    }
-    return digits > 0;
-}
-
 bool chaos_time_parse(const char *text, int64_t *ms) {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}};
-    int64_t number;
-    const char *unit;
-    if (!read_number(text, TIME_MAX_MS, &number, &unit)) {
-        return false;
-    }
-    if (*unit == '\0') {
-        *ms = 0;
-        return number == 0;
-    }
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(unit, units[i].name) == 0) {
-            *ms = number * units[i].ms;
-            return number <= TIME_MAX_MS / units[i].ms;
-        }
-    }
-    return false;
+    return tool_duration_parse(text, ms) == TOOL_DURATION_OK && *ms <= TIME_MAX_MS;
 }
 
 /* ", "-separated names of all kinds, for a sentence. */
@@ -119,10 +87,10 @@ static bool read_set(struct line *line, enum word word, size_t count, uint64_t *
     for (const char *at = text;; at++) {
         int64_t first, last;
         const char *end;
-        bool number = read_number(at, INT32_MAX, &first, &end);
+        bool number = tool_number_read(at, INT32_MAX, &first, &end);
         last = first;
         if (number && *end == '-') {
-            number = read_number(end + 1, INT32_MAX, &last, &end);
+            number = tool_number_read(end + 1, INT32_MAX, &last, &end);
         }
         if (!number || (*end != '\0' && *end != ',')) {
             return chaos_fail(line->error,
@@ -158,7 +126,7 @@ static bool read_amount(struct line *line, enum chaos_amount amount, bool may_be
     bool negative = may_be_negative && *text == '-', time = amount == CHAOS_AMOUNT_TIME;
     const char *digits = text + (negative ? 1 : 0);
     bool understood = time ? chaos_time_parse(digits, value)
-                           : read_number(digits, about->most, value, &unit) && strcmp(unit, about->unit) == 0;
+                           : tool_number_read(digits, about->most, value, &unit) && strcmp(unit, about->unit) == 0;
     if (!understood || *value == 0) {
         return chaos_fail(line->error, "cannot understand amount=%s; %s", text,
                           time && may_be_negative ? "a time but 0 is expected, such as 500ms, 10s, -3s"

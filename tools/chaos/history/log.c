@@ -8,19 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 _Noreturn void chaos_break_off(const char *who, const char *what, const char *why) {
     fprintf(stderr, "redlock-chaos: %s: %s: %s\n", who, what, why);
     fflush(stderr);
     _exit(CHAOS_STATUS_BROKEN);
-}
-
-int64_t chaos_now_us(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_BOOTTIME, &now); /* it fails for an unknown clock only */
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 /*

@@ -19,9 +19,6 @@ struct chaos_log {
 enum { CHAOS_STATUS_BROKEN = 70 };
 _Noreturn void chaos_break_off(const char *who, const char *what, const char *why);
 
-/* CLOCK_BOOTTIME. */
-int64_t chaos_now_us(void);
-
 /* Appends to the file, which is made if it is not there. False with errno. */
 bool chaos_log_open(struct chaos_log *log, const char *path);
 void chaos_log_close(struct chaos_log *log);

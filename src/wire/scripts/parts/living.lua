@@ -3,10 +3,11 @@
 -- ttl, serial, id, channel. PUBSUB NUMSUB counts who subscribes to the channel itself. PUBLISH also
 -- counts patterns, with which a monitor would make the dead look alive. Where NUMSUB is refused,
 -- `heard` is what PUBLISH says. The waiters of a process share a channel, which is asked for once.
+-- An entry with a channel of others is not good: whoever wrote it may have no right to it.
 local heard = {}
 local function living(token)
   local entry = redis.call('HGET', waiters, token) or ''
-  local good_until, ttl, serial, id, channel = entry:match('^(%d+) (%d+) (%d+) (%d+) (.+)$')
+  local good_until, ttl, serial, id, channel = entry:match('^(%d+) (%d+) (%d+) (%d+) (redlock:%w+)$')
   if not good_until or now > tonumber(good_until) then
     return nil
   end

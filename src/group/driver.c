@@ -1,0 +1,386 @@
+/* Drives the core of one lease: steps it, does what it says, and ends the lease. */
+#include "group/driver.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/planted.h"
+#include "core/time.h"
+#include "group/guards.h"
+#include "group/line.h"
+#include "group/owed.h"
+#include "group/sending.h"
+#include "group/tell.h"
+#include "group/waiting.h"
+#include "result/result.h"
+
+struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
+        return NULL;
+    }
+    const size_t details_size = group->node_count * sizeof(struct redlock_detail);
+    const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
+    const size_t trace_size = options->trace ? sizeof options->trace : 0;
+    const size_t details_and_more_size = details_size + expiring_size + trace_size;
+    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_queue) +
+                                                group->node_count * sizeof(struct redlock_queue_node)
+                                          : 0;
+    struct redlock_lease *lease =
+        malloc(sizeof *lease + details_and_more_size + waiting_size + key_size + 1 + token_size + 1);
+    if (!lease) {
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    memset(lease, 0, sizeof *lease + details_and_more_size + waiting_size);
+    lease->group = group;
+    char *room = (char *)(lease->details + group->node_count);
+    if (options->on_expiring) {
+        lease->has_expiring = true;
+        *redlock_handle_expiring(lease) =
+            (struct redlock_expiring){.cb = options->on_expiring, .data = options->expiring_data};
+        room += expiring_size;
+    }
+    if (options->trace) {
+        lease->is_traced = true;
+        *(void **)(void *)room = options->trace;
+        room += trace_size;
+    }
+    if (may_queue) {
+        lease->waiting = (struct redlock_waiting *)(void *)room;
+    }
+    room += waiting_size;
+    redlock_group_set_target(group, resource, key_size, room, &lease->target);
+    *redlock_handle_own_token(lease) = '\0';
+    redlock_owner_enlist(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    return lease;
+}
+
+/* The library makes this release (R8). The place in a queue may be served until it is stale; then
+ * the key lives for its ttl. */
+static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
+                enum redlock_handing handing) {
+    const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
+    (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
+                                                                        .token = redlock_handle_own_token(lease),
+                                                                        .token_size = lease->token_size,
+                                                                        .nodes = nodes,
+                                                                        .uncertain = uncertain,
+                                                                        .ttl_ms = lease->ttl_sent_max_ms + stale_ms,
+                                                                        .handing = handing});
+}
+
+void redlock_driver_free(struct redlock_lease *lease) {
+    struct redlock_group *group = lease->group;
+    /* Where the release came before a WAIT on an old connection, the push tells of our key. */
+    const redlock_nodes crossed = lease->waiting ? lease->waiting->crossed & lease->core.votes.denied : 0;
+    const redlock_nodes owing = redlock_lease_owing(&lease->core) | crossed;
+    if (owing && !group->deleting) {
+        /* The library goes on with the release on nodes that have not confirmed it (R8). */
+        owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), REDLOCK_HAND_OVER);
+    }
+    if (lease->waiting) {
+        group->lingering -= lease->waiting->lingers;
+        redlock_waiting_end(lease);
+    }
+    for (unsigned i = 0; i < group->node_count; i++) {
+        redlock_text_drop(lease->details[i].text);
+    }
+    redlock_owner_delist(group, &group->leases, &lease->owner);
+    free(lease);
+}
+
+/* A node may hand the lock to this token while its place there is good, and anybody who heard the
+ * push may say it again there. We must not answer it with a release: the key of a forgotten lease
+ * may count for whoever adopted it, and the key of a lost one keeps the lock delay. So the token
+ * must be known until no seal of it fits. */
+static bool must_linger(const struct redlock_lease *lease) {
+    const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
+    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
+           !REDLOCK_PLANTED(PUSH_GIVES_FORGOTTEN);
+}
+
+static void linger(struct redlock_lease *lease) {
+    lease->forgotten = lease->waiting->lingers = true;
+    lease->group->lingering++;
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
+                         redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_LINE_SEAL_MS_MAX));
+}
+
+void redlock_driver_free_if_over(struct redlock_lease *lease) {
+    if (lease->owner.in_flight != 0 || !lease->handle_ended) {
+        return; /* most calls end here */
+    }
+    const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
+    if (!over || lease->callbacks || lease->in_callback || (lease->waiting && lease->waiting->lingers)) {
+        return;
+    }
+    if (must_linger(lease)) {
+        linger(lease);
+        return;
+    }
+    assert(!lease->in_callback_queue);
+    redlock_driver_free(lease);
+}
+
+static void queue_callback(struct redlock_lease *lease, unsigned what) {
+    struct redlock_group *group = lease->group;
+    lease->callbacks |= (uint8_t)what;
+    if (lease->in_callback_queue) {
+        return;
+    }
+    lease->in_callback_queue = true;
+    lease->next_callback = NULL;
+    if (group->callbacks_last) {
+        group->callbacks_last->next_callback = lease;
+    } else {
+        group->callbacks_first = lease;
+    }
+    group->callbacks_last = lease;
+}
+
+static void note_fence(struct redlock_lease *lease) {
+    if (lease->acquired_code == REDLOCK_OK && lease->core.plan.fencing) {
+        lease->group->statistics.fenced_slow += lease->core.fence_written;
+        lease->group->statistics.fenced_fast += !lease->core.fence_written;
+    }
+}
+
+static void note_results(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+    struct redlock_group *group = lease->group;
+    if (actions->acquired) {
+        lease->acquired_code = (int8_t)actions->acquired_code;
+        lease->span_ns = now_ns - lease->span_ns;
+        note_fence(lease);
+        queue_callback(lease, REDLOCK_CALLBACK_ACQUIRED);
+    }
+    if (actions->extended) {
+        lease->extended_code = (int8_t)actions->extended_code;
+        if (lease->extend_pending) {
+            queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
+        }
+    }
+    if (actions->expiring) {
+        queue_callback(lease, REDLOCK_CALLBACK_EXPIRING);
+    }
+    if (actions->lost) {
+        lease->loss = actions->lost_by_votes                  ? REDLOCK_LOSS_VOTES
+                      : actions->lost_by_clock                ? REDLOCK_LOSS_CLOCK
+                      : redlock_lease_is_capped(&lease->core) ? REDLOCK_LOSS_CAP
+                                                              : REDLOCK_LOSS_DEADLINE;
+        group->statistics.lost++;
+        queue_callback(lease, REDLOCK_CALLBACK_LOST);
+    }
+    if (actions->released) {
+        lease->released_code = (int8_t)actions->released_code;
+        group->statistics.released += actions->released_code == REDLOCK_OK;
+        queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
+    }
+}
+
+static void publish(struct redlock_lease *lease, int64_t now_ns) {
+    struct redlock_group *group = lease->group;
+    const int64_t until_ns = redlock_lease_held_until_ns(&lease->core);
+    const int64_t before_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed);
+    if (until_ns != before_ns) {
+        atomic_store_explicit(&lease->held_until_ns, until_ns, memory_order_release);
+        if (lease->watch) {
+            atomic_store_explicit(lease->watch, until_ns, memory_order_release);
+        }
+    }
+    const bool held = until_ns != 0;
+    if (held != lease->counted_held) {
+        group->statistics.leases_held += held ? 1u : (uint64_t)-1;
+        lease->counted_held = held;
+        if (!held) {
+            redlock_tell_held(lease, now_ns < before_ns ? now_ns : before_ns);
+        }
+    }
+    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
+}
+
+static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
+    const bool for_place = actions->send == REDLOCK_OP_WAIT;
+    const int code = for_place ? redlock_line_open(&lease->group->line, &lease->group->env) : REDLOCK_OK;
+    if (code != REDLOCK_OK || (lease->token_drawn && !for_place)) {
+        return code;
+    }
+    return redlock_sending_draw_token(lease, now_ns, for_place);
+}
+
+void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event *event) {
+    struct redlock_actions actions;
+    const enum redlock_lease_state before = lease->core.state;
+    redlock_lease_step(&lease->core, event, &actions);
+    if (event->type == REDLOCK_EVENT_VOTE && lease->core.state == before && actions.send == REDLOCK_OP_NONE &&
+        !actions.deadline_moved && before != REDLOCK_LEASE_QUEUED) {
+        return; /* most votes decide nothing: nothing to do, and no timer changes */
+    }
+    if (actions.round_over) {
+        redlock_tell_round_over(lease, &actions, event->now_ns);
+    }
+    if (actions.cleanup) { /* R8 */
+        owe(lease, actions.cleanup, actions.uncertain, actions.handing);
+    }
+    redlock_nodes refused = 0;
+    int random_code = REDLOCK_OK;
+    if (actions.send != REDLOCK_OP_NONE) {
+        if (actions.fresh_token) {
+            random_code = fresh_token(lease, &actions, event->now_ns);
+        }
+        refused = random_code == REDLOCK_OK ? redlock_sending_round(lease, &actions) : 0;
+    }
+    if (actions.heal) {
+        redlock_sending_heal(lease, actions.heal);
+    }
+    if (lease->waiting) {
+        redlock_waiting_stepped(lease, before, &actions);
+    }
+    note_results(lease, &actions, event->now_ns);
+    redlock_tell_log_step(lease, before, &actions, event->now_ns);
+    if (random_code != REDLOCK_OK) {
+        /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
+        redlock_lease_step(
+            &lease->core,
+            &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
+            &actions);
+        note_results(lease, &actions, event->now_ns);
+    }
+    if (refused) {
+        redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_REFUSED,
+                                                           .now_ns = event->now_ns,
+                                                           .nodes = refused,
+                                                           .may_not_vote = event->may_not_vote,
+                                                           .round = lease->core.round});
+        return;
+    }
+    publish(lease, event->now_ns);
+}
+
+/* The clock for fencing tokens: the clock of the client that is furthest ahead, as far as we
+ * know. */
+static int64_t wall_us(const struct redlock_group *group, const struct redlock_plan *plan) {
+    return plan->fencing ? group->env.wall_us(group->env.ctx) + group->fence_ahead_us : 0;
+}
+
+int64_t redlock_driver_wall_us(const struct redlock_lease *lease) {
+    return wall_us(lease->group, &lease->core.plan);
+}
+
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type) {
+    const int64_t now_ns = redlock_group_now_ns(lease->group);
+    return (struct redlock_event){.type = type,
+                                  .now_ns = now_ns,
+                                  .wall_us = redlock_driver_wall_us(lease),
+                                  .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns)};
+}
+
+/* A first try would jump the queue, or nobody would be told of it. */
+static bool is_in_line(const struct redlock_lease *lease) {
+    return lease->waiting && (lease->target.announced || redlock_line_is_in_line(&lease->group->line, &lease->target));
+}
+
+void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {
+    struct redlock_group *group = lease->group;
+    redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_BEGIN,
+                                                       .now_ns = now_ns,
+                                                       .wall_us = wall_us(group, plan),
+                                                       .may_not_vote = redlock_guards_may_not_vote(group, now_ns),
+                                                       .in_line = is_in_line(lease),
+                                                       .plan = plan});
+}
+
+/* A jump of a clock lowers no counter. So votes for a fencing token still count while enough other
+ * nodes back the lock itself. */
+static bool is_void(const struct redlock_lease *lease, unsigned node) {
+    const struct redlock_lease_core *core = &lease->core;
+    return core->state == REDLOCK_LEASE_FENCING
+               ? redlock_nodes_count(core->keys.backing & ~REDLOCK_NODE(node)) < core->votes.quorum
+               : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
+}
+
+void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
+    struct redlock_detail *detail = &lease->details[node];
+    /* A result that waits for its callback keeps the votes that decided it. A release needs no
+     * earlier votes. */
+    if (lease->forgotten || lease->callbacks || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
+        why = NULL;
+    }
+    if (why) {
+        redlock_text_drop(detail->text);
+        detail->text = redlock_text_keep(why);
+        detail->kind = REDLOCK_VOTE_UNKNOWN;
+    }
+    if (!lease->forgotten) {
+        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID);
+        event.nodes = REDLOCK_NODE(node);
+        redlock_driver_feed(lease, &event);
+    }
+}
+
+/* The lock is wanted, or kept, with one node more. */
+void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
+    const struct redlock_group *group = lease->group;
+    const enum redlock_lease_state state = lease->core.state;
+    const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
+                       redlock_nodes_count(group->ready) >= group->quorum;
+    if (!lease->forgotten && (keeps || state == REDLOCK_LEASE_QUEUED)) {
+        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY);
+        event.nodes = REDLOCK_NODE(node);
+        redlock_driver_feed(lease, &event);
+    }
+}
+
+void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
+    if (lease->forgotten) {
+        assert(lease->waiting && lease->waiting->lingers);
+        redlock_driver_free(lease);
+        return;
+    }
+    const uint32_t round = lease->core.state == REDLOCK_LEASE_HELD ? lease->core.round : 0;
+    const int64_t planned_ns = lease->core.next_try_ns;
+    redlock_driver_feed(lease,
+                        &(struct redlock_event){.type = REDLOCK_EVENT_TIMER,
+                                                .now_ns = now_ns,
+                                                .wall_us = wall_us(lease->group, &lease->core.plan),
+                                                .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns),
+                                                .misplaced = lease->waiting && redlock_waiting_is_misplaced(lease),
+                                                .in_line = is_in_line(lease)});
+    if (round != 0 && lease->core.operation == REDLOCK_OP_EXTEND && lease->core.round != round) {
+        redlock_tell_renewed(lease, planned_ns, now_ns);
+    }
+    redlock_driver_free_if_over(lease);
+}
+
+void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
+    lease->watch = held_until_ns;
+}
+
+int redlock_driver_trouble(const struct redlock_lease *lease) {
+    const int code = lease->core.last_code;
+    return code == REDLOCK_ERR_CONTENDED ? REDLOCK_OK : code;
+}
+
+void redlock_driver_abort(struct redlock_lease *lease) {
+    if ((lease->release_pending || lease->has_span) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
+        lease->released_code = REDLOCK_ERR_CLOSED;
+        queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
+    }
+}
+
+void redlock_driver_retire(struct redlock_lease *lease) {
+    lease->forgotten = true;
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    if (lease->counted_held) {
+        lease->group->statistics.leases_held--;
+        lease->counted_held = false;
+        redlock_tell_held(lease, redlock_group_now_ns(lease->group));
+    }
+    redlock_tell_forgotten(lease);
+    if (lease->extend_pending) {
+        lease->extended_code = REDLOCK_ERR_CANCELLED;
+        queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
+    }
+    redlock_driver_free_if_over(lease);
+}

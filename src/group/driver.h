@@ -1,0 +1,40 @@
+/* Drives the core of one lease: steps it, does what it says, and ends the lease. */
+#ifndef REDLOCK_GROUP_DRIVER_H
+#define REDLOCK_GROUP_DRIVER_H
+
+#include "group/handle.h"
+
+/* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
+ * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
+struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options);
+/* The clock for fencing tokens; 0 for a lease without one. */
+int64_t redlock_driver_wall_us(const struct redlock_lease *lease);
+/* An event of this moment, with what a waiter may need to ask nodes. */
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type);
+/* Steps the core, and does what it says. */
+void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event *event);
+void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns);
+/* A node is ready, for the first time or again. */
+void redlock_driver_ready(struct redlock_lease *lease, unsigned node);
+/* Feeds the first event of an acquire. */
+void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns);
+/* Voids what the node has granted until now. `why` may be NULL if there was no memory. */
+void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why);
+void redlock_driver_free_if_over(struct redlock_lease *lease);
+/* The caller forgot the handle. Answers and timers change nothing from now on. The lease is freed
+ * when no answer is under way. */
+void redlock_driver_retire(struct redlock_lease *lease);
+void redlock_driver_free(struct redlock_lease *lease);
+
+/* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not
+ * held. NULL ends this. */
+void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns);
+/* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the
+ * lock. */
+int redlock_driver_trouble(const struct redlock_lease *lease);
+
+/* The group closes without the answers to this release: its callback gets CLOSED. */
+void redlock_driver_abort(struct redlock_lease *lease);
+
+#endif

@@ -1,0 +1,93 @@
+/* The memory of a lease: its key, and its votes as a result shows them. */
+#include "group/handle.h"
+
+#include <string.h>
+
+#include "base/holder.h"
+
+const char *redlock_lease_resource(const redlock_lease *lease) {
+    return lease->target.key + lease->group->key_prefix_size;
+}
+
+/* The votes of an acquire say nothing about a deadline that passed later. */
+static void silence(struct redlock_result *result) {
+    for (unsigned i = 0; i < result->count; i++) {
+        result->votes[i].text = NULL;
+        result->votes[i].latency_us = -1;
+        result->votes[i].kind = REDLOCK_VOTE_ABSTAINED;
+    }
+}
+
+void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result) {
+    const struct redlock_group *group = lease->group;
+    const unsigned count = group->node_count;
+    result->resource = redlock_lease_resource(lease);
+    result->ttl_ms = lease->core.plan.ttl_ms;
+    result->cap_ms = lease->core.plan.auto_extend_max_ms;
+    result->quorum = group->quorum;
+    result->count = count;
+    for (unsigned i = 0; i < count; i++) {
+        const struct redlock_detail *detail = &lease->details[i];
+        result->votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
+                                                        .text = detail->text,
+                                                        .holder = "",
+                                                        .latency_us = detail->latency_us,
+                                                        .holder_ttl_ms = -1,
+                                                        .kind = (redlock_vote_kind)detail->kind};
+    }
+    if ((result->loss == REDLOCK_LOSS_DEADLINE || result->loss == REDLOCK_LOSS_CAP) &&
+        lease->core.operation == REDLOCK_OP_ACQUIRE) {
+        silence(result);
+    }
+}
+
+/* No vote that is pending in a round that was not won came in time. */
+static void end_pending(const struct redlock_lease *lease, struct redlock_result *result) {
+    const bool won = redlock_round_outcome(&lease->core.votes) == REDLOCK_ROUND_WON;
+    for (unsigned i = 0; i < result->count && !won && lease->core.operation == REDLOCK_OP_EXTEND; i++) {
+        if (result->votes[i].kind == REDLOCK_VOTE_PENDING) {
+            result->votes[i].kind = REDLOCK_VOTE_UNKNOWN;
+        }
+    }
+}
+
+void redlock_handle_loss_text(const struct redlock_lease *lease, char *buffer, size_t size) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.loss = (enum redlock_loss)lease->loss, .votes = votes};
+    redlock_handle_fill_result(lease, &result);
+    if (lease->loss == REDLOCK_LOSS_DEADLINE) {
+        end_pending(lease, &result);
+    }
+    redlock_message_loss(&result, buffer, size);
+}
+
+void redlock_handle_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.of = REDLOCK_RESULT_EXTEND, .code = code, .votes = votes};
+    redlock_handle_fill_result(lease, &result);
+    redlock_message_votes(&result, buffer, size);
+}
+
+/* A waiter's token begins with its ticket. The ticket of a first try is 0. */
+static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
+    static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
+    const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
+    if (!token) {
+        return REDLOCK_HOLDER_NONE;
+    }
+    if (!redlock_holder_follows(token, size, digits)) {
+        return REDLOCK_HOLDER_STRANGER;
+    }
+    if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {
+        return REDLOCK_HOLDER_DIRECT;
+    }
+    return memcmp(token, redlock_handle_own_token(lease), digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
+}
+
+struct redlock_queue_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+    return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
+                                       .holder_id =
+                                           answer->holder ? redlock_line_hash(answer->holder, answer->holder_size) : 0,
+                                       .pttl_ms = answer->holder_ttl_ms,
+                                       .rank = answer->rank};
+}

@@ -1,0 +1,52 @@
+/* The relations between a lease's fields: each one that is broken is told. */
+#include "life.h"
+
+static struct redlock_lease_core held(void) {
+    struct life life;
+    life_held(&life, false);
+    return life.core;
+}
+
+TEST(each_broken_relation_is_told) {
+    static const struct {
+        const char *relation;
+        size_t offset;
+        redlock_nodes set;
+    } table[] = {
+        {"votes are of nodes that were asked", offsetof(struct redlock_lease_core, votes.asked), 0},
+        {"a node has one vote", offsetof(struct redlock_lease_core, votes.denied), 1},
+        {"nodes are those of the group", offsetof(struct redlock_lease_core, keys.keepers), 1U << 30 | 31},
+        {"healing is in late", offsetof(struct redlock_lease_core, keys.healing), 1U << 30},
+        {"before is in touched", offsetof(struct redlock_lease_core, keys.before), 1U << 30},
+        {"healed is in touched", offsetof(struct redlock_lease_core, keys.healed), 1U << 30},
+        {"backing is in touched", offsetof(struct redlock_lease_core, keys.backing), 1U << 30},
+        {"a quorum may have the key of what is held", offsetof(struct redlock_lease_core, keys.keepers), 3},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        struct redlock_lease_core lease = held();
+        assert_null(redlock_lease_check(&lease, true));
+        *(redlock_nodes *)(void *)((char *)&lease + table[i].offset) = table[i].set;
+        assert_string_equal(redlock_lease_check(&lease, true), table[i].relation);
+    }
+}
+
+TEST(each_state_has_only_its_fields) {
+    struct redlock_lease_core lease = held();
+    lease.state = REDLOCK_LEASE_EXTENDING;
+    assert_string_equal(redlock_lease_check(&lease, true), "the round is that of the state");
+    lease = held();
+    lease.was_held = false;
+    assert_string_equal(redlock_lease_check(&lease, true), "HELD was held");
+    lease = held();
+    lease.extend_by_caller = true;
+    assert_string_equal(redlock_lease_check(&lease, true), "only EXTENDING answers the caller");
+    lease = held();
+    lease.state = REDLOCK_LEASE_QUEUED;
+    lease.operation = REDLOCK_OP_WAIT;
+    assert_string_equal(redlock_lease_check(&lease, true), "QUEUED has a queue");
+    lease = held();
+    lease.state = REDLOCK_LEASE_WAITING;
+    assert_string_equal(redlock_lease_check(&lease, true), "who gave up has cleaned up");
+    lease.keys.touched = 0;
+    assert_null(redlock_lease_check(&lease, true));
+}

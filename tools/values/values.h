@@ -1,0 +1,29 @@
+/* Numbers and times as people write them to all tools: 500ms, 10s, 2m, 1h, 1d. */
+#ifndef TOOL_VALUES_H
+#define TOOL_VALUES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Reads digits, and no sign, up to `most`; *end is what follows them. Where it is NULL, nothing may
+ * follow. False, and nothing is set, for anything else. */
+bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end);
+
+enum tool_duration_error {
+    TOOL_DURATION_OK = 0,
+    TOOL_DURATION_NO_UNIT, /* digits alone; 0 needs no unit */
+    TOOL_DURATION_MALFORMED,
+    TOOL_DURATION_TOO_LONG
+};
+
+/* Sets *ms on TOOL_DURATION_OK only. */
+enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms);
+
+/* "850ms", "8.2s", "2m 5s", "3h 4m", "12d 3h": two units at most, rounded down. Returns buffer. */
+const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
+
+/* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
+const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
+
+#endif
