@@ -268,7 +268,6 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
 }
 
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_queue *queue) {
-    assert(queue);
     lease->queue = queue;
 }
 

@@ -37,7 +37,6 @@ bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, ui
 }
 
 void redlock_line_remove(struct redlock_line *line, uint32_t id) {
-    assert(id < line->place_count && line->places[id]);
     line->places[id] = NULL;
     line->free_hint = id < line->free_hint ? id : line->free_hint;
 }
@@ -74,7 +73,6 @@ static int64_t error_ns(const struct redlock_clock_sample *sample, int64_t now_n
 }
 
 void redlock_line_note_clock(struct redlock_line *line, unsigned node, const struct redlock_clock_sample *sample) {
-    assert(node < REDLOCK_NODES_MAX && sample->sent_ns <= sample->read_ns);
     struct redlock_clock_sample *best = &line->samples[node];
     const int64_t now_ns = sample->read_ns;
     if (sample->server_us != 0 &&

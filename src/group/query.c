@@ -56,7 +56,6 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
 }
 
 void redlock_query_free(struct redlock_group *group, struct redlock_query *query) {
-    assert(group->deleting || query->errand.owner.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);

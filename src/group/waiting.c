@@ -1,7 +1,6 @@
 /* What a lease that waits in queues asks for, and what came of it. */
 #include "group/waiting.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,6 @@
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
-    assert(waiting && !waiting->listed);
     if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
         return false;
     }
@@ -154,7 +152,6 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 #define LEFT_MS 3000
 
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
-    assert(lease->waiting && !lease->waiting->in_line);
     struct redlock_group *group = lease->group;
     const struct redlock_owed_release then = {.target = &lease->target,
                                               .token = redlock_handle_own_token(lease),

@@ -32,7 +32,8 @@ static void prepare(size_t count) {
     strcpy(nodes->directory, "/tmp/redlock-compose.XXXXXX");
     assert_non_null(mkdtemp(nodes->directory));
     assert_int_equal(chmod(nodes->directory, 0755), 0);
-    snprintf(directory, sizeof directory, "%s/a run's \"own\" $HOME ${x} é", nodes->directory);
+    const int length = snprintf(directory, sizeof directory, "%s/a run's \"own\" $HOME ${x} é", nodes->directory);
+    assert_in_range(length, 1, sizeof directory - 1);
     assert_int_equal(mkdir(directory, 0755), 0);
     nodes->options = (struct chaos_backend_options){.nodes = count,
                                                     .append_only = true,
