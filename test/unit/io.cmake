@@ -35,14 +35,14 @@ set_tests_properties(unit_loop_suspended PROPERTIES LABELS "unit" TIMEOUT 300 SK
 
 add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
 target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
-foreach(name node node_end node_guarded node_naming)
+foreach(name node_guarded node_naming)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_peer)
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;waiting" TIMEOUT 300)
 endforeach()
-foreach(name node_far spare subscription subscription_end subscription_channels subscription_asleep credentials
-    spare_credentials)
+foreach(name node node_end node_far spare subscription subscription_end subscription_channels subscription_asleep
+    credentials spare_credentials)
   add_executable(test_${name} test_${name}.c subscriber.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_peer)
   add_test(NAME unit_${name} COMMAND test_${name})

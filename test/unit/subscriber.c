@@ -15,6 +15,16 @@ static void share(void) {
     second.connection = -1;
 }
 
+int first_setup(UNUSED void **state) {
+    peer_start(&peer);
+    return 0;
+}
+
+int first_teardown(UNUSED void **state) {
+    peer_stop(&peer);
+    return 0;
+}
+
 int subscriber_setup(UNUSED void **state) {
     peer_start(&peer);
     share();

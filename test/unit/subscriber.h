@@ -22,6 +22,10 @@
  * is used. */
 extern struct peer peer, second;
 
+/* The first alone. */
+int first_setup(void **state);
+int first_teardown(void **state);
+/* Both. */
 int subscriber_setup(void **state);
 int subscriber_setup_with_password(void **state); /* bob, geheim */
 int subscriber_teardown(void **state);

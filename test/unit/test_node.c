@@ -2,28 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peer.h"
+#include "subscriber.h"
 #include "test.h"
 #include "wire/wire.h"
 
-static struct peer peer;
-
-static int setup(UNUSED void **state) {
-    peer_start(&peer);
-    return 0;
-}
-
-static int teardown(UNUSED void **state) {
-    peer_stop(&peer);
-    return 0;
-}
-
-static void connect_it(void) {
-    peer_greet(&peer, "r1", 7, 0);
-    peer_until_state(&peer, REDLOCK_NODE_READY);
-}
-
-#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+#define FRESH_TEST(name) TEST_WITH(name, first_setup, first_teardown)
 
 FRESH_TEST(answers_come_in_order) {
     connect_it();

@@ -11,24 +11,7 @@
 #include <unistd.h>
 
 #include "node/stream.h"
-#include "peer.h"
-
-static struct peer peer;
-
-static int setup(UNUSED void **state) {
-    peer_start(&peer);
-    return 0;
-}
-
-static int teardown(UNUSED void **state) {
-    peer_stop(&peer);
-    return 0;
-}
-
-static void connect_it(void) {
-    peer_greet(&peer, "r1", 7, 0);
-    peer_until_state(&peer, REDLOCK_NODE_READY);
-}
+#include "subscriber.h"
 
 static void refused_while_away(struct peer *self) {
     assert_false(peer_send(self, "z", 99));
@@ -36,7 +19,7 @@ static void refused_while_away(struct peer *self) {
     assert_is(redlock_text_cause(redlock_node_refusal(self->node)), REDLOCK_CAUSE_CONNECTION);
 }
 
-#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+#define FRESH_TEST(name) TEST_WITH(name, first_setup, first_teardown)
 
 FRESH_TEST(written_is_unknown_and_unwritten_is_failed) {
     connect_it();
@@ -282,7 +265,7 @@ FRESH_TEST(who_connects_to_anothers_server_gives_way) {
 }
 
 /* The marker stays as it is. So whoever takes the place of a node takes its mark. */
-TEST_WITH(the_mark_of_who_gives_way_is_taken_over, NULL, teardown) {
+TEST_WITH(the_mark_of_who_gives_way_is_taken_over, NULL, first_teardown) {
     peer_start_marked(&peer);
     peer.finds_other = true;
     peer.rival = "other:1";

@@ -9,16 +9,6 @@
 #include "node/node_state.h"
 #include "subscriber.h"
 
-static int setup(UNUSED void **state) {
-    peer_start(&peer);
-    return 0;
-}
-
-static int teardown(UNUSED void **state) {
-    peer_stop(&peer);
-    return 0;
-}
-
 /* From when the server hears something. */
 static void be_late(void) {
     PEER_UNTIL(&peer, peer.heard_size > 0);
@@ -55,7 +45,7 @@ static void pong_in_time(void) {
     }
 }
 
-#define FRESH_TEST(name) TEST_WITH(name, setup, teardown)
+#define FRESH_TEST(name) TEST_WITH(name, first_setup, first_teardown)
 
 FRESH_TEST(its_late_votes_say_so) {
     connect_it_late();

@@ -21,11 +21,6 @@
 /* The server's end of the connection that goes silent; -1: none. */
 static int old = -1;
 
-static int setup(UNUSED void **state) {
-    peer_start(&peer);
-    return 0;
-}
-
 static int setup_guarded(UNUSED void **state) {
     peer_start_guarded(&peer);
     return 0;
@@ -101,7 +96,7 @@ static void turn_for(int64_t ms) {
     }
 }
 
-#define SPARE_TEST(name) TEST_WITH(name, setup, teardown)
+#define SPARE_TEST(name) TEST_WITH(name, first_setup, teardown)
 
 /* R9: the old connection is reset, and killed by its id before any request. */
 SPARE_TEST(a_new_connection_that_answers_replaces_a_silent_one) {
@@ -426,7 +421,7 @@ SPARE_TEST(a_busy_connection_gets_no_spare) {
     connect_it();
     for (int i = 0; i < 5 && answer_late_but_steadily(); i++) {
         (void)teardown(NULL);
-        (void)setup(NULL);
+        (void)first_setup(NULL);
         came.fd = peer.listener;
         connect_it();
     }
