@@ -248,7 +248,7 @@ static void expect_broken(const struct chaos_client_options *options, const char
     if (strstr(words, sentence) == NULL) {
         fail_msg("\"%s\" does not say \"%s\"", words, sentence);
     }
-    assert_non_null(strstr(words, "redlock-chaos: client 1: "));
+    assert_contains(words, "redlock-chaos: client 1: ");
     free(words);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 70);

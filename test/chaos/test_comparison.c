@@ -181,12 +181,12 @@ TRIO(the_page) {
         snprintf(link, sizeof link, "href=\"%s/report.html\"", chaos_sides[side].name);
         assert_int_equal(occurrences(page, link), 2);
     }
-    assert_null(strstr(page, "<r&1>"));
-    assert_non_null(strstr(page, "Violations without protection, none with it"));
+    assert_lacks(page, "<r&1>");
+    assert_contains(page, "Violations without protection, none with it");
     struct chaos_row row;
     size_t rows;
     for (rows = 0; chaos_row_at(&trio->comparison, rows, &row); rows++) {
-        assert_non_null(strstr(page, row.name));
+        assert_contains(page, row.name);
     }
     assert_int_equal(rows, 19);
     the_data(page);

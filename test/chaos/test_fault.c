@@ -156,7 +156,7 @@ TEST(what_is_written_is_read_back) {
         assert_int_equal(again.for_ms, fault.for_ms);
         assert_int_equal(again.amount, fault.amount);
         chaos_fault_format(&fault, nodes, clients, false, line, sizeof line);
-        assert_null(strstr(line, "at="));
+        assert_lacks(line, "at=");
         chaos_fault_describe(&fault, nodes, clients, phrase, sizeof phrase);
         assert_true(strlen(phrase) > 10 && strlen(phrase) < sizeof phrase - 1);
         assert_null(strpbrk(phrase, "@&#<>"));
@@ -293,8 +293,8 @@ TEST(lists_of_kinds) {
         kinds = 99;
         assert_false(chaos_fault_kinds_parse(bad[i], &kinds, &error));
         assert_int_equal(kinds, 99);
-        assert_non_null(strstr(error.text, "there are: all, safe, none, kill, "));
-        assert_non_null(strstr(error.text, "client-kill"));
+        assert_contains(error.text, "there are: all, safe, none, kill, ");
+        assert_contains(error.text, "client-kill");
     }
 }
 

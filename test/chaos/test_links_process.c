@@ -104,16 +104,16 @@ TEST(commands_to_a_dead_proxy_fail_with_a_sentence) {
     assert_int_equal(kill(ends.links.proxy.pid, SIGKILL), 0);
     wait_dead(ends.links.proxy.pid);
     assert_false(chaos_links_set(&ends.links, 0, 0, &clear_rule, &error));
-    assert_non_null(strstr(error.text, "cannot change the link from client 1 to node 1: the link proxy (pid "));
-    assert_non_null(strstr(error.text, "has ended"));
+    assert_contains(error.text, "cannot change the link from client 1 to node 1: the link proxy (pid ");
+    assert_contains(error.text, "has ended");
     assert_false(chaos_links_cut(&ends.links, 0, 0, &error));
-    assert_non_null(strstr(error.text, "cannot cut the link from client 1 to node 1: "));
+    assert_contains(error.text, "cannot cut the link from client 1 to node 1: ");
     /* The conductor may do this too. */
     assert_int_equal(waitpid(ends.links.proxy.pid, NULL, 0), ends.links.proxy.pid);
     ends_stop(&ends);
     chaos_links_stop(&ends.links);
     assert_false(chaos_links_cut(&ends.links, 0, 0, &error));
-    assert_non_null(strstr(error.text, "does not run"));
+    assert_contains(error.text, "does not run");
 }
 
 TEST(a_proxy_that_does_not_answer_is_given_up) {
@@ -124,7 +124,7 @@ TEST(a_proxy_that_does_not_answer_is_given_up) {
     int64_t from_ms = support_now_ms();
     assert_false(chaos_links_set(&ends.links, 0, 0, &(struct chaos_link_rule){.hold_requests = true}, &error));
     assert_true(support_now_ms() - from_ms >= 4999);
-    assert_non_null(strstr(error.text, "did not answer in 5 s"));
+    assert_contains(error.text, "did not answer in 5 s");
     assert_int_equal(kill(ends.links.proxy.pid, SIGCONT), 0);
     /* The next command does not take the late answer as its own. */
     assert_int_equal(poll(&(struct pollfd){.fd = ends.links.proxy.control, .events = POLLIN}, 1, 20000), 1);
@@ -147,7 +147,7 @@ TEST(senseless_rules_are_refused) {
         {.delay_us = -1}, {.jitter_us = -1}, {.bytes_per_s = -1}, {.delay_us = INT64_MAX}, {.bytes_per_s = INT64_MAX}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_false(chaos_links_set(&ends.links, 0, 0, &bad[i], &error));
-        assert_non_null(strstr(error.text, "must be"));
+        assert_contains(error.text, "must be");
     }
     assert_false(chaos_links_set(&ends.links, 2, 0, &clear_rule, &error));
     assert_string_equal(error.text, "cannot change the link from client 3 to node 1: there is no such link");
@@ -155,7 +155,7 @@ TEST(senseless_rules_are_refused) {
     struct chaos_links none;
     assert_false(chaos_links_start(&none, 65, 1, ends.ports, &error));
     assert_false(chaos_links_start(&none, 1, 0, ends.ports, &error));
-    assert_non_null(strstr(error.text, "1 to 64 clients and 1 to 31 nodes"));
+    assert_contains(error.text, "1 to 64 clients and 1 to 31 nodes");
     ends_stop(&ends);
 }
 
@@ -316,7 +316,7 @@ TEST(the_largest_run_has_room) {
     if (!may) {
         /* If the machine does not allow it, the proxy says so. */
         assert_true(files.rlim_max < 9952);
-        assert_non_null(strstr(error.text, "need 9952 open files"));
+        assert_contains(error.text, "need 9952 open files");
         ends_close(listener);
         return;
     }

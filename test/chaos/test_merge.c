@@ -249,7 +249,7 @@ TEST(goes_on) {
     assert_true(log.fd >= 0);
     chaos_log_event(&log, 2, "second", "s:o", "list", json_array());
     assert_int_equal(lseek(log.fd, 0, SEEK_END), 0);
-    assert_non_null(strstr(log.error, "'first'"));
+    assert_contains(log.error, "'first'");
     chaos_log_close(&log);
 }
 

@@ -121,7 +121,7 @@ static void links_lead_somewhere(const struct page *page) {
         snprintf(id, sizeof id, " id=\"%s\"", target);
         const char *place = strstr(page->text, id);
         assert_non_null(place);
-        assert_null(strstr(place + 1, id));
+        assert_lacks(place + 1, id);
         links++;
     }
     assert_true(links > 0);

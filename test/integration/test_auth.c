@@ -11,8 +11,8 @@
 #define WRONG    "wr0ng-staple-guess"
 
 static void assert_names_no_secret(const char *text) {
-    assert_null(strstr(text, PASSWORD));
-    assert_null(strstr(text, WRONG));
+    assert_lacks(text, PASSWORD);
+    assert_lacks(text, WRONG);
 }
 
 static int stop_servers(void **state) {
@@ -37,7 +37,7 @@ AUTH_TEST(the_password_of_the_uri_is_used) {
     }
     assert_true(world_log.lines > 0); /* at the level DEBUG */
     assert_names_no_secret(world_log.text);
-    assert_null(strstr(world_log.text, token));
+    assert_lacks(world_log.text, token);
 }
 
 AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
@@ -57,8 +57,8 @@ AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
         for (size_t i = 0; i < 3; i++) {
             redlock_node_info info = world_node_info(manager, i);
             assert_is(info.state, REDLOCK_NODE_UNUSABLE);
-            assert_non_null(strstr(info.error, with_password ? "WRONGPASS" : "NOAUTH"));
-            assert_non_null(strstr(outcome_vote_error(outcome, i), with_password ? "WRONGPASS" : "NOAUTH"));
+            assert_contains(info.error, with_password ? "WRONGPASS" : "NOAUTH");
+            assert_contains(outcome_vote_error(outcome, i), with_password ? "WRONGPASS" : "NOAUTH");
             assert_names_no_secret(info.error);
             assert_names_no_secret(info.name);
         }
@@ -107,7 +107,7 @@ AUTH_TEST(an_acl_user_with_few_rights) {
         /* A key that the user may not touch. */
         assert_is(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 2);
-        assert_non_null(strstr(outcome->message, "NOPERM"));
+        assert_contains(outcome->message, "NOPERM");
         assert_names_no_secret(outcome->message);
         assert_names_no_secret(world_log.text);
         world_close(manager);
@@ -124,8 +124,8 @@ AUTH_TEST(a_replica_does_not_vote) {
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     struct outcome *outcome = world_outcome();
     assert_is(world_node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
-    assert_non_null(strstr(world_node_info(manager, 2).error, "replica"));
-    assert_non_null(strstr(world_log.text, "replica"));
+    assert_contains(world_node_info(manager, 2).error, "replica");
+    assert_contains(world_log.text, "replica");
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 0);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -151,15 +151,15 @@ AUTH_TEST(the_same_server_twice_is_one_vote) {
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 2));
     size_t refused = world_node_info(manager, 0).state == REDLOCK_NODE_UNUSABLE ? 0 : 1;
-    assert_non_null(strstr(world_node_info(manager, refused).error, "same server"));
-    assert_non_null(strstr(world_node_info(manager, refused).error, world_node_info(manager, 1 - refused).name));
+    assert_contains(world_node_info(manager, refused).error, "same server");
+    assert_contains(world_node_info(manager, refused).error, world_node_info(manager, 1 - refused).name);
     struct outcome *outcome = world_outcome();
     /* Two servers of three nodes: a quorum. */
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     server_kill(&world_servers.at[1]);
     assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_non_null(strstr(outcome->message, "same server"));
+    assert_contains(outcome->message, "same server");
     world_close(manager);
     const char *socket_too[3] = {world_servers.uris[0], world_servers.at[0].socket_uri, world_closed_uri()};
     manager = world_manager(socket_too, 3, PATIENT_MS);
@@ -200,7 +200,7 @@ AUTH_TEST(an_earlier_node_that_comes_later_takes_the_place) {
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_UNUSABLE, 1));
     assert_is(world_node_info(manager, 0).state, REDLOCK_NODE_READY);
     assert_int_equal(world_node_info(manager, 0).connects, 1);
-    assert_non_null(strstr(world_node_info(manager, 1).error, proxy_name(proxies[0])));
+    assert_contains(world_node_info(manager, 1).error, proxy_name(proxies[0]));
     /* Whoever finds it keeps it. */
     assert_true(strtoll(server_ask(twice, "PTTL", marker), NULL, 10) > 60000);
 }
@@ -259,7 +259,7 @@ AUTH_TEST(a_full_server_fails_with_its_own_words) {
     }
     assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
-    assert_non_null(strstr(outcome->message, "OOM"));
+    assert_contains(outcome->message, "OOM");
     /* Needs no memory. */
     assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -292,7 +292,7 @@ AUTH_TEST(a_server_that_cannot_save_fails_with_its_own_words) {
     }
     assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 2);
-    assert_non_null(strstr(outcome->message, "MISCONF"));
+    assert_contains(outcome->message, "MISCONF");
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
@@ -336,9 +336,9 @@ AUTH_TEST(an_evicting_policy_is_warned_of) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3)); /* it votes anyway */
-    assert_non_null(strstr(world_node_info(manager, 2).warning, "allkeys-lru"));
+    assert_contains(world_node_info(manager, 2).warning, "allkeys-lru");
     assert_string_equal(world_node_info(manager, 0).warning, "");
-    assert_non_null(strstr(world_log.text, "allkeys-lru"));
+    assert_contains(world_log.text, "allkeys-lru");
     const char *version = world_node_info(manager, 0).version;
     assert_true(strncmp(version, "redis ", 6) == 0 || strncmp(version, "valkey ", 7) == 0);
     assert_string_equal(world_node_info(manager, 0).role, "master");

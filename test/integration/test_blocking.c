@@ -106,7 +106,7 @@ KIT_TEST(without_a_quorum_the_error_names_the_nodes) {
     assert_is(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
     (void)redlock_result_message(result, message, sizeof message);
     for (size_t i = 0; i < 3; i++) {
-        assert_non_null(strstr(message, kit_servers.at[i].name));
+        assert_contains(message, kit_servers.at[i].name);
     }
     redlock_result_free(result);
     assert_is(redlock_client_inspect(client, "r", &result), REDLOCK_ERR_NO_QUORUM);

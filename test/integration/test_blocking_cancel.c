@@ -60,7 +60,7 @@ static void join_cancelled(struct waiter *waiter) {
     assert_null(waiter->lease);
     assert_is(redlock_result_code(waiter->result), REDLOCK_ERR_CANCELLED);
     (void)redlock_result_message(waiter->result, message, sizeof message);
-    assert_non_null(strstr(message, ": cancelled."));
+    assert_contains(message, ": cancelled.");
     redlock_result_free(waiter->result);
     waiter->result = NULL;
 }

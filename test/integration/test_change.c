@@ -69,7 +69,7 @@ WORLD_TEST(a_quorum_is_more_than_half_and_no_more_than_all) {
         if (cases[i].is == 0) {
             assert_is(redlock_manager_create(world_loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
             snprintf(range, sizeof range, "it must be %zu to %zu (more", cases[i].nodes / 2 + 1, cases[i].nodes);
-            assert_non_null(strstr(error, range));
+            assert_contains(error, range);
             continue;
         }
         manager = world_manager_at_once(&options);
@@ -94,7 +94,7 @@ WORLD_TEST(a_larger_quorum_tolerates_fewer_nodes) {
     assert_is(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_OK);
     server_kill(&world_servers.at[1]);
     assert_is(drive_acquire(world_loop, manager, "none", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_non_null(strstr(outcome->message, ", 4 are needed"));
+    assert_contains(outcome->message, ", 4 are needed");
     assert_is(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_is(drive_inspect(world_loop, manager, "fewer", outcome), REDLOCK_ERR_NO_QUORUM);
     assert_is(drive_connect(world_loop, manager, outcome), REDLOCK_ERR_NO_QUORUM);
@@ -122,7 +122,7 @@ WORLD_TEST(a_lease_is_lost_when_fewer_than_its_quorum_can_have_it) {
         assert_int_equal(drive_extend(world_loop, lease, LONG_MS, outcome), cases[i].code);
         assert_int_equal(loss->runs, cases[i].code != REDLOCK_OK);
         if (loss->runs) {
-            assert_non_null(strstr(loss->reason, "no quorum can have it"));
+            assert_contains(loss->reason, "no quorum can have it");
         }
         (void)drive_release(world_loop, lease, outcome);
         assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));

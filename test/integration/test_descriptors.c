@@ -50,7 +50,7 @@ static int tear_down(void **state) {
 
 static void says_why(int code, const char *error) {
     assert_is(code, REDLOCK_ERR_SYSTEM);
-    assert_non_null(strstr(error, strerror(EMFILE)));
+    assert_contains(error, strerror(EMFILE));
 }
 
 /* Returns the code of one acquire; a lock is released. */
@@ -92,7 +92,7 @@ FRESH_TEST(a_manager_without_descriptors) {
         if (code != REDLOCK_OK) {
             assert_is(code, REDLOCK_ERR_NO_QUORUM);
             assert_non_null(strcasestr(outcome->message, strerror(EMFILE)));
-            assert_non_null(strstr(outcome->message, "ulimit -n"));
+            assert_contains(outcome->message, "ulimit -n");
         }
         give_back();
         if (code != REDLOCK_OK) {

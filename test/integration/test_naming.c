@@ -93,7 +93,7 @@ WORLD_TEST(a_refusal_falls_back_to_the_plain_set) {
         assert_heard(2, 1);
         release(acquire(manager, "n")->lease);
         assert_heard(2, 2);
-        assert_non_null(strstr(world_log.text, "so it is not asked any more: "));
+        assert_contains(world_log.text, "so it is not asked any more: ");
         world_close(manager);
         manager = on_fakes(REDIS_7, errors[i], NULL, NIL);
         assert_is(acquire(manager, "n")->code, REDLOCK_ERR_CONTENDED);
@@ -111,7 +111,7 @@ static void assert_unclear(struct outcome *outcome) {
     while (node < 2 && outcome_vote(outcome, node) != REDLOCK_VOTE_UNKNOWN) {
         node++;
     }
-    assert_non_null(strstr(outcome_vote_error(outcome, node), "did not make clear"));
+    assert_contains(outcome_vote_error(outcome, node), "did not make clear");
 }
 
 /* Nil means "held by another" there. Taken for "set", it would let two in. */
@@ -229,7 +229,7 @@ WORLD_TEST(who_may_not_read_the_key_gets_no_lock) {
         struct outcome *outcome = acquire(manager, "n");
         assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
         assert_null(outcome->lease);
-        assert_non_null(strstr(outcome->message, "must be allowed to read and write the key"));
+        assert_contains(outcome->message, "must be allowed to read and write the key");
         for (size_t j = 0; j < 3; j++) {
             assert_string_equal(server_ask(&world_servers.at[j], "EXISTS", "n"), "0");
         }

@@ -407,8 +407,8 @@ WORLD_TEST(redsync_and_rslock_distinguish_missing_from_foreign) {
                              : drive_release(world_loop, lease, outcome),
                       REDLOCK_ERR_LOST);
             assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 2);
-            assert_non_null(strstr(first_refusal(outcome), foreign ? "another token" : "missing"));
-            assert_non_null(strstr(outcome->message, foreign ? "another token" : "missing"));
+            assert_contains(first_refusal(outcome), foreign ? "another token" : "missing");
+            assert_contains(outcome->message, foreign ? "another token" : "missing");
             if (extend) {
                 assert_int_equal(redlock_lease_validity_ms(lease), 0);
                 drive_release(world_loop, lease, outcome);

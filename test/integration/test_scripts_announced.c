@@ -61,7 +61,7 @@ static void assert_silence(void) {
 }
 
 static void assert_waiter_is_told(void) {
-    assert_non_null(strstr(raw_read(&waiter), " door"));
+    assert_contains(raw_read(&waiter), " door");
 }
 
 static int setup(void **state);
@@ -188,7 +188,7 @@ FRESH_TEST(who_may_not_read_a_ttl_gets_no_error_for_a_lock_that_is_set) {
 static void subscribe(struct raw *raw, const char *channel) {
     assert_true(raw_open_tcp(raw, "127.0.0.1", server->port));
     assert_string_equal(raw_ask(raw, "AUTH", "all", "geheim"), "OK");
-    assert_non_null(strstr(raw_ask(raw, "SUBSCRIBE", channel), channel));
+    assert_contains(raw_ask(raw, "SUBSCRIBE", channel), channel);
 }
 
 static int setup(void **state) {

@@ -173,7 +173,7 @@ TESTS_WITH(start, tear_down);
 NODE_TEST(a_publish_is_a_push) {
     listen_as("");
     assert_listens();
-    assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " name=me-sub "));
+    assert_contains(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " name=me-sub ");
     assert_string_equal(server_ask(server, "PUBLISH", "ch", "no push"), "1");
     assert_string_equal(server_ask(server, "PUBLISH", "hc", A_PUSH), "0");
     assert_listens();
@@ -184,7 +184,7 @@ NODE_TEST(a_publish_is_a_push) {
 NODE_TEST(a_user_listens) {
     listen_as("bob:geheim@");
     assert_listens();
-    assert_non_null(strstr(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " user=bob "));
+    assert_contains(server_ask(server, "CLIENT", "LIST", "TYPE", "pubsub"), " user=bob ");
 }
 
 NODE_TEST(killed_it_comes_back) {
@@ -255,5 +255,5 @@ NODE_TEST(without_a_confirmation_it_is_as_refused) {
     assert_int_equal(heard.told, 1);
     redlock_node_info_get(heard.node, &info);
     assert_is(info.state, REDLOCK_NODE_READY);
-    assert_non_null(strstr(info.queue_error, "out of protocol"));
+    assert_contains(info.queue_error, "out of protocol");
 }

@@ -36,6 +36,13 @@ void test_assert_is(long long actual, long long expected, const char *what, cons
     _fail(file, line);
 }
 
+void test_assert_part(const char *text, const char *part, bool is_in, const char *file, int line) {
+    if ((strstr(text, part) != NULL) != is_in) {
+        print_error("\"%s\" %s \"%s\"\n", text, is_in ? "does not contain" : "contains", part);
+        _fail(file, line);
+    }
+}
+
 /* Runs the tests up to the next group. Returns how many failed. */
 static int run_group(const struct test_entry *group, const struct test_entry **entry) {
     size_t count = 0;

@@ -4,6 +4,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,11 @@ void test_register(struct test_entry *entry);
     test_assert_is((long long)(actual), (long long)(expected), #actual, #expected, __FILE__, __LINE__)
 void test_assert_is(long long actual, long long expected, const char *what, const char *expected_name, const char *file,
                     int line);
+
+/* `text` has `part` in it, or has it not. A failure shows both. */
+#define assert_contains(text, part) test_assert_part(text, part, true, __FILE__, __LINE__)
+#define assert_lacks(text, part)    test_assert_part(text, part, false, __FILE__, __LINE__)
+void test_assert_part(const char *text, const char *part, bool is_in, const char *file, int line);
 
 /* The constants of all enumerations; the last has no name. */
 struct test_name {

@@ -320,7 +320,7 @@ FRESH_TEST(a_wrong_record_says_so) {
     assert_int_equal(send(SSL_get_fd(peer), record, sizeof record - 1, 0), sizeof record - 1);
     receive(REDLOCK_RECEIVED_END, EPROTO);
     assert_is(redlock_tls_failure(connection.tls)->cause, REDLOCK_CAUSE_CONNECTION);
-    assert_non_null(strstr(redlock_tls_failure(connection.tls)->text, "in TLS: "));
+    assert_contains(redlock_tls_failure(connection.tls)->text, "in TLS: ");
     assert_int_equal(replies, 0);
 }
 

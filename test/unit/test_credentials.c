@@ -42,7 +42,7 @@ FRESH_TEST(a_refusal_in_silence_shifts_no_reply) {
     peer_until_answers(&peer, 3);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
-    assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
+    assert_contains(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS");
     assert_true(peer_info(&peer).credentials_pending);
     assert_int_equal(peer.became_unready, 0);
 }
@@ -91,8 +91,8 @@ FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     peer_expect(&peer, NEW WITH_PING);
     peer_say(&peer, REFUSED ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
-    assert_non_null(strstr(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS"));
-    assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
+    assert_contains(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS");
+    assert_contains(peer_info(&peer).warning, "the old ones are in use");
     assert_true(peer_info(&peer).credentials_pending);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_int_equal(count_in_log("refuses the new credentials"), 1);
@@ -104,7 +104,7 @@ FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     hear_auth(NEW);
     refuse_handshake();
     connect_with(OLD);
-    assert_non_null(strstr(peer_info(&peer).warning, "the old ones are in use"));
+    assert_contains(peer_info(&peer).warning, "the old ones are in use");
     assert_true(peer_info(&peer).credentials_pending);
     assert_int_equal(count_in_log("refuses the new credentials"), 1); /* said once */
     offer("bob", "neu-1");                                            /* the node has them now */
@@ -119,7 +119,7 @@ FRESH_TEST(an_error_that_quotes_the_secret_is_not_shown) {
     peer_expect(&peer, NEW WITH_PING);
     peer_say(&peer, "-ERR neu-1 is no good\r\n" ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
-    assert_non_null(strstr(peer_info(&peer).credentials_error, "quotes the password"));
+    assert_contains(peer_info(&peer).credentials_error, "quotes the password");
 }
 
 FRESH_TEST(before_the_first_connection_the_new_ones_are_tried) {
@@ -155,7 +155,7 @@ FRESH_TEST(if_the_node_refuses_both_the_new_ones_stay) {
     refuse_handshake();
     peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
     assert_true(peer_info(&peer).credentials_pending);
-    assert_non_null(strstr(peer_info(&peer).error, "WRONGPASS"));
+    assert_contains(peer_info(&peer).error, "WRONGPASS");
     hear_auth(NEW);
     refuse_handshake();
     peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);

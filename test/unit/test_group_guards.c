@@ -80,7 +80,7 @@ GROUP_TEST(a_restarted_node_abstains_and_says_for_how_long, five_observed) {
     assert_string_equal(why, "");
     greet(1, "another", 0, reading(0));
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 1, &why), 20000 + redlock_drift_ms(20000));
-    assert_non_null(strstr(why, "restarted"));
+    assert_contains(why, "restarted");
     fake_env_pass_ms(&fake, 5000);
     acquire(NULL, &seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 4);
@@ -89,8 +89,8 @@ GROUP_TEST(a_restarted_node_abstains_and_says_for_how_long, five_observed) {
     fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     assert_is(seen.code, REDLOCK_ERR_CONTENDED);
     assert_is(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
-    assert_non_null(strstr(seen.message, "node1:6379: no vote for 16 s: it restarted, and may have forgotten locks"));
-    assert_non_null(strstr(fake.log, "node node1:6379: no vote for 21 s: it restarted"));
+    assert_contains(seen.message, "node1:6379: no vote for 16 s: it restarted, and may have forgotten locks");
+    assert_contains(fake.log, "node node1:6379: no vote for 21 s: it restarted");
     assert_int_equal(statistics().quarantines, 1);
 }
 
@@ -110,7 +110,7 @@ GROUP_TEST(what_is_left_is_rounded_up, five_observed) {
         acquire(NULL, &seen);
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
         assert_is(seen.votes[1], REDLOCK_VOTE_ABSTAINED);
-        assert_non_null(strstr(seen.message, cases[i].words));
+        assert_contains(seen.message, cases[i].words);
     }
     fake_env_pass_ms(&fake, 1);
     acquire(NULL, &seen);
@@ -123,11 +123,11 @@ GROUP_TEST(what_is_left_is_rounded_up, five_observed) {
 GROUP_TEST(a_first_meeting_warns_of_nothing, five_strict) {
     greet(0, "a", 100000, reading(0));
     greet(1, "b", 1, reading(0));
-    assert_non_null(strstr(fake.log, "node node0:6379: no vote for 21 s: met for the first time"));
-    assert_null(strstr(fake.log, "it may vote"));
+    assert_contains(fake.log, "node node0:6379: no vote for 21 s: met for the first time");
+    assert_lacks(fake.log, "it may vote");
     greet(2, "c", 100000, reading(0));
-    assert_non_null(strstr(fake.log, "node node0:6379: it may vote"));
-    assert_null(strstr(fake.log, "node node1:6379: it may vote"));
+    assert_contains(fake.log, "node node0:6379: it may vote");
+    assert_lacks(fake.log, "node node1:6379: it may vote");
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
     greet(2, "another", 1, reading(0));
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 1);
@@ -137,11 +137,11 @@ GROUP_TEST(a_first_meeting_warns_of_nothing, five_strict) {
 GROUP_TEST(each_node_that_may_vote_now_is_named, five_strict) {
     greet(1, "b", 100000, reading(0));
     greet(3, "d", 100000, reading(0));
-    assert_null(strstr(fake.log, "it may vote"));
+    assert_lacks(fake.log, "it may vote");
     greet(4, "e", 100000, reading(0));
-    assert_non_null(strstr(fake.log, "node node1:6379: it may vote"));
-    assert_non_null(strstr(fake.log, "node node3:6379: it may vote"));
-    assert_null(strstr(fake.log, "node node0:6379: it may vote"));
+    assert_contains(fake.log, "node node1:6379: it may vote");
+    assert_contains(fake.log, "node node3:6379: it may vote");
+    assert_lacks(fake.log, "node node0:6379: it may vote");
 }
 
 GROUP_TEST(too_few_voters_are_no_quorum_at_once, five_observed) {
@@ -157,7 +157,7 @@ GROUP_TEST(too_few_voters_are_no_quorum_at_once, five_observed) {
     assert_int_equal(fake.sent_count, 0);
     assert_non_null(
         strstr(seen.message, "0 of 5 nodes granted it, 3 are needed (node0:6379, node1:6379, node2:6379: no vote"));
-    assert_non_null(strstr(seen.message, "redlock status"));
+    assert_contains(seen.message, "redlock status");
 }
 
 GROUP_TEST(a_longer_ttl_than_the_guards_is_refused, five_observed) {
@@ -167,7 +167,7 @@ GROUP_TEST(a_longer_ttl_than_the_guards_is_refused, five_observed) {
     options.ttl_ms = 15000;
     options.lock_delay_ms = 5001;
     assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_non_null(strstr(fake.log, "20000 (ttl_max_ms of the guards)"));
+    assert_contains(fake.log, "20000 (ttl_max_ms of the guards)");
     options.lock_delay_ms = 5000;
     acquire(&options, &seen);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->ttl_ms, 20000);
@@ -207,10 +207,10 @@ GROUP_TEST(a_jump_voids_votes_of_leases_held, five_clocks) {
     assert_int_equal(seen.lost, 0); /* the lease does not need that node */
     grant_with_clock(2, REDLOCK_OP_TIME, reading(120000));
     assert_int_equal(seen.lost, 1);
-    assert_non_null(strstr(seen.reason, "node2:6379: no vote for 21 s: its clock jumped forward by 120.0"));
-    assert_non_null(strstr(seen.reason, "too few votes are left"));
-    assert_non_null(strstr(fake.log, "node node2:6379: its clock jumped forward by 120.0"));
-    assert_non_null(strstr(fake.log, "of our CLOCK_BOOTTIME"));
+    assert_contains(seen.reason, "node2:6379: no vote for 21 s: its clock jumped forward by 120.0");
+    assert_contains(seen.reason, "too few votes are left");
+    assert_contains(fake.log, "node node2:6379: its clock jumped forward by 120.0");
+    assert_contains(fake.log, "of our CLOCK_BOOTTIME");
     assert_int_equal(statistics().clock_jumps, 2);
     assert_int_equal(statistics().quarantines, 2);
     acquire(NULL, &other); /* both abstain */
@@ -226,8 +226,8 @@ GROUP_TEST(a_jump_is_logged_with_both_clocks, five_clocks) {
     fake_env_pass_ms(&fake, 2845);
     fake.now_ns += 678000;
     grant_with_clock(2, REDLOCK_OP_TIME, reading(120000));
-    assert_non_null(strstr(fake.log, "node node2:6379: its clock jumped forward by 120.000 s: it says "
-                                     "1795167160.845678, at 3.845678 of our CLOCK_BOOTTIME; the votes"));
+    assert_contains(fake.log, "node node2:6379: its clock jumped forward by 120.000 s: it says "
+                              "1795167160.845678, at 3.845678 of our CLOCK_BOOTTIME; the votes");
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
 
@@ -303,7 +303,7 @@ GROUP_TEST(a_jump_of_a_node_that_the_lock_needs_ends_the_attempt, five_clocks) {
         fence_and_jump(2, confirms != 0, &seen);
         assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
         assert_is(seen.votes[2], REDLOCK_VOTE_UNKNOWN);
-        assert_non_null(strstr(seen.message, "its clock jumped forward by 120.0"));
+        assert_contains(seen.message, "its clock jumped forward by 120.0");
         fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
         fake_env_close(&fake);
         open_group(state);
@@ -316,7 +316,7 @@ GROUP_TEST(a_step_back_is_only_logged, five_clocks) {
     grant_with_clock(0, REDLOCK_OP_TIME, reading(-5000));
     const char *why;
     assert_int_equal(redlock_group_node_quarantine_ms(fake.group, 0, &why), 0);
-    assert_non_null(strstr(fake.log, "node node0:6379: its clock jumped back by 5.0"));
+    assert_contains(fake.log, "node node0:6379: its clock jumped back by 5.0");
     assert_int_equal(statistics().clock_jumps, 0);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
 }
@@ -328,7 +328,7 @@ GROUP_TEST(a_node_ahead_of_the_others_abstains, five_clocks) {
         greet(i, run_ids[i], 5, reading(i == 0 ? 7000 : 0));
     }
     assert_true(redlock_group_node_quarantine_ms(fake.group, 0, &why) > 20000);
-    assert_non_null(strstr(why, "its clock is ahead of the other nodes' by 7.0"));
+    assert_contains(why, "its clock is ahead of the other nodes' by 7.0");
 }
 
 /* A vote that was lost at time r may back a lease until r + ttl_max. Until then a healed key must

@@ -107,7 +107,7 @@ GROUP_TEST(without_a_quorum_of_whole_lists_the_result_says_so, five_nodes) {
     fake_env_turn(&fake);
     assert_int_equal(listed.seen.count, 1);
     assert_is(listed.seen.code, REDLOCK_ERR_NO_QUORUM);
-    assert_non_null(strstr(listed.seen.message, "cannot list the locks: "));
+    assert_contains(listed.seen.message, "cannot list the locks: ");
 }
 
 /* The node does not answer within the node timeout. */

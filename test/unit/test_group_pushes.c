@@ -18,7 +18,7 @@ GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
     for (unsigned i = 0; i < 5; i++) {
         assert_int_equal(seen.votes[i], i < 2 || i == 4 ? REDLOCK_VOTE_GRANTED : REDLOCK_VOTE_DENIED);
     }
-    assert_non_null(strstr(seen.message, "3 of 5 nodes granted it"));
+    assert_contains(seen.message, "3 of 5 nodes granted it");
     assert_int_equal(statistics().queued, 1);
     assert_int_equal(statistics().handed_over, 1);
     push(2, 2); /* late, and it counts */
@@ -109,7 +109,7 @@ GROUP_TEST(a_false_push_changes_nothing, five_nodes) {
     assert_owed(0, 0);
     assert_int_equal(fake.logged[REDLOCK_LOG_DEBUG], logged + 1);
     assert_int_equal(statistics().pushes_refused, 9);
-    assert_non_null(strstr(fake.log, "node node4:6379: a push that is not about a recent request of ours"));
+    assert_contains(fake.log, "node node4:6379: a push that is not about a recent request of ours");
     push(0, 1);
     assert_int_equal(seen.count, 0); /* none of these was a vote */
     push(3, 3);

@@ -162,7 +162,7 @@ GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
     for (unsigned i = 1; i < 5; i++) {
         assert_is(seen.votes[i], REDLOCK_VOTE_FAILED);
     }
-    assert_non_null(strstr(seen.message, ": no answer)"));
+    assert_contains(seen.message, ": no answer)");
     fake.refusing = 0;
 }
 
@@ -230,7 +230,7 @@ GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
         at = strstr(at, lines[i]); /* in this order */
         assert_non_null(at);
     }
-    assert_null(strstr(fake.log, redlock_lease_token(seen.lease)));
+    assert_lacks(fake.log, redlock_lease_token(seen.lease));
 }
 
 static unsigned count_in_log(const char *line) {

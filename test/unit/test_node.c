@@ -117,7 +117,7 @@ FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
     peer_until_answers(&peer, 3);
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     assert_false(peer_send(&peer, "b", 4));
-    assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests"));
+    assert_contains(redlock_text_string(redlock_node_refusal(peer.node)), "stalled: the last 3 requests");
     assert_is(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_STALLED);
     assert_true(redlock_node_is_at(peer.node, "r1"));
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
@@ -153,7 +153,7 @@ FRESH_TEST(a_pong_of_another_form_ends_the_connection) {
     peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
     peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n:1\r\n");
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
-    assert_non_null(strstr(peer_info(&peer).error, "what nobody had asked"));
+    assert_contains(peer_info(&peer).error, "what nobody had asked");
 }
 
 /* Such a node is written to after the others (R7): it owes an answer for longer than a millisecond,

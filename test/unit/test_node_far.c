@@ -50,8 +50,8 @@ static void pong_in_time(void) {
 FRESH_TEST(its_late_votes_say_so) {
     connect_it_late();
     const char *why = redlock_text_string(redlock_node_refusal(peer.node));
-    assert_non_null(strstr(why, "no answer within 400 ms, and a round trip takes "));
-    assert_non_null(strstr(why, " ms at least: node_timeout_ms must be longer, such as "));
+    assert_contains(why, "no answer within 400 ms, and a round trip takes ");
+    assert_contains(why, " ms at least: node_timeout_ms must be longer, such as ");
     assert_int_equal(peer_times_logged(&peer, "node_timeout_ms must be longer"), 1);
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, PING "a");
@@ -114,5 +114,5 @@ FRESH_TEST(it_was_only_slow) {
     peer_expect(&peer, "c"); /* and no PING */
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
-    assert_null(strstr(peer.answers[0].text, "round trip"));
+    assert_lacks(peer.answers[0].text, "round trip");
 }

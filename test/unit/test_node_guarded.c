@@ -104,7 +104,7 @@ FRESH_TEST(it_takes_nothing_that_sets_a_key_before_it_is_ready) {
     assert_false(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
     assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 8));
-    assert_non_null(strstr(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now"));
+    assert_contains(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now");
     assert_is(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
     peer_accept(&peer);

@@ -339,7 +339,7 @@ TEST(an_array_with_a_fault_is_unknown_and_tells_nothing) {
             if (answer.vote != REDLOCK_VOTE_UNKNOWN) {
                 fail_msg("%s is a vote for %u", faulty[i], (unsigned)fenced_or_timed[j]);
             }
-            assert_non_null(strstr(text, "out of protocol"));
+            assert_contains(text, "out of protocol");
             assert_false(answer.fenced || answer.accepted);
             assert_true(answer.counter == 0 && answer.clock.server_us == 0);
         }
@@ -381,7 +381,7 @@ TEST(a_refused_name_asks_for_a_plain_set) {
     assert_false(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
     assert_is(vote_of(NAMED, "-NOPERM No permissions to access a key\r\n", text).vote, REDLOCK_VOTE_FAILED);
     assert_is(cause, REDLOCK_CAUSE_NOPERM);
-    assert_non_null(strstr(text, "No permissions to access a key; this user must be allowed to read and write"));
+    assert_contains(text, "No permissions to access a key; this user must be allowed to read and write");
     assert_false(vote_of(NAMED, "-OOM no\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-ERROR\r\n", text).no_script);
     assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).no_script);

@@ -202,7 +202,7 @@ FRESH_TEST(a_reply_over_a_mebibyte_is_cut) {
         read = redlock_reader_next(reader, &reply);
     }
     assert_is(read, REDLOCK_READ_PROTOCOL);
-    assert_non_null(strstr(redlock_reader_error(reader), "1 MiB"));
+    assert_contains(redlock_reader_error(reader), "1 MiB");
 }
 
 FRESH_TEST(an_array_without_end_is_cut) {

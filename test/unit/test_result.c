@@ -43,7 +43,7 @@ TEST(says_what_why_and_what_to_do) {
                               "(--node-timeout).");
     result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_TOO_SLOW);
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "drift of 102 ms"));
+    assert_contains(text, "drift of 102 ms");
     result = example(REDLOCK_RESULT_RELEASE, REDLOCK_ERR_LOST);
     redlock_result_message(&result, text, sizeof text);
     assert_string_equal(text,
@@ -63,15 +63,15 @@ TEST(says_what_why_and_what_to_do) {
                         "within 50 ms; c:3: connection refused)");
     result = example(REDLOCK_RESULT_EXTEND, REDLOCK_OK);
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "extended 'job\\x0a7': 1 of 3 nodes confirmed it"));
+    assert_contains(text, "extended 'job\\x0a7': 1 of 3 nodes confirmed it");
     result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
     result.votes[1].kind = REDLOCK_VOTE_PENDING;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "1 of 3 nodes granted it, 2 are needed, 1 had not answered yet (c:3: "));
-    assert_null(strstr(text, "later"));
+    assert_contains(text, "1 of 3 nodes granted it, 2 are needed, 1 had not answered yet (c:3: ");
+    assert_lacks(text, "later");
     result.passed_over = 2;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "). 2 that began to wait later got it before. Try again once it is released."));
+    assert_contains(text, "). 2 that began to wait later got it before. Try again once it is released.");
     assert_int_equal(redlock_result_passed_over(&result), 2);
     assert_int_equal(redlock_result_message(NULL, text, sizeof text), 0);
     assert_string_equal(text, "");
@@ -119,8 +119,8 @@ TEST(folds_texts_and_advises_by_cause) {
         result.votes[1].text = result.votes[2].text = &error;
         redlock_result_message(&result, text, sizeof text);
         snprintf(folded, sizeof folded, "(b:2, c:3: %s). ", table[i].error);
-        assert_non_null(strstr(text, folded));
-        assert_non_null(strstr(strstr(text, folded) + strlen(folded), table[i].advice));
+        assert_contains(text, folded);
+        assert_contains(strstr(text, folded) + strlen(folded), table[i].advice);
     }
 }
 
@@ -133,10 +133,10 @@ TEST(of_several_causes_one_is_advised_on) {
     result.votes[1].text = &full;
     result.votes[2].text = &denied;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "The ACL user lacks"));
+    assert_contains(text, "The ACL user lacks");
     result.votes[2].kind = REDLOCK_VOTE_PENDING;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "see maxmemory"));
+    assert_contains(text, "see maxmemory");
 }
 
 /* To wait for nodes in quarantine helps only where they would make a quorum. */
@@ -149,14 +149,14 @@ TEST(advises_to_wait_only_where_that_helps) {
     result.votes[1].kind = REDLOCK_VOTE_ABSTAINED;
     result.votes[1].text = &quarantine;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
+    assert_contains(text, "). Wait until enough nodes may vote again");
     result.votes[0].kind = REDLOCK_VOTE_FAILED;
     result.votes[0].text = &refused;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "). Look at these nodes and at the network to them."));
+    assert_contains(text, "). Look at these nodes and at the network to them.");
     result.votes[2].kind = REDLOCK_VOTE_PENDING;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "). Wait until enough nodes may vote again"));
+    assert_contains(text, "). Wait until enough nodes may vote again");
 }
 
 /* The holder is named where the tokens at a quorum name the same one. */
@@ -184,7 +184,7 @@ TEST(says_who_holds_it) {
     assert_string_equal(vote.holder_text, "db:1");
     result.votes[2].text = NULL;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, ": held by others: "));
+    assert_contains(text, ": held by others: ");
     assert_is(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     result = example(REDLOCK_RESULT_INSPECT, REDLOCK_OK);
@@ -195,10 +195,10 @@ TEST(says_who_holds_it) {
     assert_is(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     redlock_result_message(&result, text, sizeof text);
-    assert_null(strstr(text, "held by")); /* one node is no quorum */
+    assert_lacks(text, "held by"); /* one node is no quorum */
     result.votes[1].holder = result.votes[0].holder;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "inspected 'job\\x0a7': held by web-3:4711: 1 of 3 nodes hold it"));
+    assert_contains(text, "inspected 'job\\x0a7': held by web-3:4711: 1 of 3 nodes hold it");
 }
 
 /* "free" is an answer, too. */
@@ -209,7 +209,7 @@ TEST(an_inspection_without_a_quorum_lacks_answers) {
     result.votes[0].text = NULL;
     result.votes[1].kind = REDLOCK_VOTE_FAILED;
     redlock_result_message(&result, text, sizeof text);
-    assert_non_null(strstr(text, "cannot inspect 'job\\x0a7': no quorum: 1 of 3 nodes answered, 2 are needed"));
+    assert_contains(text, "cannot inspect 'job\\x0a7': no quorum: 1 of 3 nodes answered, 2 are needed");
 }
 
 /* A call that was refused before any node was asked. */
@@ -263,7 +263,7 @@ TEST(a_copy_owns_its_strings) {
     assert_string_equal(vote.error, "will be gone");
     char message[512];
     redlock_result_message(copy, message, sizeof message);
-    assert_non_null(strstr(message, "see maxmemory"));
+    assert_contains(message, "see maxmemory");
     assert_string_equal(redlock_result_resource(copy), "job\n7");
     assert_is(redlock_result_code(copy), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_result_attempts(copy), 3);
@@ -288,7 +288,7 @@ TEST(a_shorter_vote_is_filled_as_far_as_it_goes) {
 TEST(every_code_has_a_name_and_a_text) {
 #define REDLOCK_X(name, value, text)                                                                                   \
     assert_string_equal(redlock_strerror(value), text);                                                                \
-    assert_null(strstr(redlock_error_name(value), "ERR_"));
+    assert_lacks(redlock_error_name(value), "ERR_");
     REDLOCK_ERROR_MAP(REDLOCK_X)
 #undef REDLOCK_X
     assert_string_equal(redlock_error_name(REDLOCK_ERR_NO_QUORUM), "NO_QUORUM");

@@ -331,7 +331,7 @@ SPARE_TEST(a_node_that_hangs_gets_few_connections) {
     }
     const int64_t lasted_ms = (redlock_loop_now_ns(NULL) - begun_ns) / MS_NS;
     assert_true(lasted_ms >= 5000);
-    assert_non_null(strstr(peer_info(&peer).error, "no answer to anything for 5000 ms"));
+    assert_contains(peer_info(&peer).error, "no answer to anything for 5000 ms");
     assert_in_range(connections, 1, 1 + lasted_ms / 2000); /* the connect timeout */
     PEER_UNTIL(&peer, old_is_reset());
 }
@@ -342,7 +342,7 @@ SPARE_TEST(a_spare_that_is_refused_changes_nothing) {
     peer_say(&peer, "-LOADING Redis is loading the dataset in memory\r\n");
     peer_expect_end(&peer, true);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
-    assert_non_null(strstr(peer_info(&peer).version, "7.0.15"));
+    assert_contains(peer_info(&peer).version, "7.0.15");
     peer_greet(&peer, "r1", 8, 7); /* the next one, after a pause */
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
 }
@@ -438,7 +438,7 @@ TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
     peer_until_answers(&peer, 1);
     peer_greet(&peer, "r1", 8, 7);
     assert_is(peer.listening, REDLOCK_LISTENING_NOT);
-    assert_non_null(strstr(peer.why_not, "silent and is replaced"));
+    assert_contains(peer.why_not, "silent and is replaced");
     greet_second_that_kills();
 }
 

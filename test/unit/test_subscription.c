@@ -112,7 +112,7 @@ static void assert_refused(const char *error, const char *words) {
     peer_say(&second, error);
     until_told(REDLOCK_LISTENING_REFUSED, words);
     assert_true(peer_info(&peer).queue_refused);
-    assert_non_null(strstr(peer_info(&peer).queue_error, words));
+    assert_contains(peer_info(&peer).queue_error, words);
     peer_expect_end(&second, true);
     assert_nobody_comes();
     peer_close(&peer);
@@ -230,7 +230,7 @@ FRESH_TEST(closed_in_each_greeting_it_is_as_refused) {
         peer_close(&second);
     }
     assert_is(peer.listening, REDLOCK_LISTENING_REFUSED);
-    assert_non_null(strstr(peer.why_not, "connection"));
+    assert_contains(peer.why_not, "connection");
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     greet_second(); /* this lifts it */
 }
@@ -276,8 +276,8 @@ FRESH_TEST(without_a_descriptor_it_is_tried_again) {
     PEER_UNTIL(&peer, count_in_log(words) > 0);
     assert_int_equal(peer.told_listening, 0); /* one failure is none */
     until_told(REDLOCK_LISTENING_REFUSED, "3 tries in a row gave no second connection");
-    assert_non_null(strstr(peer.why_not, words + sizeof "subscription: " - 1));
-    assert_non_null(strstr(peer.why_not, "limits of open files"));
+    assert_contains(peer.why_not, words + sizeof "subscription: " - 1);
+    assert_contains(peer.why_not, "limits of open files");
     assert_true(peer_info(&peer).queue_refused);
     assert_string_equal(peer_info(&peer).queue_error, words + sizeof "subscription: " - 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

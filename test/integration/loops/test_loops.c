@@ -274,7 +274,7 @@ LOOP_TEST(a_manager_that_cannot_be_made_leaves_nothing) {
     options.nodes = (const char *[]){world_servers.uris[0], world_servers.uris[1], world_servers.uris[0]};
     assert_is(loop_kind.create(own.loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_null(manager);
-    assert_non_null(strstr(error, "nodes 1 and 3 are both"));
+    assert_contains(error, "nodes 1 and 3 are both");
 }
 
 /* A child gives up its copies, and may go on with its loop; the parent's connections and timer stay
