@@ -7,6 +7,9 @@
  * find costs round trips, and so does the place of who comes meanwhile. */
 #define BOUND_NS      (150 * SIM_MS)
 #define BOUND_TRAVELS 20
+/* Who dies while it leaves the lock free tells nobody: a refresh finds it. */
+#define LEFT_NS    (50 * SIM_MS)
+#define REFRESH_NS (2500 * SIM_MS)
 
 /* Whether somebody is in line at the node who is alive, and whom it can tell. */
 static bool has_living(struct sim_world *world, unsigned node, unsigned resource) {
@@ -23,6 +26,14 @@ static bool has_living(struct sim_world *world, unsigned node, unsigned resource
     return false;
 }
 
+/* For how long the lock may lie idle. */
+static int64_t bound_ns(const struct sim_world *world, unsigned resource) {
+    const int64_t travels_ns = BOUND_TRAVELS * world->profile.delay_max_ns;
+    const int64_t crashed_after_ns = world->crashed_ns - world->idle_ns[resource];
+    const bool nobody_tells = crashed_after_ns >= 0 && crashed_after_ns <= LEFT_NS + travels_ns;
+    return BOUND_NS + travels_ns + (nobody_tells ? REFRESH_NS : 0);
+}
+
 void sim_check_free(struct sim_world *world) {
     for (unsigned r = 0; r < world->profile.resources; r++) {
         unsigned idle = 0;
@@ -35,7 +46,7 @@ void sim_check_free(struct sim_world *world) {
             world->idle_ns[r] = 0;
         } else if (world->idle_ns[r] == 0) {
             world->idle_ns[r] = world->now_ns;
-        } else if (world->now_ns - world->idle_ns[r] > BOUND_NS + BOUND_TRAVELS * world->profile.delay_max_ns) {
+        } else if (world->now_ns - world->idle_ns[r] > bound_ns(world, r)) {
             sim_violation(world, "idle", "'%s' is free for %.3f ms at %u nodes beside somebody who waits for it",
                           sim_resource_name(r), (double)(world->now_ns - world->idle_ns[r]) / 1e6, idle);
         }

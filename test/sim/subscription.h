@@ -58,7 +58,7 @@ void sim_push_forged(struct sim_node *node, struct sim_client *client, const cha
                      size_t size, const uint32_t *steps);
 /* What PUBLISH does: `ctx` is the struct sim_node. Returns whether somebody is subscribed. */
 /* That of the process of SIM_FAULT_DEAD. */
-#define SIM_DEAD_CHANNEL "redlock:of the dead"
+#define SIM_DEAD_CHANNEL "redlock:ofthedead"
 
 /* Whether somebody subscribes to this channel. */
 bool sim_hears(void *ctx, const char *channel, size_t channel_size);

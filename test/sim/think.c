@@ -80,6 +80,7 @@ static void crash(struct sim_client *client) {
     struct sim_world *world = client->world;
     SIM_TRACE(world, "client %u crashes", client->index);
     client->crashed = client->closing = true;
+    world->crashed_ns = world->now_ns;
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         if (client->slots[i].lease != NULL) {
             client->slots[i].lease->handle = NULL;

@@ -273,7 +273,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->lease_count = world->call_count = world->span_count = 0;
     world->probed = world->probes = world->users = world->forgotten_count = 0;
     world->place_count = 0;
-    world->dead_ns = 0;
+    world->dead_ns = world->crashed_ns = 0;
     memset(world->idle_ns, 0, sizeof world->idle_ns);
     memset(world->lines, 0, sizeof world->lines);
     world->elections = (struct sim_elections){.count = 0};

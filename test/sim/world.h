@@ -377,6 +377,7 @@ struct sim_world {
     struct sim_forger forger;
     unsigned place_count;
     int64_t dead_ns;                    /* when the process of SIM_FAULT_DEAD dies */
+    int64_t crashed_ns;                 /* when a client crashed last */
     int64_t idle_ns[SIM_RESOURCES_MAX]; /* a quorum of nodes is idle since then; 0: it is not */
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
