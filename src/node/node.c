@@ -7,7 +7,6 @@
 
 #include "core/time.h"
 #include "node/connect.h"
-#include "node/hearing.h"
 #include "node/node_state.h"
 #include "node/phase.h"
 #include "node/requests.h"
@@ -38,23 +37,19 @@
  * WAITING      retry_ns                                    → DIALING
  * UNUSABLE     retry_ns                                    → DIALING
  *
- * The dial, of a node that is DIALING, or as the spare of one that is READY or STALLED. Where a
- * spare would fail, the node stays as it is: see spare.h.
+ * The dial is a link (link.h), of a node that is DIALING, or the spare of one that is READY or
+ * STALLED. Where a spare would fail, the node stays as it is: see spare.h.
  *
  * OFF        the node is DIALING, or needs a spare       → RESOLVING
  * RESOLVING  a literal, a path, or the lookup is done    → OPENING
  *            the lookup failed, give_up_ns               → OFF, WAITING (the lookup goes on, and
  *                                                          the next try waits for it)
- * OPENING    writable                                    → GREETING; SECURING with TLS
- *            refused, endpoint_ns                        → OPENING of the next endpoint;
- *                                                          OFF, WAITING after the last
- * SECURING   secured                                     → GREETING
- *            a certificate or a TLS version is refused   → OFF, UNUSABLE
- *            no TLS, closed, give_up_ns                  → OFF, WAITING
+ * SECURING   a certificate or a TLS version is refused   → OFF, UNUSABLE
  * GREETING   the reply to CLIENT ID                      → OFF, INTRODUCING
  *            a replica, no access,
  *            our certificate is refused                  → OFF, UNUSABLE
- *            loading, closed, give_up_ns                 → OFF, WAITING
+ *            loading                                     → OFF, WAITING
+ * any        any other failure                           → OFF, WAITING
  */
 
 #define BEHIND_AFTER_MS 1
@@ -77,7 +72,7 @@ static redlock_node_state public_state(const struct redlock_node *node) {
 static int64_t next_due_ns(const struct redlock_node *node) {
     switch (node->phase) {
     case REDLOCK_PHASE_INTRODUCING:
-        return node->dial.give_up_ns;
+        return node->dial.link.give_up_ns;
     case REDLOCK_PHASE_STALLED:
         return node->stall_end_ns;
     case REDLOCK_PHASE_WAITING:
@@ -117,14 +112,6 @@ static void on_timer(struct redlock_watch *watch) {
     redlock_node_rearm(node, request_ns < phase_ns ? request_ns : phase_ns);
 }
 
-static void on_io(struct redlock_watch *watch, unsigned events) {
-    redlock_traffic_io((struct redlock_node *)watch, events);
-}
-
-static void on_flush(struct redlock_watch *watch) {
-    redlock_traffic_flush((struct redlock_node *)watch);
-}
-
 static bool make_texts(struct redlock_node *node) {
     long long timeout_ms = (long long)node->options.node_timeout_ms;
     node->timed_out = redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "no answer within %lld ms", timeout_ms);
@@ -142,7 +129,7 @@ static bool attach(struct redlock_node *node) {
         return false;
     }
     if (redlock_subscription_init(&node->subscription, node) != 0) {
-        redlock_connection_free(&node->dial.connection);
+        redlock_connection_free(&node->dial.link.connection);
         redlock_connection_free(&node->connection);
         return false;
     }
@@ -156,7 +143,8 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     if (node == NULL) {
         return NULL;
     }
-    node->connection.watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    node->connection.watch =
+        (struct redlock_watch){.on_io = redlock_traffic_io, .on_timer = on_timer, .on_flush = redlock_traffic_flush};
     node->reactor = *reactor;
     node->listener = *listener;
     node->options = *options;
@@ -187,7 +175,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     }
     redlock_subscription_free(&node->subscription);
     redlock_connection_free(&node->connection);
-    redlock_connection_free(&node->dial.connection);
+    redlock_connection_free(&node->dial.link.connection);
     redlock_lookup_drop(node->dial.lookup, forked);
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
@@ -241,7 +229,7 @@ void redlock_node_hear(struct redlock_node *node, const struct redlock_channels 
 }
 
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
-    redlock_hearing_leave(&node->subscription, channel);
+    redlock_subscription_leave(&node->subscription, channel);
 }
 
 void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *credentials) {
@@ -329,7 +317,7 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->uptime_s = node->info.uptime_s;
     info->round_trip_us = node->round_trip_ns < 0 ? -1 : node->round_trip_ns / 1000;
     info->connects = node->connects;
-    info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
+    info->listens = redlock_subscription_listens(&node->subscription);
     info->queue_error = lacks_queue(node) && node->subscription.why == NULL
                             ? node->no_queue
                             : redlock_text_string(node->subscription.why);

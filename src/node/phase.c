@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/time.h"
-#include "node/failure.h"
 #include "node/requests.h"
 #include "node/rotation.h"
 #include "node/subscription.h"
@@ -23,19 +22,19 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->succeeds = false;
 }
 
-void redlock_dial_end(struct redlock_node *node) {
-    redlock_connection_reset(&node->dial.connection);
-    node->dial.phase = REDLOCK_DIAL_OFF;
-    node->reactor.timer_at(node->reactor.ctx, &node->dial.connection.watch, REDLOCK_NEVER_NS);
-}
-
-/* Enters WAITING or UNUSABLE. Logs the same reason only once at `level`, then as DEBUG. */
-static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why,
-                    redlock_log_level level, int64_t delay_ns) {
-    int64_t now_ns = redlock_node_now_ns(node);
-    bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
+/* Enters WAITING or UNUSABLE. Logs the same reason only once as a warning or error, then as DEBUG. */
+static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
+    const int64_t now_ns = redlock_node_now_ns(node);
+    const bool unusable = phase == REDLOCK_PHASE_UNUSABLE;
+    const bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
+    const redlock_log_level level = unusable ? REDLOCK_LOG_ERROR : REDLOCK_LOG_WARNING;
+    /* Random too, so that the clients of a demoted node do not retry in step (R16). */
+    unsigned most = REDLOCK_LINK_FAILURES_MAX;
+    const int64_t delay_ns =
+        redlock_link_delay_ns(now_ns, &node->jitter, unusable ? &most : &node->failures,
+                              !unusable && redlock_node_is_up(node) ? node->up_ns : REDLOCK_NEVER_NS);
     redlock_connection_reset(&node->connection);
-    redlock_dial_end(node);
+    redlock_link_end(&node->dial.link);
     redlock_rotation_ends(node);
     redlock_credentials_clear(&node->rotation.spare);
     node->resumes = false;
@@ -51,22 +50,13 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
 }
 
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
-    const int64_t up_ns = redlock_node_is_up(node) ? node->up_ns : REDLOCK_NEVER_NS;
-    const int64_t delay_ns = redlock_node_delay_ns(node, &node->failures, up_ns);
-    end_try(node, REDLOCK_PHASE_WAITING, why, REDLOCK_LOG_WARNING, delay_ns);
-}
-
-void redlock_node_ended(struct redlock_node *node, struct redlock_text *why) {
-    if (redlock_text_cause(why) == REDLOCK_CAUSE_TLS) {
-        redlock_node_unusable(node, why);
-    } else {
-        redlock_node_lost(node, why);
-    }
+    end_try(node, REDLOCK_PHASE_WAITING, why);
 }
 
 void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
-    /* Random too, so that the clients of a demoted node do not retry in step (R16). */
-    unsigned failures = REDLOCK_NODE_FAILURES_MAX;
-    const int64_t delay_ns = redlock_node_delay_ns(node, &failures, REDLOCK_NEVER_NS);
-    end_try(node, REDLOCK_PHASE_UNUSABLE, why, REDLOCK_LOG_ERROR, delay_ns);
+    end_try(node, REDLOCK_PHASE_UNUSABLE, why);
+}
+
+void redlock_node_ended(struct redlock_node *node, struct redlock_text *why) {
+    end_try(node, redlock_text_cause(why) == REDLOCK_CAUSE_TLS ? REDLOCK_PHASE_UNUSABLE : REDLOCK_PHASE_WAITING, why);
 }

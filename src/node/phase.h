@@ -7,9 +7,6 @@
 /* Sets the phase and why the node is not READY. Takes over the text. */
 void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why);
 
-/* Ends the try for a connection. A lookup that runs goes on. */
-void redlock_dial_end(struct redlock_node *node);
-
 /* The try or the connection has failed: closes it with RST (R9), answers what is in flight, waits
  * for the next try. Takes over the text. */
 void redlock_node_lost(struct redlock_node *node, struct redlock_text *why);

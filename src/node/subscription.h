@@ -11,8 +11,14 @@ void redlock_subscription_free(struct redlock_subscription *subscription);
 /* The node has become READY on a new connection, or has a channel now. */
 void redlock_subscription_begin(struct redlock_subscription *subscription);
 
+static inline bool redlock_subscription_listens(const struct redlock_subscription *subscription) {
+    return subscription->link.state == REDLOCK_LINK_OPEN;
+}
+
 /* Subscribes to the next of `channels`, if it listens. */
 void redlock_subscription_hear(struct redlock_subscription *subscription);
+/* The channel leaves the list. */
+void redlock_subscription_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel);
 
 /* The node's first connection has ended. */
 void redlock_subscription_end(struct redlock_subscription *subscription);

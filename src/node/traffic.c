@@ -4,8 +4,7 @@
 #include <errno.h>
 
 #include "core/time.h"
-#include "node/failure.h"
-#include "node/introduce.h"
+#include "node/connect.h"
 #include "node/naming.h"
 #include "node/phase.h"
 #include "node/requests.h"
@@ -17,9 +16,9 @@
 
 __attribute__((noinline, cold)) static void end_write(struct redlock_node *node, int error) {
     /* The node may have answered and closed before this write failed. Its answers still count. */
-    redlock_traffic_io(node, REDLOCK_READABLE);
+    redlock_traffic_io(&node->connection.watch, REDLOCK_READABLE);
     if (node->connection.fd >= 0) {
-        redlock_node_ended(node, redlock_node_read_text(&node->connection, error));
+        redlock_node_ended(node, redlock_link_read_text(&node->connection, error));
     }
 }
 
@@ -33,7 +32,8 @@ static struct redlock_outbox *box_of(struct redlock_node *node) {
                                                     : NULL;
 }
 
-void redlock_traffic_flush(struct redlock_node *node) {
+void redlock_traffic_flush(struct redlock_watch *watch) {
+    struct redlock_node *node = (struct redlock_node *)watch;
     struct redlock_outbox *box = box_of(node);
     const int error = box == NULL ? 0 : redlock_connection_write(&node->connection, box);
     if (error != 0) {
@@ -42,7 +42,7 @@ void redlock_traffic_flush(struct redlock_node *node) {
 }
 
 __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *node) {
-    redlock_node_lost(node, redlock_node_unasked_text());
+    redlock_node_lost(node, redlock_link_unasked_text());
 }
 
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
@@ -76,7 +76,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     }
     bool in_time = redlock_inflight_pop(&node->connection.inflight, &entry);
     node->heard_ns = now_ns;
-    if ((node->timeouts | (unsigned)node->dial.phase) != 0) {
+    if ((node->timeouts | (unsigned)node->dial.link.state) != 0) {
         redlock_spare_is_needless(node);
     }
     node->round_trip_ns = now_ns - entry.queued_ns;
@@ -94,7 +94,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_node *node = (struct redlock_node *)connection;
     if (node->phase == REDLOCK_PHASE_INTRODUCING) {
-        redlock_introduce_reply(node, reply);
+        redlock_connect_reply(node, reply);
     } else {
         take_reply(node, reply, now_ns);
     }
@@ -109,11 +109,11 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         redlock_node_rearm(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_node_ended(node, redlock_node_read_text(&node->connection, error));
+        redlock_node_ended(node, redlock_link_read_text(&node->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_naming_protocol(node);
-        redlock_node_lost(node, redlock_node_garbled_text(&node->connection, ""));
+        redlock_node_lost(node, redlock_link_garbled_text(&node->connection, ""));
         break;
     }
 }
@@ -140,7 +140,8 @@ __attribute__((noinline, cold)) static void read_from_afar(struct redlock_node *
     }
 }
 
-void redlock_traffic_io(struct redlock_node *node, unsigned events) {
+void redlock_traffic_io(struct redlock_watch *watch, unsigned events) {
+    struct redlock_node *node = (struct redlock_node *)watch;
     struct redlock_connection *connection = &node->connection;
     if ((events & REDLOCK_READABLE) != 0) {
         if (redlock_node_is_far(node)) {
@@ -151,7 +152,7 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
     }
     if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->fd >= 0) {
         redlock_connection_unblock(connection);
-        redlock_traffic_flush(node);
+        redlock_traffic_flush(watch);
     }
 }
 
@@ -160,7 +161,7 @@ void redlock_traffic_io(struct redlock_node *node, unsigned events) {
 static void read_before_expiring(struct redlock_node *node, int64_t now_ns) {
     if (node->connection.unread ||
         (node->connection.fd >= 0 && redlock_node_is_up(node) && redlock_requests_next_ns(node) <= now_ns)) {
-        redlock_traffic_io(node, REDLOCK_READABLE);
+        redlock_traffic_io(&node->connection.watch, REDLOCK_READABLE);
     }
 }
 

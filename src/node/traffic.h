@@ -4,9 +4,9 @@
 
 #include "node/node_state.h"
 
-/* GREETING, READY, STALLED */
-void redlock_traffic_io(struct redlock_node *node, unsigned events);
-void redlock_traffic_flush(struct redlock_node *node);
+/* For the watch of the node's connection: INTRODUCING, READY, STALLED. */
+void redlock_traffic_io(struct redlock_watch *watch, unsigned events);
+void redlock_traffic_flush(struct redlock_watch *watch);
 
 /* Any phase. */
 void redlock_traffic_due(struct redlock_node *node, int64_t now_ns);
