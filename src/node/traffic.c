@@ -1,4 +1,4 @@
-/* Reads and writes on an open connection. */
+/* Reads and writes on an open connection, and what a reply means for its request. */
 #include "node/traffic.h"
 
 #include <errno.h>
@@ -10,9 +10,11 @@
 #include "node/requests.h"
 #include "node/rotation.h"
 #include "node/spare.h"
+#include "wire/script.h"
 
-#define TIMEOUTS_TO_STALL 3
-#define STALL_LIMIT_MS    5000
+#define TIMEOUTS_TO_STALL      3
+#define STALL_LIMIT_MS         5000
+#define SCRIPTS_AGAIN_AFTER_MS 1000
 
 __attribute__((noinline, cold)) static void end_write(struct redlock_node *node, int error) {
     /* The node may have answered and closed before this write failed. Its answers still count. */
@@ -58,6 +60,63 @@ __attribute__((noinline, cold)) static void drain(struct redlock_node *node) {
     }
 }
 
+/* R11: a restarted or flushed server gets its scripts again. The request itself is sent by
+ * source. */
+static void load_scripts(struct redlock_node *node, int64_t now_ns) {
+    char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
+    if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
+        return;
+    }
+    node->scripts_ns = now_ns;
+    for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
+        redlock_requests_queue_own(node, command, redlock_handshake_load(i, command), now_ns);
+    }
+}
+
+/* It may not be allowed, or not be there: the script does the same. */
+static void delete_by_script(struct redlock_node *node, const struct redlock_text *why) {
+    if (node->deleting != REDLOCK_DELETING_SCRIPT) {
+        node->deleting = REDLOCK_DELETING_SCRIPT;
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO,
+                          "node %s refused to delete a lock without a script, so releases use the script: %s",
+                          node->address.name, redlock_text_string(why));
+    }
+}
+
+/* Takes the reply to a request that left the queue; `in_time` unless it had timed out. Answers the
+ * request if its owner still waits. Returns false for a reply that the request cannot have. */
+static bool take_answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                        const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_answer told;
+    const enum redlock_reply_kind kind = redlock_node_kind(entry);
+    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE && redlock_naming_first(node, entry, in_time, reply)) {
+        return true;
+    }
+    redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
+    told.read_ns = now_ns;
+    if (told.clock.server_us != 0) {
+        told.clock.sent_ns = entry->queued_ns;
+        told.clock.read_ns = now_ns;
+    }
+    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
+    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
+        possible = redlock_naming_second(node, entry, in_time, reply, &told);
+    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
+        redlock_naming_refused(node, &told);
+    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && told.vote == REDLOCK_VOTE_DENIED) {
+        redlock_naming_denied(node, entry, in_time, reply, &told);
+    } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
+        delete_by_script(node, told.text);
+    } else if (told.no_script) {
+        load_scripts(node, now_ns);
+    }
+    if (in_time || redlock_requests_has_no_timeout(entry)) {
+        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+    }
+    redlock_text_drop(told.text);
+    return possible;
+}
+
 /* Returns false for a reply that PING, SCRIPT LOAD or AUTH cannot have. */
 __attribute__((noinline, cold)) static bool take_own_reply(struct redlock_node *node,
                                                            const struct redlock_inflight_entry *entry, bool in_time,
@@ -86,7 +145,7 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
     if (entry.own ? !take_own_reply(node, &entry, in_time, reply)
-                  : !redlock_requests_reply(node, &entry, in_time, reply, now_ns)) {
+                  : !take_answer(node, &entry, in_time, reply, now_ns)) {
         out_of_step(node);
     }
 }

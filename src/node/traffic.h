@@ -1,4 +1,4 @@
-/* Reads and writes on an open connection, and a node that stalls (R6, R7, R17, R20). */
+/* Reads and writes on an open connection, and a node that stalls (R6, R7, R11, R17, R20). */
 #ifndef REDLOCK_NODE_TRAFFIC_H
 #define REDLOCK_NODE_TRAFFIC_H
 
