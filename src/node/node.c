@@ -128,7 +128,12 @@ static bool attach(struct redlock_node *node) {
         redlock_connection_free(&node->connection);
         return false;
     }
-    if (redlock_subscription_init(&node->subscription, node) != 0) {
+    node->subscription.listener = &node->listener;
+    node->subscription.index = node->index;
+    node->subscription.jitter = &node->jitter;
+    node->subscription.endpoint = &node->endpoint;
+    node->subscription.run_id = node->info.run_id;
+    if (redlock_subscription_init(&node->subscription, &node->reactor, &node->address, &node->options) != 0) {
         redlock_connection_free(&node->dial.link.connection);
         redlock_connection_free(&node->connection);
         return false;

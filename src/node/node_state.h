@@ -5,7 +5,7 @@
 #include "node/handshake.h"
 #include "node/link.h"
 #include "node/rotation_state.h"
-#include "node/subscription_state.h"
+#include "node/subscription.h"
 #include "wire/naming.h"
 #include "wire/wire.h"
 

@@ -19,6 +19,7 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->why = why;
     node->refusal = NULL;
     node->phase = phase;
+    node->subscription.is_ready = phase == REDLOCK_PHASE_READY;
     node->succeeds = false;
 }
 
@@ -44,7 +45,7 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     node->first_try_done = true;
     redlock_requests_end(node);
-    redlock_subscription_end(&node->subscription);
+    redlock_subscription_end(&node->subscription, node->why);
     node->listener.ready_changed(node->listener.ctx, node->index, false);
     redlock_node_rearm(node, node->retry_ns);
 }

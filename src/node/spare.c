@@ -102,7 +102,7 @@ void redlock_spare_replaced(struct redlock_node *node) {
     if (!keeps_auth(node)) {
         redlock_rotation_ends(node);
     }
-    redlock_subscription_end(&node->subscription);
+    redlock_subscription_end(&node->subscription, node->why);
     if (node->resumes) {
         redlock_requests_end_written(node);
     } else {

@@ -7,7 +7,6 @@
 
 #include "core/time.h"
 #include "node/handshake.h"
-#include "node/node_state.h"
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"
@@ -23,13 +22,12 @@
 enum step { STEP_AUTH, STEP_INFO, STEP_ID, STEP_NAME, STEP_KILL, STEP_SUBSCRIBE };
 
 static int64_t in_ms(const struct redlock_subscription *subscription, int64_t delay_ms) {
-    return redlock_after_ms(redlock_node_now_ns(subscription->node), delay_ms);
+    return redlock_after_ms(redlock_link_now_ns(&subscription->link), delay_ms);
 }
 
 static void tell(const struct redlock_subscription *subscription, enum redlock_listening listening,
                  struct redlock_text *why) {
-    const struct redlock_node *node = subscription->node;
-    node->listener.listens(node->listener.ctx, node->index, listening, why);
+    subscription->listener->listens(subscription->listener->ctx, subscription->index, listening, why);
 }
 
 /* Keeps the reason, and takes it over. Returns whether it differs from the last one. */
@@ -61,7 +59,7 @@ static void give_up(struct redlock_subscription *subscription, const struct redl
 
 /* What was refused may be permitted by now: an ACL may have changed. */
 static void ask_again(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
+    const redlock_nodes node = REDLOCK_NODE(subscription->index);
     for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
          channel = channel->next) {
         channel->refused &= ~node;
@@ -70,7 +68,7 @@ static void ask_again(struct redlock_subscription *subscription) {
 
 /* The connection is no more: forgets what was heard, asked or refused on it. */
 static void forget_channels(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
+    const redlock_nodes node = REDLOCK_NODE(subscription->index);
     subscription->asking = subscription->no_memory = false;
     subscription->asked = NULL;
     subscription->leaving = subscription->leaving_first = 0;
@@ -83,7 +81,7 @@ static void forget_channels(struct redlock_subscription *subscription) {
 
 /* Subscribes to the next channel that it does not hear yet. Returns false without memory. */
 static bool ask_next(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->node->index);
+    const redlock_nodes node = REDLOCK_NODE(subscription->index);
     struct redlock_channel *channel = subscription->channels != NULL ? subscription->channels->first : NULL;
     while (channel != NULL && ((channel->heard | channel->refused) & node) != 0) {
         channel = channel->next;
@@ -99,19 +97,18 @@ static bool ask_next(struct redlock_subscription *subscription) {
 
 /* SUBSCRIBE to one of the channels was answered: now it may ask for the next one. */
 static void channel_answered(struct redlock_subscription *subscription, bool heard) {
-    const struct redlock_node *node = subscription->node;
     struct redlock_channel *channel = subscription->asked;
     subscription->asking = false;
     subscription->asked = NULL;
     if (channel != NULL) {
-        *(heard ? &channel->heard : &channel->refused) |= REDLOCK_NODE(node->index);
-        node->listener.hears(node->listener.ctx, node->index, channel);
+        *(heard ? &channel->heard : &channel->refused) |= REDLOCK_NODE(subscription->index);
+        subscription->listener->hears(subscription->listener->ctx, subscription->index, channel);
     }
     redlock_subscription_hear(subscription);
 }
 
 void redlock_subscription_leave(struct redlock_subscription *subscription, const struct redlock_channel *channel) {
-    const bool heard = (channel->heard & REDLOCK_NODE(subscription->node->index)) != 0;
+    const bool heard = (channel->heard & REDLOCK_NODE(subscription->index)) != 0;
     if (!heard && subscription->asked != channel) {
         return;
     }
@@ -124,7 +121,7 @@ void redlock_subscription_leave(struct redlock_subscription *subscription, const
 
 /* This connection ends, and the server may not hear of it. Does nothing if it is closed. */
 static void leave_zombie(struct redlock_subscription *subscription) {
-    const char *run_id = subscription->node->info.run_id;
+    const char *run_id = subscription->run_id;
     if (subscription->link.connection.fd >= 0 && subscription->client_id > 0 && run_id[0] != '\0') {
         subscription->zombie_id = subscription->client_id;
         memcpy(subscription->zombie_run_id, run_id, sizeof subscription->zombie_run_id);
@@ -133,27 +130,27 @@ static void leave_zombie(struct redlock_subscription *subscription) {
 
 /* Whether there is one to kill, on a connection that reaches the node's server. */
 static bool has_zombie(const struct redlock_subscription *subscription) {
-    return subscription->zombie_id != 0 && strcmp(subscription->zombie_run_id, subscription->node->info.run_id) == 0;
+    return subscription->zombie_id != 0 && strcmp(subscription->zombie_run_id, subscription->run_id) == 0;
 }
 
 /* Takes over the text. Logs the same reason only once, then as DEBUG. Each restart of a server ends
  * a subscription: the first connection warns of that. */
 static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
-    struct redlock_node *node = subscription->node;
+    const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     const bool listened = redlock_subscription_listens(subscription);
     const int64_t up_ns = listened ? subscription->up_ns : REDLOCK_NEVER_NS;
-    const int64_t now_ns = redlock_node_now_ns(node);
-    const int64_t delay_ns = redlock_link_delay_ns(now_ns, &node->jitter, &subscription->failures, up_ns);
+    const int64_t now_ns = redlock_link_now_ns(&subscription->link);
+    const int64_t delay_ns = redlock_link_delay_ns(now_ns, subscription->jitter, &subscription->failures, up_ns);
     redlock_log_level level =
         listened && redlock_text_cause(why) == REDLOCK_CAUSE_CONNECTION ? REDLOCK_LOG_INFO : REDLOCK_LOG_WARNING;
     redlock_link_wait(&subscription->link, redlock_after_ns(now_ns, delay_ns));
     forget_channels(subscription);
     level = set_why(subscription, why) ? level : REDLOCK_LOG_DEBUG;
-    node->reactor.log(node->reactor.ctx, level, "node %s: subscription: %s; next try in about %lld ms",
-                      node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
+    reactor->log(reactor->ctx, level, "node %s: subscription: %s; next try in about %lld ms",
+                 subscription->link.address->name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     if (listened) {
         tell(subscription, REDLOCK_LISTENING_NOT, why);
-    } else if (node->phase == REDLOCK_PHASE_READY && ++subscription->unconfirmed == UNCONFIRMED_MAX) {
+    } else if (subscription->is_ready && ++subscription->unconfirmed == UNCONFIRMED_MAX) {
         give_up(subscription, why);
     }
 }
@@ -185,50 +182,44 @@ static bool say_subscribe(struct redlock_subscription *subscription) {
  * before that the server must be known. */
 static bool greet(struct redlock_link *link) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)link;
-    const struct redlock_node *node = subscription->node;
     const char *auth[4];
     char name[NAME_SIZE];
-    const int size = snprintf(name, sizeof name, "%s-sub", node->options.client_name);
+    const int size = snprintf(name, sizeof name, "%s-sub", link->options->client_name);
     subscription->step = subscription->step_count = 0;
     subscription->client_id = 0;
-    return (!redlock_handshake_auth(&node->address.credentials, auth) || say(subscription, STEP_AUTH, auth)) &&
+    return (!redlock_handshake_auth(&link->address->credentials, auth) || say(subscription, STEP_AUTH, auth)) &&
            say(subscription, STEP_INFO, (const char *[4]){"INFO", "server"}) &&
            say(subscription, STEP_ID, (const char *[4]){"CLIENT", "ID"}) &&
            (size >= NAME_SIZE || say(subscription, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", name})) &&
            (has_zombie(subscription) || say_subscribe(subscription));
 }
 
-static bool is_word(const struct redlock_reply_value *value, const char *word) {
-    const size_t size = strlen(word);
-    return value->type == REDLOCK_REPLY_STRING && value->size == size && memcmp(value->bytes, word, size) == 0;
-}
-
 static bool is_array(const struct redlock_reply *reply, const char *word, size_t count) {
     return reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == count &&
-           is_word(&reply->elements[0], word);
+           redlock_reply_is(&reply->elements[0], word);
 }
 
 static void confirmed(struct redlock_subscription *subscription) {
-    const struct redlock_node *node = subscription->node;
-    subscription->up_ns = redlock_node_now_ns(node);
+    const struct redlock_reactor *reactor = subscription->link.connection.reactor;
+    subscription->up_ns = redlock_link_now_ns(&subscription->link);
     subscription->pinged = false;
     subscription->unconfirmed = subscription->refusals = 0;
     subscription->refused = false;
     (void)set_why(subscription, NULL);
     redlock_outbox_clear(&subscription->link.connection.hello);
     redlock_link_set(&subscription->link, REDLOCK_LINK_OPEN, in_ms(subscription, REDLOCK_PING_EVERY_MS));
-    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: subscribed", node->address.name);
+    reactor->log(reactor->ctx, REDLOCK_LOG_DEBUG, "node %s: subscribed", subscription->link.address->name);
     tell(subscription, REDLOCK_LISTENING, NULL);
     redlock_subscription_hear(subscription);
 }
 
 static void refused(struct redlock_subscription *subscription, struct redlock_text *why) {
-    struct redlock_node *node = subscription->node;
+    const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     const int64_t delay_ns =
-        redlock_backoff_ns(&node->jitter, ++subscription->refusals, REFUSED_MIN_MS, REFUSED_MAX_MS);
-    redlock_link_wait(&subscription->link, redlock_after_ns(redlock_node_now_ns(node), delay_ns));
+        redlock_backoff_ns(subscription->jitter, ++subscription->refusals, REFUSED_MIN_MS, REFUSED_MAX_MS);
+    redlock_link_wait(&subscription->link, redlock_after_ns(redlock_link_now_ns(&subscription->link), delay_ns));
     const redlock_log_level level = set_why(subscription, why) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
-    node->reactor.log(node->reactor.ctx, level, "node %s: %s", node->address.name, redlock_text_string(why));
+    reactor->log(reactor->ctx, level, "node %s: %s", subscription->link.address->name, redlock_text_string(why));
     tell_refused(subscription, why);
 }
 
@@ -236,7 +227,7 @@ static void refused(struct redlock_subscription *subscription, struct redlock_te
 static void take_info(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     struct redlock_info info = {.uptime_s = -1};
     redlock_info_parse(&info, reply->value.bytes, reply->value.size);
-    if (strcmp(info.run_id, subscription->node->info.run_id) != 0) {
+    if (strcmp(info.run_id, subscription->run_id) != 0) {
         lost(subscription, redlock_text_new(REDLOCK_CAUSE_CONNECTION,
                                             "this is another server than that of the first connection (run_id)"));
     } else if (has_zombie(subscription)) {
@@ -254,13 +245,12 @@ static void take_info(struct redlock_subscription *subscription, const struct re
 
 static void take_error(struct redlock_subscription *subscription, enum step step, const struct redlock_reply *reply) {
     static const char *const names[] = {"AUTH", "INFO", "CLIENT ID", "CLIENT SETNAME", "CLIENT KILL", "SUBSCRIBE"};
-    const struct redlock_node *node = subscription->node;
     char error[REDLOCK_WIRE_ERROR_SIZE];
     const bool needless = step == STEP_ID || step == STEP_NAME || step == STEP_KILL;
-    if (needless || (step == STEP_INFO && node->info.run_id[0] == '\0')) {
+    if (needless || (step == STEP_INFO && subscription->run_id[0] == '\0')) {
         return; /* the first connection has warned of it */
     }
-    (void)redlock_wire_error(&reply->value, node->address.credentials.password, error);
+    (void)redlock_wire_error(&reply->value, subscription->link.address->credentials.password, error);
     const enum redlock_cause cause = redlock_wire_cause(&reply->value);
     if (step == STEP_SUBSCRIBE && redlock_handshake_refused(reply)) {
         refused(subscription, redlock_text_new(cause, "SUBSCRIBE refused (%s)", error));
@@ -278,7 +268,7 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
     } else if (step == STEP_INFO && type == REDLOCK_REPLY_STRING) {
         take_info(subscription, reply);
     } else if (step == STEP_SUBSCRIBE && is_array(reply, "subscribe", 3) &&
-               is_word(&reply->elements[1], subscription->channel)) {
+               redlock_reply_is(&reply->elements[1], subscription->channel)) {
         confirmed(subscription);
     } else if (type == REDLOCK_REPLY_INTEGER && step == STEP_ID) {
         subscription->client_id = reply->value.integer;
@@ -290,17 +280,17 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
 }
 
 static void take_refusal(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
-    const struct redlock_node *node = subscription->node;
+    const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     char error[REDLOCK_WIRE_ERROR_SIZE];
-    (void)redlock_wire_error(&reply->value, node->address.credentials.password, error);
+    (void)redlock_wire_error(&reply->value, subscription->link.address->credentials.password, error);
     struct redlock_text *why =
         redlock_text_new(redlock_wire_cause(&reply->value), "SUBSCRIBE to a leader's channel failed: %s", error);
     if (!redlock_handshake_refused(reply)) {
         lost(subscription, why);
         return;
     }
-    node->reactor.log(node->reactor.ctx, subscription->refusal_warned ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING,
-                      "node %s: %s", node->address.name, redlock_text_string(why));
+    reactor->log(reactor->ctx, subscription->refusal_warned ? REDLOCK_LOG_DEBUG : REDLOCK_LOG_WARNING, "node %s: %s",
+                 subscription->link.address->name, redlock_text_string(why));
     subscription->refusal_warned = true;
     channel_answered(subscription, false);
     redlock_text_drop(why);
@@ -308,18 +298,18 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
 
 /* Somebody has said something on one of the channels, or on the manager's own. */
 static void take_message(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
-    const struct redlock_node *node = subscription->node;
+    const struct redlock_reactor *reactor = subscription->link.connection.reactor;
+    const struct redlock_node_listener *listener = subscription->listener;
     struct redlock_push push;
     struct redlock_hint hint;
     if (redlock_wire_push(reply, subscription->channel, &push)) {
-        node->listener.pushed(node->listener.ctx, node->index, &push);
+        listener->pushed(listener->ctx, subscription->index, &push);
     } else if (redlock_wire_hint(reply, &hint)) {
-        node->listener.hinted(node->listener.ctx, node->index, &hint);
+        listener->hinted(listener->ctx, subscription->index, &hint);
     } else if (!subscription->push_warned) {
         subscription->push_warned = true;
-        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING,
-                          "node %s: a message on the channel %s is not ours, and ignored", node->address.name,
-                          subscription->channel);
+        reactor->log(reactor->ctx, REDLOCK_LOG_WARNING, "node %s: a message on the channel %s is not ours, and ignored",
+                     subscription->link.address->name, subscription->channel);
     }
 }
 
@@ -332,7 +322,7 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
         subscription->pinged = false;
         redlock_link_set(&subscription->link, REDLOCK_LINK_OPEN, in_ms(subscription, REDLOCK_PING_EVERY_MS));
     } else if (subscription->asking && is_array(reply, "subscribe", 3) &&
-               (subscription->asked == NULL || is_word(&reply->elements[1], subscription->asked->name))) {
+               (subscription->asked == NULL || redlock_reply_is(&reply->elements[1], subscription->asked->name))) {
         channel_answered(subscription, true);
     } else if (subscription->asking && subscription->leaving_first == 0 && reply->value.type == REDLOCK_REPLY_ERROR) {
         take_refusal(subscription, reply);
@@ -390,7 +380,7 @@ static void due(struct redlock_link *link) {
     struct redlock_subscription *subscription = (struct redlock_subscription *)link;
     if (link->state == REDLOCK_LINK_WAITING) {
         redlock_link_begin(link);
-        redlock_link_open(link, &subscription->node->endpoint, 1);
+        redlock_link_open(link, subscription->endpoint, 1);
     } else if (!subscription->pinged) {
         ping(subscription);
     } else {
@@ -400,7 +390,8 @@ static void due(struct redlock_link *link) {
     }
 }
 
-int redlock_subscription_init(struct redlock_subscription *subscription, struct redlock_node *node) {
+int redlock_subscription_init(struct redlock_subscription *subscription, const struct redlock_reactor *reactor,
+                              const struct redlock_address *address, const struct redlock_node_options *options) {
     static const struct redlock_link_ops ops = {.purpose = "a subscription",
                                                 .lacks = "not subscribed",
                                                 .greet = greet,
@@ -408,9 +399,8 @@ int redlock_subscription_init(struct redlock_subscription *subscription, struct 
                                                 .why = why,
                                                 .failed = failed,
                                                 .due = due};
-    const int error = redlock_link_init(&subscription->link, &ops, &node->reactor, &node->address, &node->options);
+    const int error = redlock_link_init(&subscription->link, &ops, reactor, address, options);
     subscription->link.connection.watch.on_flush = on_flush;
-    subscription->node = node;
     return error;
 }
 
@@ -423,7 +413,7 @@ void redlock_subscription_begin(struct redlock_subscription *subscription) {
     assert(subscription->link.state == REDLOCK_LINK_OFF);
     if (subscription->channel != NULL) {
         subscription->failures = subscription->unconfirmed = subscription->refusals = 0;
-        redlock_link_set(&subscription->link, REDLOCK_LINK_WAITING, redlock_node_now_ns(subscription->node));
+        redlock_link_set(&subscription->link, REDLOCK_LINK_WAITING, redlock_link_now_ns(&subscription->link));
     }
 }
 
@@ -433,7 +423,7 @@ void redlock_subscription_hear(struct redlock_subscription *subscription) {
     }
 }
 
-void redlock_subscription_end(struct redlock_subscription *subscription) {
+void redlock_subscription_end(struct redlock_subscription *subscription, struct redlock_text *why) {
     const bool listened = redlock_subscription_listens(subscription);
     if (subscription->link.state == REDLOCK_LINK_OFF) {
         return;
@@ -443,6 +433,6 @@ void redlock_subscription_end(struct redlock_subscription *subscription) {
     forget_channels(subscription);
     subscription->refused = false;
     if (listened) {
-        tell(subscription, REDLOCK_LISTENING_NOT, subscription->node->why);
+        tell(subscription, REDLOCK_LISTENING_NOT, why);
     }
 }
