@@ -121,24 +121,13 @@ static bool make_texts(struct redlock_node *node) {
 
 /* Returns false without memory. */
 static bool attach(struct redlock_node *node) {
-    if (redlock_connection_init(&node->connection, &node->reactor) != 0) {
-        return false;
-    }
-    if (redlock_connect_init(node) != 0) {
-        redlock_connection_free(&node->connection);
-        return false;
-    }
     node->subscription.listener = &node->listener;
     node->subscription.index = node->index;
     node->subscription.jitter = &node->jitter;
     node->subscription.endpoint = &node->endpoint;
     node->subscription.run_id = node->info.run_id;
-    if (redlock_subscription_init(&node->subscription, &node->reactor, &node->address, &node->options) != 0) {
-        redlock_connection_free(&node->dial.link.connection);
-        redlock_connection_free(&node->connection);
-        return false;
-    }
-    return true;
+    return redlock_connection_init(&node->connection, &node->reactor) == 0 && redlock_connect_init(node) == 0 &&
+           redlock_subscription_init(&node->subscription, &node->reactor, &node->address, &node->options) == 0;
 }
 
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
@@ -163,9 +152,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
     if (!make_texts(node) || !attach(node)) {
-        redlock_text_drop(node->timed_out);
-        redlock_text_drop(node->withdrawn);
-        free(node);
+        redlock_node_delete(node, false);
         return NULL;
     }
     node->address = *address;
