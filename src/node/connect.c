@@ -77,7 +77,7 @@ void redlock_connect_begin(struct redlock_node *node) {
     draw_mark(node);
     if (!redlock_node_is_up(node)) {
         node->mark[0] = '\0';
-        redlock_node_set_phase(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
+        redlock_phase_set(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
     }
     redlock_link_begin(&dial->link);
     if (dial->lookup == NULL && redlock_resolve_literal(&node->address, &dial->endpoints)) {
@@ -158,7 +158,7 @@ static void ready(struct redlock_node *node) {
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
     redlock_naming_begin(node);
-    redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+    redlock_phase_set(node, REDLOCK_PHASE_READY, NULL);
     redlock_rotation_ready(node);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
                       node->info.version[0] == '\0' ? "unknown version" : node->info.version,
@@ -196,7 +196,7 @@ static void compare(struct redlock_node *node) {
     } else if (node->succeeds) {
         redlock_node_rearm(node, redlock_node_now_ns(node));
     } else {
-        redlock_node_unusable(node, redlock_node_twice_text(rival));
+        redlock_phase_unusable(node, redlock_phase_twice_text(rival));
     }
 }
 
@@ -219,18 +219,18 @@ static void end_handshake(struct redlock_node *node, const struct redlock_handsh
     if (state == REDLOCK_HANDSHAKE_DONE) {
         compare(node);
     } else if (state == REDLOCK_HANDSHAKE_RETRY) {
-        redlock_node_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+        redlock_phase_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
     } else if (handshake->cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, handshake->reason)) {
-        redlock_node_lost(
+        redlock_phase_lost(
             node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)", handshake->reason));
     } else {
-        redlock_node_unusable(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+        redlock_phase_unusable(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
     }
 }
 
 void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
     if (node->handshake.step >= node->handshake.step_count) {
-        redlock_node_lost(node, redlock_link_unasked_text());
+        redlock_phase_lost(node, redlock_link_unasked_text());
         return;
     }
     measure(node);
@@ -259,7 +259,7 @@ static void take_over(struct redlock_node *node) {
     node->handshake.mark = node->mark;
     node->shortest_ns = node->round_trip_ns = dial->round_trip_ns;
     redlock_link_end(&dial->link);
-    redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
+    redlock_phase_set(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
     node->hello_ns = redlock_node_now_ns(node);
     node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
     redlock_node_rearm(node, node->connection.unread ? node->hello_ns : dial->link.give_up_ns);
@@ -336,7 +336,7 @@ void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
         redlock_connect_begin(node);
     } else if (node->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= node->dial.link.give_up_ns) {
         redlock_link_prefer_next(&node->dial.link);
-        redlock_node_lost(node, redlock_link_unanswered_text(&node->dial.link));
+        redlock_phase_lost(node, redlock_link_unanswered_text(&node->dial.link));
     } else if (node->succeeds) {
         compare(node);
     }

@@ -1,6 +1,7 @@
 /* The life of one connection until it is open. */
 #include "node/link.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -53,6 +54,7 @@ void redlock_link_wait(struct redlock_link *link, int64_t due_ns) {
 }
 
 void redlock_link_begin(struct redlock_link *link) {
+    assert(link->state == REDLOCK_LINK_OFF || link->state == REDLOCK_LINK_WAITING);
     link->give_up_ns = redlock_after_ms(redlock_link_now_ns(link), link->options->connect_timeout_ms);
     redlock_link_set(link, REDLOCK_LINK_RESOLVING, link->give_up_ns);
 }
@@ -64,6 +66,7 @@ static void fail(struct redlock_link *link, struct redlock_text *why) {
 /* Begins to connect to the next address. Each gets its share of the time left. Returns 0 or an
  * errno. */
 static int try_next(struct redlock_link *link) {
+    assert(link->connection.fd < 0 && link->tried < link->endpoint_count);
     const int64_t now_ns = redlock_link_now_ns(link);
     const int64_t share_ns = (link->give_up_ns - now_ns) / (int64_t)(link->endpoint_count - link->tried);
     link->endpoint = (link->first + link->tried++) % link->endpoint_count;
@@ -141,6 +144,7 @@ static void step(struct redlock_link *link, enum event event, int error) {
 }
 
 void redlock_link_open(struct redlock_link *link, const struct redlock_endpoint *endpoints, size_t count) {
+    assert(link->state == REDLOCK_LINK_RESOLVING && count > 0);
     link->endpoints = endpoints;
     link->endpoint_count = count;
     link->tried = 0;
@@ -162,6 +166,7 @@ static void opened(struct redlock_link *link) {
 }
 
 static void read_replies(struct redlock_link *link) {
+    assert(link->state >= REDLOCK_LINK_GREETING && link->connection.fd >= 0);
     int error = 0;
     const enum redlock_received received = redlock_connection_receive(&link->connection, link->ops->take, &error);
     if (received == REDLOCK_RECEIVED_UNREAD) {

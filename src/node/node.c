@@ -100,7 +100,7 @@ static void on_timer(struct redlock_watch *watch) {
     node->timer_ns = REDLOCK_NEVER_NS;
     redlock_traffic_due(node, now_ns);
     if (node->yields != NULL && redlock_node_has_server(node)) {
-        redlock_node_unusable(node, redlock_text_keep(node->yields));
+        redlock_phase_unusable(node, redlock_text_keep(node->yields));
     } else if (redlock_node_is_connecting(node)) {
         redlock_connect_due(node, now_ns);
     } else if (next_due_ns(node) <= now_ns) {
@@ -236,7 +236,7 @@ bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
     redlock_text_drop(node->yields);
-    node->yields = redlock_node_twice_text(rival);
+    node->yields = redlock_phase_twice_text(rival);
     redlock_node_rearm(node, redlock_node_now_ns(node));
 }
 

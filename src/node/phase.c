@@ -8,12 +8,12 @@
 #include "node/rotation.h"
 #include "node/subscription.h"
 
-struct redlock_text *redlock_node_twice_text(const char *rival) {
+struct redlock_text *redlock_phase_twice_text(const char *rival) {
     return redlock_text_new(REDLOCK_CAUSE_SAME_SERVER, "the same server as %s: each node must be a server of its own",
                             rival);
 }
 
-void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
+void redlock_phase_set(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
     node->why = why;
@@ -23,7 +23,7 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->succeeds = false;
 }
 
-/* Enters WAITING or UNUSABLE. Logs the same reason only once as a warning or error, then as DEBUG. */
+/* Enters WAITING or UNUSABLE. Logs the same reason as DEBUG the next time. */
 static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
     const int64_t now_ns = redlock_node_now_ns(node);
     const bool unusable = phase == REDLOCK_PHASE_UNUSABLE;
@@ -40,7 +40,7 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     redlock_credentials_clear(&node->rotation.spare);
     node->resumes = false;
     node->retry_ns = now_ns + delay_ns;
-    redlock_node_set_phase(node, phase, why);
+    redlock_phase_set(node, phase, why);
     node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     node->first_try_done = true;
@@ -50,14 +50,14 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     redlock_node_rearm(node, node->retry_ns);
 }
 
-void redlock_node_lost(struct redlock_node *node, struct redlock_text *why) {
+void redlock_phase_lost(struct redlock_node *node, struct redlock_text *why) {
     end_try(node, REDLOCK_PHASE_WAITING, why);
 }
 
-void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why) {
+void redlock_phase_unusable(struct redlock_node *node, struct redlock_text *why) {
     end_try(node, REDLOCK_PHASE_UNUSABLE, why);
 }
 
-void redlock_node_ended(struct redlock_node *node, struct redlock_text *why) {
+void redlock_phase_ended(struct redlock_node *node, struct redlock_text *why) {
     end_try(node, redlock_text_cause(why) == REDLOCK_CAUSE_TLS ? REDLOCK_PHASE_UNUSABLE : REDLOCK_PHASE_WAITING, why);
 }

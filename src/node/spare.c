@@ -80,8 +80,8 @@ bool redlock_spare_replaces(struct redlock_node *node) {
                       node->address.name, silent_ms);
     node->resumes = handshake->info.run_id[0] != '\0' && strcmp(handshake->info.run_id, node->known_run_id) == 0;
     redlock_connection_reset(&node->connection);
-    redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING,
-                           redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the connection was silent and is replaced"));
+    redlock_phase_set(node, REDLOCK_PHASE_INTRODUCING,
+                      redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the connection was silent and is replaced"));
     return true;
 }
 
@@ -125,6 +125,6 @@ void redlock_spare_or_node_fails(struct redlock_node *node, struct redlock_text 
         redlock_spare_in_vain(node, redlock_text_string(why));
         redlock_text_drop(why);
     } else {
-        redlock_node_ended(node, why);
+        redlock_phase_ended(node, why);
     }
 }

@@ -20,8 +20,8 @@
  * any       failed                                               → WAITING
  *           the first connection ends                            → OFF
  *
- * GREETING says AUTH, INFO, CLIENT ID and CLIENT SETNAME; then CLIENT KILL, if there is a zombie, as
- * soon as the server is known; then SUBSCRIBE. OPEN sends PING at due_ns.
+ * GREETING says AUTH, INFO, CLIENT ID and CLIENT SETNAME; then CLIENT KILL, if there is a zombie,
+ * as soon as the server is known; then SUBSCRIBE. OPEN sends PING at due_ns.
  *
  * A *zombie* is the server's end of a subscription that died without a sound. The server does not
  * see such a death for minutes. Until then it counts the dead connection as one that listens. That

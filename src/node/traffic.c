@@ -20,7 +20,7 @@ __attribute__((noinline, cold)) static void end_write(struct redlock_node *node,
     /* The node may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(&node->connection.watch, REDLOCK_READABLE);
     if (node->connection.fd >= 0) {
-        redlock_node_ended(node, redlock_link_read_text(&node->connection, error));
+        redlock_phase_ended(node, redlock_link_read_text(&node->connection, error));
     }
 }
 
@@ -44,7 +44,7 @@ void redlock_traffic_flush(struct redlock_watch *watch) {
 }
 
 __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *node) {
-    redlock_node_lost(node, redlock_link_unasked_text());
+    redlock_phase_lost(node, redlock_link_unasked_text());
 }
 
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
@@ -52,7 +52,7 @@ __attribute__((noinline, cold)) static void out_of_step(struct redlock_node *nod
 __attribute__((noinline, cold)) static void drain(struct redlock_node *node) {
     const int64_t stall_end_ns = redlock_after_ms(node->heard_ns, STALL_LIMIT_MS);
     if (node->connection.inflight.count == 0) {
-        redlock_node_set_phase(node, REDLOCK_PHASE_READY, NULL);
+        redlock_phase_set(node, REDLOCK_PHASE_READY, NULL);
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
         node->listener.ready_changed(node->listener.ctx, node->index, true);
     } else if (stall_end_ns > node->stall_end_ns) { /* it has answered */
@@ -168,11 +168,11 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         redlock_node_rearm(node, redlock_node_now_ns(node));
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_node_ended(node, redlock_link_read_text(&node->connection, error));
+        redlock_phase_ended(node, redlock_link_read_text(&node->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_naming_protocol(node);
-        redlock_node_lost(node, redlock_link_garbled_text(&node->connection, ""));
+        redlock_phase_lost(node, redlock_link_garbled_text(&node->connection, ""));
         break;
     }
 }
@@ -232,10 +232,10 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
     if (node->phase == REDLOCK_PHASE_READY && node->timeouts >= TIMEOUTS_TO_STALL &&
         !redlock_spare_is_fresh(node, now_ns)) {
         node->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
-        redlock_node_set_phase(node, REDLOCK_PHASE_STALLED,
-                               redlock_text_new(REDLOCK_CAUSE_STALLED,
-                                                "stalled: the last %u requests got no answer within %lld ms",
-                                                node->timeouts, (long long)node->options.node_timeout_ms));
+        redlock_phase_set(node, REDLOCK_PHASE_STALLED,
+                          redlock_text_new(REDLOCK_CAUSE_STALLED,
+                                           "stalled: the last %u requests got no answer within %lld ms", node->timeouts,
+                                           (long long)node->options.node_timeout_ms));
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
                           redlock_text_string(node->why));
         redlock_requests_end_kept(node, now_ns);
@@ -243,7 +243,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
         node->listener.ready_changed(node->listener.ctx, node->index, false);
         redlock_requests_ping(node);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
-        redlock_node_lost(
+        redlock_phase_lost(
             node, redlock_text_new(REDLOCK_CAUSE_STALLED, "stalled: no answer to anything for %d ms", STALL_LIMIT_MS));
     }
 }
