@@ -246,25 +246,14 @@ static struct redlock_text *late_text(const struct redlock_link *link) {
 }
 
 static void due(struct redlock_link *link, int64_t now_ns) {
-    switch (link->state) {
-    case REDLOCK_LINK_OFF:
-    case REDLOCK_LINK_WAITING:
-    case REDLOCK_LINK_OPEN:
+    if (link->state == REDLOCK_LINK_OPENING && now_ns < link->give_up_ns) {
+        refuse(link, ETIMEDOUT);
+    } else if (link->state >= REDLOCK_LINK_RESOLVING && link->state <= REDLOCK_LINK_GREETING) {
+        redlock_link_prefer_next(link);
+        fail(link, late_text(link));
+    } else {
         link->ops->due(link);
-        return;
-    case REDLOCK_LINK_OPENING:
-        if (now_ns < link->give_up_ns) {
-            refuse(link, ETIMEDOUT);
-            return;
-        }
-        break;
-    case REDLOCK_LINK_RESOLVING:
-    case REDLOCK_LINK_SECURING:
-    case REDLOCK_LINK_GREETING:
-        break;
     }
-    redlock_link_prefer_next(link);
-    fail(link, late_text(link));
 }
 
 static void on_timer(struct redlock_watch *watch) {
