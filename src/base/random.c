@@ -11,22 +11,6 @@
 
 #include <redlock/redlock.h>
 
-#define POOL_SIZE 4032
-
-/* The kernel shows this mapping to a child process as zeros. So no two processes use the same
- * bytes. */
-struct pool {
-    uint64_t ours; /* 1; 0 in a child */
-    size_t left;
-    unsigned char bytes[POOL_SIZE];
-};
-
-struct redlock_random {
-    struct pool *pool;
-    /* The creator's, where the kernel does not wipe on fork (before Linux 4.14); else 0. */
-    pid_t pid;
-};
-
 struct redlock_random *redlock_random_new(void) {
     struct redlock_random *random = malloc(sizeof *random);
     if (random == NULL) {
@@ -50,10 +34,6 @@ void redlock_random_delete(struct redlock_random *random) {
     free(random);
 }
 
-bool redlock_random_forked(const struct redlock_random *random) {
-    return random->pool->ours == 0 || (random->pid != 0 && random->pid != getpid());
-}
-
 /* GRND_NONBLOCK: a loop must not hang on a kernel that has no entropy yet. */
 static bool fill(unsigned char *bytes, size_t size) {
     while (size > 0) {
@@ -71,24 +51,24 @@ static bool fill(unsigned char *bytes, size_t size) {
 }
 
 int redlock_random_bytes(struct redlock_random *random, void *buffer, size_t size) {
-    struct pool *pool = random->pool;
+    struct redlock_random_pool *pool = random->pool;
     if (redlock_random_forked(random)) {
         return REDLOCK_ERR_FORKED;
     }
     if (size == 0) {
         return 0; /* the caller asked only about the fork */
     }
-    if (size > POOL_SIZE) {
+    if (size > sizeof pool->bytes) {
         return REDLOCK_ERR_RANDOM;
     }
     if (pool->left < size) {
         pool->left = 0;
-        if (!fill(pool->bytes, POOL_SIZE)) {
+        if (!fill(pool->bytes, sizeof pool->bytes)) {
             return REDLOCK_ERR_RANDOM;
         }
-        pool->left = POOL_SIZE;
+        pool->left = sizeof pool->bytes;
     }
-    unsigned char *taken = pool->bytes + (POOL_SIZE - pool->left);
+    unsigned char *taken = pool->bytes + (sizeof pool->bytes - pool->left);
     memcpy(buffer, taken, size);
     memset(taken, 0, size); /* no byte is used twice */
     pool->left -= size;

@@ -5,10 +5,6 @@
 
 #include "core/time.h"
 
-int64_t redlock_group_now_ns(const struct redlock_group *group) {
-    return group->env.now_ns(group->env.ctx);
-}
-
 int redlock_group_check_open(struct redlock_group *group) {
     if (group->closing) {
         return REDLOCK_ERR_CLOSED;
@@ -40,10 +36,6 @@ static bool drained(const struct redlock_group *group) {
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {
     return group->drained && (redlock_group_now_ns(group) >= group->close_deadline_ns || drained(group));
-}
-
-bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return (group->callbacks_first != NULL) | (group->errands_done != NULL);
 }
 
 /* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is

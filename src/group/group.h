@@ -107,8 +107,15 @@ struct redlock_group {
 };
 
 int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */
-int64_t redlock_group_now_ns(const struct redlock_group *group);
-bool redlock_group_has_callbacks(const struct redlock_group *group);
+
+static inline int64_t redlock_group_now_ns(const struct redlock_group *group) {
+    return group->env.now_ns(group->env.ctx);
+}
+
+static inline bool redlock_group_has_callbacks(const struct redlock_group *group) {
+    return (group->callbacks_first != NULL) | (group->errands_done != NULL);
+}
+
 bool redlock_group_close_is_due(const struct redlock_group *group);
 /* Asks for the next wake-up. Call it at the end of every public function. */
 void redlock_group_rearm(struct redlock_group *group);

@@ -1,4 +1,4 @@
-/* From an address to a connection that may carry requests. */
+/* From an address to a node that is READY: the dial, and the second part of the handshake. */
 #include "node/connect.h"
 
 #include <errno.h>
@@ -6,30 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "core/time.h"
-#include "node/failure.h"
-#include "node/introduce.h"
+#include "node/naming.h"
 #include "node/phase.h"
+#include "node/requests.h"
 #include "node/rotation.h"
-#include "node/secure.h"
 #include "node/spare.h"
-
-static void no_memory(struct redlock_node *node) {
-    redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
-}
-
-/* Writes the handshake's bytes before the loop polls. */
-static void flush_soon(struct redlock_node *node, struct redlock_connection *connection) {
-    node->reactor.flush_soon(node->reactor.ctx, &connection->watch);
-}
-
-static void set_timer(struct redlock_node *node, int64_t due_ns) {
-    node->reactor.timer_at(node->reactor.ctx, &node->dial.connection.watch, due_ns);
-}
+#include "node/subscription.h"
 
 /* Without a socket the connection does not use its watch, so the lookup can. */
 static void watch_lookup(struct redlock_node *node, int fd) {
-    node->reactor.watch(node->reactor.ctx, &node->dial.connection.watch, fd, REDLOCK_READABLE);
+    node->reactor.watch(node->reactor.ctx, &node->dial.link.connection.watch, fd, REDLOCK_READABLE);
 }
 
 /* The other nodes must know it before any of it is sent: two may come to one server at once. One
@@ -43,8 +31,9 @@ static void draw_mark(struct redlock_node *node) {
     }
 }
 
-static void greet(struct redlock_node *node) {
-    struct redlock_dial *dial = &node->dial;
+static bool greet(struct redlock_link *link) {
+    struct redlock_dial *dial = (struct redlock_dial *)link;
+    struct redlock_node *node = dial->node;
     dial->handshake.address = &node->address;
     dial->handshake.credentials =
         redlock_node_has_spare(node) ? redlock_rotation_spare_greets(node) : redlock_rotation_greets(node);
@@ -59,90 +48,25 @@ static void greet(struct redlock_node *node) {
         node->options.marker == NULL
             ? 0
             : node->listener.other_marks(node->listener.ctx, node->index, dial->handshake.marks);
-    dial->phase = REDLOCK_DIAL_GREETING;
-    if (!redlock_connection_start(&dial->connection) ||
-        redlock_handshake_start(&dial->handshake, &dial->connection.hello) == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        no_memory(node);
-        return;
-    }
     dial->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
     dial->round_trip_ns = 0;
-    flush_soon(node, &dial->connection);
-    if (dial->connection.unread) {
-        set_timer(node, redlock_node_now_ns(node));
-    }
+    return redlock_handshake_start(&dial->handshake, &link->connection.hello) != REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
-static void secure(struct redlock_node *node, unsigned events) {
-    struct redlock_text *why = NULL;
-    const enum redlock_securing securing = redlock_secure_io(&node->dial.connection, events, &why);
-    if (securing == REDLOCK_SECURING_DONE) {
-        greet(node);
-    } else if (securing == REDLOCK_SECURING_FAILED) {
-        redlock_spare_or_node_fails(node, why);
-    }
-}
-
-static void begin_tls(struct redlock_node *node) {
-    if (!redlock_secure_begin(node, &node->dial.connection)) {
-        redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+static void resolved(struct redlock_link *link) {
+    struct redlock_dial *dial = (struct redlock_dial *)link;
+    if (!redlock_lookup_done(dial->lookup)) {
         return;
     }
-    node->dial.phase = REDLOCK_DIAL_SECURING;
-    secure(node, 0);
-}
-
-/* Tries the endpoints until one starts to connect. Each gets its share of the time left. */
-static void open_next(struct redlock_node *node, int error) {
-    struct redlock_dial *dial = &node->dial;
-    int64_t now_ns = redlock_node_now_ns(node);
-    while (dial->endpoints_tried < dial->endpoints.count) {
-        dial->endpoint = (dial->endpoint_first + dial->endpoints_tried) % dial->endpoints.count;
-        int64_t share = (int64_t)(dial->endpoints.count - dial->endpoints_tried);
-        dial->endpoint_ns = now_ns + (dial->give_up_ns - now_ns) / share;
-        dial->endpoints_tried++;
-        const struct redlock_endpoint *endpoint = &dial->endpoints.list[dial->endpoint];
-        error = redlock_connection_open(&dial->connection, (const struct sockaddr *)&endpoint->address, endpoint->size);
-        if (error == 0) {
-            dial->phase = REDLOCK_DIAL_OPENING;
-            set_timer(node, dial->endpoint_ns);
-            return;
-        }
-    }
-    redlock_spare_or_node_fails(node, redlock_node_errno_text("", error));
-}
-
-static void open_first(struct redlock_node *node) {
-    node->dial.endpoints_tried = 0;
-    open_next(node, EADDRNOTAVAIL);
-}
-
-static void opened(struct redlock_node *node) {
-    int error = redlock_connection_opened(&node->dial.connection);
-    if (error != 0) {
-        redlock_connection_close(&node->dial.connection);
-        open_next(node, error);
-        return;
-    }
-    set_timer(node, node->dial.give_up_ns);
-    if (node->address.tls) {
-        begin_tls(node);
-    } else {
-        greet(node);
-    }
-}
-
-static void resolved(struct redlock_node *node) {
-    struct redlock_dial *dial = &node->dial;
     const char *error = redlock_lookup_result(dial->lookup, &dial->endpoints);
-    watch_lookup(node, -1);
+    watch_lookup(dial->node, -1);
     redlock_lookup_drop(dial->lookup, false);
     dial->lookup = NULL;
     if (error != NULL) {
-        redlock_spare_or_node_fails(node,
+        redlock_spare_or_node_fails(dial->node,
                                     redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
-        open_first(node);
+        redlock_link_open(link, dial->endpoints.list, dial->endpoints.count);
     }
 }
 
@@ -150,83 +74,173 @@ void redlock_connect_begin(struct redlock_node *node) {
     int error = 0;
     struct redlock_dial *dial = &node->dial;
     dial->begun_ns = redlock_node_now_ns(node);
-    dial->give_up_ns = redlock_after_ms(dial->begun_ns, node->options.connect_timeout_ms);
-    dial->phase = REDLOCK_DIAL_RESOLVING;
     draw_mark(node);
     if (!redlock_node_is_up(node)) {
         node->mark[0] = '\0';
-        redlock_node_set_phase(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
+        redlock_phase_set(node, REDLOCK_PHASE_DIALING, redlock_text_keep(node->why));
     }
-    set_timer(node, dial->give_up_ns);
+    redlock_link_begin(&dial->link);
     if (dial->lookup == NULL && redlock_resolve_literal(&node->address, &dial->endpoints)) {
-        open_first(node);
+        redlock_link_open(&dial->link, dial->endpoints.list, dial->endpoints.count);
         return;
     }
     if (dial->lookup == NULL) {
         dial->lookup = redlock_lookup_start(node->address.host, node->address.port, &error);
     }
     if (dial->lookup == NULL) {
-        redlock_spare_or_node_fails(node, redlock_node_errno_text("no thread to look the name up: ", error));
-    } else if (redlock_lookup_done(dial->lookup)) {
-        resolved(node);
+        redlock_spare_or_node_fails(node, redlock_link_errno_text("no thread to look the name up: ", error));
     } else {
         watch_lookup(node, redlock_lookup_fd(dial->lookup));
+        resolved(&dial->link);
     }
 }
 
-static struct redlock_text *no_answer_text(const struct redlock_node *node) {
-    return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "connected, but no answer to the handshake within %lld ms",
-                            (long long)node->options.connect_timeout_ms);
-}
-
-static struct redlock_text *too_late(const struct redlock_node *node) {
-    long long timeout_ms = (long long)node->options.connect_timeout_ms;
-    switch (node->dial.phase) {
-    case REDLOCK_DIAL_RESOLVING:
-        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name was not resolved within %lld ms", timeout_ms);
-    case REDLOCK_DIAL_OPENING:
-        return redlock_text_new(REDLOCK_CAUSE_CONNECTION, "no connection within %lld ms", timeout_ms);
-    case REDLOCK_DIAL_SECURING:
-        return redlock_secure_late_text(node, &node->dial.connection);
-    default:
-        return no_answer_text(node);
-    }
-}
-
-/* Begin with the next endpoint: one that accepts and stays silent must not block the others. */
-static void prefer_next(struct redlock_dial *dial) {
-    dial->endpoint_first = dial->endpoint + 1;
-}
-
-static void due(struct redlock_node *node) {
-    struct redlock_dial *dial = &node->dial;
+/* No try is under way: it may be time for a spare. */
+static void due(struct redlock_link *link) {
+    struct redlock_node *node = ((struct redlock_dial *)link)->node;
     const int64_t now_ns = redlock_node_now_ns(node);
-    if (dial->phase == REDLOCK_DIAL_OFF) {
-        if (redlock_spare_is_due(node, now_ns)) {
-            redlock_connect_begin(node);
-        } else {
-            /* Something was heard since, maybe when a request was kept for the spare already. */
-            redlock_spare_is_not_due(node, now_ns);
-        }
-    } else if (now_ns >= dial->give_up_ns) {
-        prefer_next(dial);
-        redlock_spare_or_node_fails(node, too_late(node));
-    } else if (dial->phase == REDLOCK_DIAL_OPENING && now_ns >= dial->endpoint_ns) {
-        redlock_connection_close(&dial->connection);
-        open_next(node, ETIMEDOUT);
+    if (redlock_spare_is_due(node, now_ns)) {
+        redlock_connect_begin(node);
     } else {
-        set_timer(node, dial->phase == REDLOCK_DIAL_OPENING ? dial->endpoint_ns : dial->give_up_ns);
+        /* Something was heard since, maybe when a request was kept for the spare already. */
+        redlock_spare_is_not_due(node, now_ns);
     }
 }
 
-void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
-    if (node->phase == REDLOCK_PHASE_NEW) {
-        redlock_connect_begin(node);
-    } else if (node->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= node->dial.give_up_ns) {
-        prefer_next(&node->dial);
-        redlock_node_lost(node, no_answer_text(node));
+static void tell_greeting(const struct redlock_node *node) {
+    const struct redlock_greeting greeting = {
+        .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->dial.clock};
+    node->listener.greeted(node->listener.ctx, node->index, &greeting);
+}
+
+/* The first reply of the second part of the handshake: the others may have taken the server's
+ * time. */
+static void measure(struct redlock_node *node) {
+    if (node->hello_ns != 0) {
+        node->round_trip_ns = redlock_node_now_ns(node) - node->hello_ns;
+        node->shortest_ns = node->round_trip_ns < node->shortest_ns ? node->round_trip_ns : node->shortest_ns;
+        node->hello_ns = 0;
+    }
+}
+
+/* A node timeout with room for a node that is slow now and then. */
+static long long enough_ms(int64_t trip_ms) {
+    const int64_t ms = (2 * trip_ms + 49) / 50 * 50;
+    return ms < REDLOCK_TIMEOUT_MS_MAX ? ms : REDLOCK_TIMEOUT_MS_MAX;
+}
+
+/* Such a node answers, but no request is answered in time, so no lock can be taken there. */
+static void say_far(struct redlock_node *node) {
+    const int64_t trip_ms = (node->shortest_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
+    redlock_text_drop(node->far);
+    node->far = redlock_text_new(REDLOCK_CAUSE_TIMEOUT,
+                                 "no answer within %lld ms, and a round trip takes %lld ms at least: node_timeout_ms "
+                                 "must be longer, such as %lld",
+                                 (long long)node->options.node_timeout_ms, (long long)trip_ms, enough_ms(trip_ms));
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name,
+                      redlock_text_string(node->far));
+}
+
+static void ready(struct redlock_node *node) {
+    node->up_ns = redlock_node_now_ns(node);
+    node->heard_ns = node->up_ns;
+    node->scripts_ns = node->up_ns;
+    node->timeouts = 0;
+    node->connects++;
+    node->first_try_done = true;
+    node->deleting = redlock_info_deleting(&node->info);
+    /* No warning: a program that never waits does not need it. */
+    node->no_queue[0] = '\0';
+    if (node->handshake.wanted[0] != '\0') {
+        (void)snprintf(node->no_queue, sizeof node->no_queue, "waiting in order needs %s", node->handshake.wanted);
+    }
+    node->known_client_id = node->handshake.client_id;
+    memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
+    redlock_outbox_clear(&node->connection.hello);
+    redlock_naming_begin(node);
+    redlock_phase_set(node, REDLOCK_PHASE_READY, NULL);
+    redlock_rotation_ready(node);
+    node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
+                      node->info.version[0] == '\0' ? "unknown version" : node->info.version,
+                      node->address.tls ? ", " : "",
+                      node->address.tls ? redlock_tls_version_name(node->connection.tls) : "");
+    if (node->warning[0] != '\0') {
+        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", node->address.name, node->warning);
+    }
+    if (redlock_node_is_far(node)) {
+        say_far(node);
+    }
+    redlock_requests_begin(node);
+    node->resumes = false;
+    if (redlock_node_is_far(node)) {
+        redlock_requests_ping(node);
+    }
+    tell_greeting(node);
+    redlock_subscription_begin(&node->subscription);
+    node->listener.ready_changed(node->listener.ctx, node->index, true);
+}
+
+/* The handshake is done. One server under two names would have two votes (R18): of such nodes the
+ * lower index stays, and becomes READY once the other one has given way. */
+static void compare(struct redlock_node *node) {
+    const char *twin = node->handshake.twin;
+    const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : twin;
+    const char *rival =
+        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &node->succeeds);
+    if (rival == NULL) {
+        /* The marker has the mark of a node that has gone: this one is known by it from now on. */
+        if (twin[0] != '\0') {
+            memcpy(node->mark, twin, sizeof node->mark);
+        }
+        ready(node);
     } else if (node->succeeds) {
-        redlock_introduce_compare(node);
+        redlock_node_rearm(node, redlock_node_now_ns(node));
+    } else {
+        redlock_phase_unusable(node, redlock_phase_twice_text(rival));
+    }
+}
+
+/* The handshake, in whichever part, is over or has failed. */
+static void end_handshake(struct redlock_node *node, const struct redlock_handshake *handshake,
+                          enum redlock_handshake_state state) {
+    if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
+        redlock_spare_or_node_fails(node, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+        return;
+    }
+    if (redlock_node_has_spare(node)) {
+        if (handshake->cause == REDLOCK_CAUSE_AUTH) {
+            redlock_rotation_spare_refused(node);
+        }
+        redlock_spare_in_vain(node, handshake->reason);
+        return;
+    }
+    node->info = handshake->info;
+    memcpy(node->warning, handshake->warning, sizeof node->warning);
+    if (state == REDLOCK_HANDSHAKE_DONE) {
+        compare(node);
+    } else if (state == REDLOCK_HANDSHAKE_RETRY) {
+        redlock_phase_lost(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+    } else if (handshake->cause == REDLOCK_CAUSE_AUTH && redlock_rotation_goes_back(node, handshake->reason)) {
+        redlock_phase_lost(
+            node, redlock_text_new(REDLOCK_CAUSE_AUTH, "the new credentials are refused (%s)", handshake->reason));
+    } else {
+        redlock_phase_unusable(node, redlock_text_new(handshake->cause, "%s", handshake->reason));
+    }
+}
+
+void redlock_connect_reply(struct redlock_node *node, const struct redlock_reply *reply) {
+    if (node->handshake.step >= node->handshake.step_count) {
+        redlock_phase_lost(node, redlock_link_unasked_text());
+        return;
+    }
+    measure(node);
+    const enum redlock_handshake_state state =
+        redlock_handshake_reply(&node->handshake, reply, &node->connection.hello);
+    if (state != REDLOCK_HANDSHAKE_WAITING) {
+        end_handshake(node, &node->handshake, state);
+    } else if (redlock_outbox_size(&node->connection.hello) > 0) {
+        node->hello_ns = redlock_node_now_ns(node);
+        node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
     }
 }
 
@@ -237,18 +251,18 @@ static void take_over(struct redlock_node *node) {
     if (spare && !redlock_spare_replaces(node)) {
         return;
     }
-    redlock_connection_take_over(&node->connection, &dial->connection);
-    node->endpoint = dial->endpoints.list[dial->endpoint];
+    redlock_connection_take_over(&node->connection, &dial->link.connection);
+    node->endpoint = dial->endpoints.list[dial->link.endpoint];
     node->handshake = dial->handshake;
     node->handshake.credentials = &node->address.credentials;
     memcpy(node->mark, dial->mark, sizeof node->mark);
     node->handshake.mark = node->mark;
     node->shortest_ns = node->round_trip_ns = dial->round_trip_ns;
-    redlock_dial_end(node);
-    redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
+    redlock_link_end(&dial->link);
+    redlock_phase_set(node, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(node->why));
     node->hello_ns = redlock_node_now_ns(node);
-    flush_soon(node, &node->connection);
-    redlock_node_rearm(node, node->connection.unread ? node->hello_ns : dial->give_up_ns);
+    node->reactor.flush_soon(node->reactor.ctx, &node->connection.watch);
+    redlock_node_rearm(node, node->connection.unread ? node->hello_ns : dial->link.give_up_ns);
     if (spare) {
         redlock_spare_replaced(node);
         redlock_rotation_spare_accepted(node);
@@ -260,7 +274,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
     struct redlock_dial *dial = (struct redlock_dial *)connection;
     struct redlock_handshake *handshake = &dial->handshake;
     if (handshake->step >= handshake->step_count) {
-        redlock_spare_or_node_fails(dial->node, redlock_node_unasked_text());
+        redlock_spare_or_node_fails(dial->node, redlock_link_unasked_text());
         return;
     }
     dial->round_trip_ns = dial->round_trip_ns == 0 ? now_ns - dial->clock.sent_ns : dial->round_trip_ns;
@@ -270,7 +284,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
         dial->clock.read_ns = now_ns;
     }
     if (state != REDLOCK_HANDSHAKE_WAITING) {
-        redlock_introduce_end(dial->node, handshake, state);
+        end_handshake(dial->node, handshake, state);
     } else if (handshake->step == 0) {
         take_over(dial->node);
     }
@@ -281,8 +295,13 @@ static bool may_want_tls(const struct redlock_node *node) {
     return !node->address.tls && node->address.kind == REDLOCK_ADDRESS_TCP && node->dial.handshake.step == 0;
 }
 
-static struct redlock_text *end_text(const struct redlock_node *node, int error) {
-    struct redlock_text *why = redlock_node_read_text(&node->dial.connection, error);
+static struct redlock_text *why(const struct redlock_link *link, enum redlock_received received, int error) {
+    const struct redlock_node *node = ((const struct redlock_dial *)link)->node;
+    if (received == REDLOCK_RECEIVED_PROTOCOL) {
+        return redlock_link_garbled_text(&link->connection,
+                                         may_want_tls(node) ? ", and does it want TLS (rediss://)" : "");
+    }
+    struct redlock_text *why = redlock_link_read_text(&link->connection, error);
     const char *hint = may_want_tls(node) ? " before any answer; does it want TLS (rediss://)?"
                        : redlock_handshake_awaits_info(&node->dial.handshake)
                            ? " at INFO; is it a proxy that does not know the command?"
@@ -295,83 +314,30 @@ static struct redlock_text *end_text(const struct redlock_node *node, int error)
     return asking;
 }
 
-static void read_replies(struct redlock_node *node) {
-    int error;
-    switch (redlock_connection_receive(&node->dial.connection, take, &error)) {
-    case REDLOCK_RECEIVED:
-        break;
-    case REDLOCK_RECEIVED_UNREAD:
-        set_timer(node, redlock_node_now_ns(node));
-        break;
-    case REDLOCK_RECEIVED_END:
-        redlock_spare_or_node_fails(node, end_text(node, error));
-        break;
-    case REDLOCK_RECEIVED_PROTOCOL:
-        redlock_spare_or_node_fails(
-            node, redlock_node_garbled_text(&node->dial.connection,
-                                            may_want_tls(node) ? ", and does it want TLS (rediss://)" : ""));
-        break;
-    }
-}
-
-static void on_flush(struct redlock_watch *watch) {
-    struct redlock_dial *dial = (struct redlock_dial *)watch;
-    const int error = dial->phase == REDLOCK_DIAL_GREETING
-                          ? redlock_connection_write(&dial->connection, &dial->connection.hello)
-                          : 0; /* the last connection asked */
-    if (error != 0) {
-        /* The node may have answered and closed before this write failed. Its answers still
-         * count. */
-        read_replies(dial->node);
-    }
-    if (error != 0 && dial->phase == REDLOCK_DIAL_GREETING) {
-        redlock_spare_or_node_fails(dial->node, redlock_node_read_text(&dial->connection, error));
-    }
-}
-
-static void on_io(struct redlock_watch *watch, unsigned events) {
-    struct redlock_dial *dial = (struct redlock_dial *)watch;
-    struct redlock_node *node = dial->node;
-    switch (dial->phase) {
-    case REDLOCK_DIAL_OFF:
-        break;
-    case REDLOCK_DIAL_RESOLVING:
-        if (redlock_lookup_done(dial->lookup)) {
-            resolved(node);
-        }
-        break;
-    case REDLOCK_DIAL_OPENING:
-        if ((events & REDLOCK_WRITABLE) != 0) {
-            opened(node);
-        }
-        break;
-    case REDLOCK_DIAL_SECURING:
-        secure(node, events);
-        break;
-    case REDLOCK_DIAL_GREETING:
-        if ((events & REDLOCK_READABLE) != 0) {
-            read_replies(node);
-        }
-        if ((events & REDLOCK_WRITABLE) != 0 && dial->connection.blocked && dial->connection.fd >= 0) {
-            redlock_connection_unblock(&dial->connection);
-            on_flush(watch);
-        }
-        break;
-    }
-}
-
-static void on_timer(struct redlock_watch *watch) {
-    struct redlock_dial *dial = (struct redlock_dial *)watch;
-    if (dial->phase == REDLOCK_DIAL_GREETING) {
-        /* The loop may run late: what has come, came in time (R7). */
-        read_replies(dial->node);
-    }
-    due(dial->node);
+static void failed(struct redlock_link *link, struct redlock_text *why) {
+    redlock_spare_or_node_fails(((struct redlock_dial *)link)->node, why);
 }
 
 int redlock_connect_init(struct redlock_node *node) {
-    struct redlock_connection *connection = &node->dial.connection;
-    connection->watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    static const struct redlock_link_ops ops = {.purpose = "the handshake",
+                                                .lacks = "no answer to the handshake",
+                                                .greet = greet,
+                                                .take = take,
+                                                .why = why,
+                                                .failed = failed,
+                                                .resolved = resolved,
+                                                .due = due};
     node->dial.node = node;
-    return redlock_connection_init(connection, &node->reactor);
+    return redlock_link_init(&node->dial.link, &ops, &node->reactor, &node->address, &node->options);
+}
+
+void redlock_connect_due(struct redlock_node *node, int64_t now_ns) {
+    if (node->phase == REDLOCK_PHASE_NEW) {
+        redlock_connect_begin(node);
+    } else if (node->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= node->dial.link.give_up_ns) {
+        redlock_link_prefer_next(&node->dial.link);
+        redlock_phase_lost(node, redlock_link_unanswered_text(&node->dial.link));
+    } else if (node->succeeds) {
+        compare(node);
+    }
 }

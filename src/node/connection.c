@@ -15,12 +15,16 @@ static void watch(struct redlock_connection *connection, int fd, unsigned events
 }
 
 int redlock_connection_init(struct redlock_connection *connection, const struct redlock_reactor *reactor) {
-    connection->reactor = reactor;
+    const int error = reactor->attach(reactor->ctx, &connection->watch);
+    connection->reactor = error == 0 ? reactor : NULL;
     connection->fd = -1;
-    return reactor->attach(reactor->ctx, &connection->watch);
+    return error;
 }
 
 void redlock_connection_free(struct redlock_connection *connection) {
+    if (connection->reactor == NULL) {
+        return;
+    }
     connection->reactor->detach(connection->reactor->ctx, &connection->watch);
     if (connection->fd >= 0) {
         redlock_unshared_close(&connection->unshared, connection->fd, false);

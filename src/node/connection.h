@@ -33,7 +33,8 @@ struct redlock_connection {
 /* Sets everything except the callbacks of `watch`. Returns 0 or REDLOCK_ERR_NO_MEMORY. */
 int redlock_connection_init(struct redlock_connection *connection, const struct redlock_reactor *reactor);
 
-/* Frees everything. A plain close: the node still reads what was written, including releases. */
+/* Frees everything; accepts one that is all zero. A plain close: the node still reads what was
+ * written, including releases. */
 void redlock_connection_free(struct redlock_connection *connection);
 
 /* Starts to connect. The watch reports the end. Returns 0 or an errno. */

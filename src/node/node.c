@@ -7,7 +7,6 @@
 
 #include "core/time.h"
 #include "node/connect.h"
-#include "node/hearing.h"
 #include "node/node_state.h"
 #include "node/phase.h"
 #include "node/requests.h"
@@ -38,23 +37,19 @@
  * WAITING      retry_ns                                    → DIALING
  * UNUSABLE     retry_ns                                    → DIALING
  *
- * The dial, of a node that is DIALING, or as the spare of one that is READY or STALLED. Where a
- * spare would fail, the node stays as it is: see spare.h.
+ * The dial is a link (link.h), of a node that is DIALING, or the spare of one that is READY or
+ * STALLED. Where a spare would fail, the node stays as it is: see spare.h.
  *
  * OFF        the node is DIALING, or needs a spare       → RESOLVING
  * RESOLVING  a literal, a path, or the lookup is done    → OPENING
  *            the lookup failed, give_up_ns               → OFF, WAITING (the lookup goes on, and
  *                                                          the next try waits for it)
- * OPENING    writable                                    → GREETING; SECURING with TLS
- *            refused, endpoint_ns                        → OPENING of the next endpoint;
- *                                                          OFF, WAITING after the last
- * SECURING   secured                                     → GREETING
- *            a certificate or a TLS version is refused   → OFF, UNUSABLE
- *            no TLS, closed, give_up_ns                  → OFF, WAITING
+ * SECURING   a certificate or a TLS version is refused   → OFF, UNUSABLE
  * GREETING   the reply to CLIENT ID                      → OFF, INTRODUCING
  *            a replica, no access,
  *            our certificate is refused                  → OFF, UNUSABLE
- *            loading, closed, give_up_ns                 → OFF, WAITING
+ *            loading                                     → OFF, WAITING
+ * any        any other failure                           → OFF, WAITING
  */
 
 #define BEHIND_AFTER_MS 1
@@ -77,7 +72,7 @@ static redlock_node_state public_state(const struct redlock_node *node) {
 static int64_t next_due_ns(const struct redlock_node *node) {
     switch (node->phase) {
     case REDLOCK_PHASE_INTRODUCING:
-        return node->dial.give_up_ns;
+        return node->dial.link.give_up_ns;
     case REDLOCK_PHASE_STALLED:
         return node->stall_end_ns;
     case REDLOCK_PHASE_WAITING:
@@ -105,7 +100,7 @@ static void on_timer(struct redlock_watch *watch) {
     node->timer_ns = REDLOCK_NEVER_NS;
     redlock_traffic_due(node, now_ns);
     if (node->yields != NULL && redlock_node_has_server(node)) {
-        redlock_node_unusable(node, redlock_text_keep(node->yields));
+        redlock_phase_unusable(node, redlock_text_keep(node->yields));
     } else if (redlock_node_is_connecting(node)) {
         redlock_connect_due(node, now_ns);
     } else if (next_due_ns(node) <= now_ns) {
@@ -117,14 +112,6 @@ static void on_timer(struct redlock_watch *watch) {
     redlock_node_rearm(node, request_ns < phase_ns ? request_ns : phase_ns);
 }
 
-static void on_io(struct redlock_watch *watch, unsigned events) {
-    redlock_traffic_io((struct redlock_node *)watch, events);
-}
-
-static void on_flush(struct redlock_watch *watch) {
-    redlock_traffic_flush((struct redlock_node *)watch);
-}
-
 static bool make_texts(struct redlock_node *node) {
     long long timeout_ms = (long long)node->options.node_timeout_ms;
     node->timed_out = redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "no answer within %lld ms", timeout_ms);
@@ -134,19 +121,13 @@ static bool make_texts(struct redlock_node *node) {
 
 /* Returns false without memory. */
 static bool attach(struct redlock_node *node) {
-    if (redlock_connection_init(&node->connection, &node->reactor) != 0) {
-        return false;
-    }
-    if (redlock_connect_init(node) != 0) {
-        redlock_connection_free(&node->connection);
-        return false;
-    }
-    if (redlock_subscription_init(&node->subscription, node) != 0) {
-        redlock_connection_free(&node->dial.connection);
-        redlock_connection_free(&node->connection);
-        return false;
-    }
-    return true;
+    node->subscription.listener = &node->listener;
+    node->subscription.index = node->index;
+    node->subscription.jitter = &node->jitter;
+    node->subscription.endpoint = &node->endpoint;
+    node->subscription.run_id = node->info.run_id;
+    return redlock_connection_init(&node->connection, &node->reactor) == 0 && redlock_connect_init(node) == 0 &&
+           redlock_subscription_init(&node->subscription, &node->reactor, &node->address, &node->options) == 0;
 }
 
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
@@ -156,7 +137,8 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     if (node == NULL) {
         return NULL;
     }
-    node->connection.watch = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
+    node->connection.watch =
+        (struct redlock_watch){.on_io = redlock_traffic_io, .on_timer = on_timer, .on_flush = redlock_traffic_flush};
     node->reactor = *reactor;
     node->listener = *listener;
     node->options = *options;
@@ -170,9 +152,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->jitter = index; /* a fallback, if there are no random bytes */
     (void)reactor->random(reactor->ctx, &node->jitter, sizeof node->jitter);
     if (!make_texts(node) || !attach(node)) {
-        redlock_text_drop(node->timed_out);
-        redlock_text_drop(node->withdrawn);
-        free(node);
+        redlock_node_delete(node, false);
         return NULL;
     }
     node->address = *address;
@@ -187,7 +167,7 @@ void redlock_node_delete(struct redlock_node *node, bool forked) {
     }
     redlock_subscription_free(&node->subscription);
     redlock_connection_free(&node->connection);
-    redlock_connection_free(&node->dial.connection);
+    redlock_connection_free(&node->dial.link.connection);
     redlock_lookup_drop(node->dial.lookup, forked);
     redlock_text_drop(node->why);
     redlock_text_drop(node->refusal);
@@ -241,7 +221,7 @@ void redlock_node_hear(struct redlock_node *node, const struct redlock_channels 
 }
 
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
-    redlock_hearing_leave(&node->subscription, channel);
+    redlock_subscription_leave(&node->subscription, channel);
 }
 
 void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *credentials) {
@@ -256,7 +236,7 @@ bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
     redlock_text_drop(node->yields);
-    node->yields = redlock_node_twice_text(rival);
+    node->yields = redlock_phase_twice_text(rival);
     redlock_node_rearm(node, redlock_node_now_ns(node));
 }
 
@@ -329,7 +309,7 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->uptime_s = node->info.uptime_s;
     info->round_trip_us = node->round_trip_ns < 0 ? -1 : node->round_trip_ns / 1000;
     info->connects = node->connects;
-    info->listens = node->subscription.state == REDLOCK_SUBSCRIPTION_LISTENING;
+    info->listens = redlock_subscription_listens(&node->subscription);
     info->queue_error = lacks_queue(node) && node->subscription.why == NULL
                             ? node->no_queue
                             : redlock_text_string(node->subscription.why);

@@ -2,20 +2,17 @@
 #ifndef REDLOCK_NODE_NODE_STATE_H
 #define REDLOCK_NODE_NODE_STATE_H
 
-#include "node/address.h"
-#include "node/connection.h"
 #include "node/handshake.h"
-#include "node/listener.h"
-#include "node/resolve.h"
+#include "node/link.h"
 #include "node/rotation_state.h"
-#include "node/subscription_state.h"
+#include "node/subscription.h"
 #include "wire/naming.h"
 #include "wire/wire.h"
 
 /* The states of architecture.md. The first three are CONNECTING. */
 enum redlock_node_phase {
     REDLOCK_PHASE_NEW,         /* until the first turn of the loop */
-    REDLOCK_PHASE_DIALING,     /* see dial.phase */
+    REDLOCK_PHASE_DIALING,     /* see dial.link.state */
     REDLOCK_PHASE_INTRODUCING, /* the second part of the handshake: the server is known */
     REDLOCK_PHASE_READY,
     REDLOCK_PHASE_STALLED,
@@ -23,29 +20,16 @@ enum redlock_node_phase {
     REDLOCK_PHASE_UNUSABLE /* until retry_ns */
 };
 
-enum redlock_dial_phase {
-    REDLOCK_DIAL_OFF,
-    REDLOCK_DIAL_RESOLVING, /* a lookup is running */
-    REDLOCK_DIAL_OPENING,   /* connecting to endpoints[endpoint] */
-    REDLOCK_DIAL_SECURING,  /* the handshake of TLS */
-    REDLOCK_DIAL_GREETING   /* the first part of the handshake: who is it? */
-};
-
 /* A try for a connection, until the server has said who it is. Then the node takes the connection
  * over. While the node is READY or STALLED, this is a spare: its connection is silent. */
 struct redlock_dial {
-    /* Its watch is the first member, so a watch pointer is a dial pointer. */
-    struct redlock_connection connection;
+    struct redlock_link link; /* the first member, so a link pointer is a dial pointer */
     struct redlock_node *node;
-    enum redlock_dial_phase phase;
     int64_t begun_ns;
-    int64_t give_up_ns;            /* when this try ends, with all of the handshake */
-    int64_t endpoint_ns;           /* OPENING: when this endpoint's share of it ends */
     int64_t again_ns;              /* OFF: no spare before that time */
     unsigned failures;             /* spares in vain in a row, for the backoff (R16) */
     struct redlock_lookup *lookup; /* one at a time; outlives the try that started it */
     struct redlock_endpoints endpoints;
-    size_t endpoint, endpoints_tried, endpoint_first;
     struct redlock_handshake handshake;
     char mark[REDLOCK_NODE_MARK_SIZE]; /* of this try */
     struct redlock_clock_sample clock; /* from the handshake */
@@ -147,7 +131,7 @@ static inline bool redlock_node_is_connecting(const struct redlock_node *node) {
 
 /* Returns whether a second connection is tried beside the one that is silent. */
 static inline bool redlock_node_has_spare(const struct redlock_node *node) {
-    return redlock_node_is_up(node) && node->dial.phase != REDLOCK_DIAL_OFF;
+    return redlock_node_is_up(node) && node->dial.link.state != REDLOCK_LINK_OFF;
 }
 
 static inline int64_t redlock_node_now_ns(const struct redlock_node *node) {

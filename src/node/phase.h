@@ -5,23 +5,20 @@
 #include "node/node_state.h"
 
 /* Sets the phase and why the node is not READY. Takes over the text. */
-void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why);
-
-/* Ends the try for a connection. A lookup that runs goes on. */
-void redlock_dial_end(struct redlock_node *node);
+void redlock_phase_set(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why);
 
 /* The try or the connection has failed: closes it with RST (R9), answers what is in flight, waits
  * for the next try. Takes over the text. */
-void redlock_node_lost(struct redlock_node *node, struct redlock_text *why);
+void redlock_phase_lost(struct redlock_node *node, struct redlock_text *why);
 
 /* The same, but the node may not vote until the server changes (R18). */
-void redlock_node_unusable(struct redlock_node *node, struct redlock_text *why);
+void redlock_phase_unusable(struct redlock_node *node, struct redlock_text *why);
 
 /* The connection has ended: UNUSABLE if the settings of TLS must change, else as lost. Takes over
  * the text. */
-void redlock_node_ended(struct redlock_node *node, struct redlock_text *why);
+void redlock_phase_ended(struct redlock_node *node, struct redlock_text *why);
 
 /* The text for a node that is the same server as `rival` (R18). */
-struct redlock_text *redlock_node_twice_text(const char *rival);
+struct redlock_text *redlock_phase_twice_text(const char *rival);
 
 #endif

@@ -141,11 +141,6 @@ static void take_word(const struct redlock_reply_value *value, char word[REDLOCK
     }
 }
 
-static bool is_word(const struct redlock_reply_value *value, const char *word) {
-    return value->type == REDLOCK_REPLY_STRING && value->size == strlen(word) &&
-           memcmp(value->bytes, word, value->size) == 0;
-}
-
 void redlock_proof_hello(struct redlock_info *info, const struct redlock_reply *reply) {
     char server[REDLOCK_INFO_WORD_SIZE] = "", version[REDLOCK_INFO_WORD_SIZE] = "";
     if (reply->value.type != REDLOCK_REPLY_ARRAY) {
@@ -153,13 +148,13 @@ void redlock_proof_hello(struct redlock_info *info, const struct redlock_reply *
     }
     for (size_t i = 0; i + 1 < reply->element_count && i + 1 < REDLOCK_REPLY_ELEMENTS_MAX; i += 2) {
         const struct redlock_reply_value *name = &reply->elements[i], *value = name + 1;
-        if (is_word(name, "server")) {
+        if (redlock_reply_is(name, "server")) {
             take_word(value, server);
-        } else if (is_word(name, "version")) {
+        } else if (redlock_reply_is(name, "version")) {
             take_word(value, version);
-        } else if (is_word(name, "mode")) {
+        } else if (redlock_reply_is(name, "mode")) {
             take_word(value, info->mode);
-        } else if (is_word(name, "role")) {
+        } else if (redlock_reply_is(name, "role")) {
             take_word(value, info->role);
         }
     }

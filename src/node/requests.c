@@ -2,10 +2,6 @@
 #include "node/requests.h"
 
 #include "core/time.h"
-#include "node/naming.h"
-#include "wire/script.h"
-
-#define SCRIPTS_AGAIN_AFTER_MS 1000
 
 /* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
 static int64_t timeout_at_ns(const struct redlock_node *node, const struct redlock_inflight_entry *entry) {
@@ -50,71 +46,12 @@ void redlock_requests_ping(struct redlock_node *node) {
     redlock_requests_queue_own(node, ping, sizeof ping - 1, redlock_node_now_ns(node));
 }
 
-static bool has_no_timeout(const struct redlock_inflight_entry *entry) {
-    return (entry->reply_kind & REDLOCK_NODE_NO_TIMEOUT) != 0;
-}
-
 static void answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
                    struct redlock_text *text, int64_t now_ns) {
     struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
     if (!entry->own) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
     }
-}
-
-/* R11: a restarted or flushed server gets its scripts again. The request itself is sent by
- * source. */
-static void load_scripts(struct redlock_node *node, int64_t now_ns) {
-    char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
-    if (node->handshake.scripts_refused || now_ns < redlock_after_ms(node->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
-        return;
-    }
-    node->scripts_ns = now_ns;
-    for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
-        redlock_requests_queue_own(node, command, redlock_handshake_load(i, command), now_ns);
-    }
-}
-
-/* It may not be allowed, or not be there: the script does the same. */
-static void delete_by_script(struct redlock_node *node, const struct redlock_text *why) {
-    if (node->deleting != REDLOCK_DELETING_SCRIPT) {
-        node->deleting = REDLOCK_DELETING_SCRIPT;
-        node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO,
-                          "node %s refused to delete a lock without a script, so releases use the script: %s",
-                          node->address.name, redlock_text_string(why));
-    }
-}
-
-bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                            const struct redlock_reply *reply, int64_t now_ns) {
-    struct redlock_answer told;
-    const enum redlock_reply_kind kind = redlock_node_kind(entry);
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE && redlock_naming_first(node, entry, in_time, reply)) {
-        return true;
-    }
-    redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
-    told.read_ns = now_ns;
-    if (told.clock.server_us != 0) {
-        told.clock.sent_ns = entry->queued_ns;
-        told.clock.read_ns = now_ns;
-    }
-    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
-        possible = redlock_naming_second(node, entry, in_time, reply, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
-        redlock_naming_refused(node, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && told.vote == REDLOCK_VOTE_DENIED) {
-        redlock_naming_denied(node, entry, in_time, reply, &told);
-    } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
-        delete_by_script(node, told.text);
-    } else if (told.no_script) {
-        load_scripts(node, now_ns);
-    }
-    if (in_time || has_no_timeout(entry)) {
-        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
-    }
-    redlock_text_drop(told.text);
-    return possible;
 }
 
 int64_t redlock_requests_next_ns(const struct redlock_node *node) {
@@ -155,7 +92,7 @@ void redlock_requests_expire(struct redlock_node *node, int64_t now_ns) {
         if (redlock_connection_has_written(connection, &entry)) {
             inflight->expired++;
             node->timeouts++;
-            if (!has_no_timeout(&entry)) {
+            if (!redlock_requests_has_no_timeout(&entry)) {
                 answer(node, &entry, REDLOCK_VOTE_UNKNOWN, redlock_node_is_far(node) ? node->far : node->timed_out,
                        now_ns);
             }
@@ -204,7 +141,7 @@ static void end(struct redlock_node *node, bool all) {
     int64_t now_ns = redlock_node_now_ns(node);
     struct redlock_text *after = NULL, *before = NULL;
     while (connection->inflight.count > 0 && (all || redlock_connection_owes_reply(connection))) {
-        if (!redlock_inflight_pop(&connection->inflight, &entry) && !has_no_timeout(&entry)) {
+        if (!redlock_inflight_pop(&connection->inflight, &entry) && !redlock_requests_has_no_timeout(&entry)) {
             continue;
         }
         if (redlock_connection_has_written(connection, &entry)) {

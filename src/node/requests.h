@@ -1,8 +1,12 @@
-/* A node's requests: send, answer, time out, lose with the connection (R4, R6, R7, R9, R11). */
+/* A node's requests: send, time out, lose with the connection (R4, R6, R7, R9). */
 #ifndef REDLOCK_NODE_REQUESTS_H
 #define REDLOCK_NODE_REQUESTS_H
 
 #include "node/node_state.h"
+
+static inline bool redlock_requests_has_no_timeout(const struct redlock_inflight_entry *entry) {
+    return (entry->reply_kind & REDLOCK_NODE_NO_TIMEOUT) != 0;
+}
 
 /* Sets the entry's position. Returns false without memory. */
 bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t size,
@@ -12,11 +16,6 @@ bool redlock_requests_queue(struct redlock_node *node, const char *bytes, size_t
  * NOSCRIPT makes up for it. */
 void redlock_requests_queue_own(struct redlock_node *node, const char *bytes, size_t size, int64_t now_ns);
 void redlock_requests_ping(struct redlock_node *node);
-
-/* Takes the reply to a request that left the queue; `in_time` unless it had timed out. Answers the
- * request if its owner still waits. Returns false for a reply that the request cannot have. */
-bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                            const struct redlock_reply *reply, int64_t now_ns);
 
 /* The node has become ready: only now the timeouts of those that waited for that begin. */
 void redlock_requests_begin(struct redlock_node *node);

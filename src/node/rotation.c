@@ -243,7 +243,7 @@ static void accepted(struct redlock_node *node) {
     set_refusal(node, NULL);
     log_accepted(node);
     if (!same_user) {
-        redlock_subscription_end(&node->subscription);
+        redlock_subscription_end(&node->subscription, node->why);
         redlock_subscription_begin(&node->subscription);
     }
 }
@@ -259,17 +259,13 @@ static void refused(struct redlock_node *node, struct redlock_text *why) {
     }
 }
 
-static bool is_echo(const struct redlock_reply *reply) {
-    return reply->value.type == REDLOCK_REPLY_STRING && reply->value.size == sizeof echo - 1 &&
-           memcmp(reply->value.bytes, echo, sizeof echo - 1) == 0;
-}
-
 bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
     struct redlock_inflight_entry next = *entry;
     if (entry->round != PLACE_AUTH) {
-        return is_echo(reply) || (type == REDLOCK_REPLY_ERROR && entry->round == PLACE_PING_ACCEPTED);
+        return redlock_reply_is(&reply->value, echo) ||
+               (type == REDLOCK_REPLY_ERROR && entry->round == PLACE_PING_ACCEPTED);
     }
     redlock_outbox_wipe(&node->connection.outbox);
     if (type == REDLOCK_REPLY_STATUS) {
@@ -278,7 +274,7 @@ bool redlock_rotation_reply(struct redlock_node *node, const struct redlock_infl
     } else if (type == REDLOCK_REPLY_ERROR) {
         next.round = PLACE_PING_REFUSED;
         refused(node, error_text(node, reply));
-    } else if (is_echo(reply)) {
+    } else if (redlock_reply_is(&reply->value, echo)) {
         refused(node, redlock_text_new(REDLOCK_CAUSE_AUTH,
                                        "AUTH failed: WRONGPASS invalid username-password pair or user is disabled"));
     } else {

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "core/time.h"
-#include "node/failure.h"
 #include "node/phase.h"
 #include "node/requests.h"
 #include "node/rotation.h"
 #include "node/subscription.h"
 
 static bool may_need_one(const struct redlock_node *node) {
-    return redlock_node_is_up(node) && node->dial.phase == REDLOCK_DIAL_OFF && node->connection.inflight.expired > 0;
+    return redlock_node_is_up(node) && node->dial.link.state == REDLOCK_LINK_OFF &&
+           node->connection.inflight.expired > 0;
 }
 
 static int64_t begin_ns(const struct redlock_node *node) {
@@ -28,16 +28,16 @@ void redlock_spare_look(struct redlock_node *node, int64_t now_ns) {
     if (may_need_one(node)) {
         const int64_t when_ns = begin_ns(node) > now_ns ? begin_ns(node) : now_ns;
         node->dial.begun_ns = when_ns;
-        node->reactor.timer_at(node->reactor.ctx, &node->dial.connection.watch, when_ns);
+        redlock_link_set(&node->dial.link, REDLOCK_LINK_OFF, when_ns);
     }
 }
 
 static void end(struct redlock_node *node) {
     struct redlock_dial *dial = &node->dial;
-    const int64_t delay_ns = redlock_node_delay_ns(node, &dial->failures, dial->again_ns);
-    redlock_dial_end(node);
+    const int64_t now_ns = redlock_node_now_ns(node);
+    redlock_link_end(&dial->link);
     redlock_credentials_clear(&node->rotation.spare);
-    dial->again_ns = redlock_node_now_ns(node) + delay_ns;
+    dial->again_ns = now_ns + redlock_link_delay_ns(now_ns, &node->jitter, &dial->failures, dial->again_ns);
 }
 
 static void flush_kept(struct redlock_node *node) {
@@ -80,8 +80,8 @@ bool redlock_spare_replaces(struct redlock_node *node) {
                       node->address.name, silent_ms);
     node->resumes = handshake->info.run_id[0] != '\0' && strcmp(handshake->info.run_id, node->known_run_id) == 0;
     redlock_connection_reset(&node->connection);
-    redlock_node_set_phase(node, REDLOCK_PHASE_INTRODUCING,
-                           redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the connection was silent and is replaced"));
+    redlock_phase_set(node, REDLOCK_PHASE_INTRODUCING,
+                      redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the connection was silent and is replaced"));
     return true;
 }
 
@@ -102,7 +102,7 @@ void redlock_spare_replaced(struct redlock_node *node) {
     if (!keeps_auth(node)) {
         redlock_rotation_ends(node);
     }
-    redlock_subscription_end(&node->subscription);
+    redlock_subscription_end(&node->subscription, node->why);
     if (node->resumes) {
         redlock_requests_end_written(node);
     } else {
@@ -125,6 +125,6 @@ void redlock_spare_or_node_fails(struct redlock_node *node, struct redlock_text 
         redlock_spare_in_vain(node, redlock_text_string(why));
         redlock_text_drop(why);
     } else {
-        redlock_node_ended(node, why);
+        redlock_phase_ended(node, why);
     }
 }

@@ -54,7 +54,7 @@ void redlock_spare_replaced(struct redlock_node *node);
 
 /* Returns whether new requests to a READY node are kept for now. */
 static inline bool redlock_spare_keeps(const struct redlock_node *node) {
-    return node->dial.phase != REDLOCK_DIAL_OFF ||
+    return node->dial.link.state != REDLOCK_LINK_OFF ||
            (node->connection.inflight.expired > 0 && redlock_spare_is_due(node, redlock_node_now_ns(node)));
 }
 

@@ -6,12 +6,35 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/text.h"
 #include "node/outbox.h"
 #include "node/tls_context.h"
-#include "node/tls_failure.h"
 
 /* The most bytes that one record holds. */
 #define REDLOCK_TLS_RECORD_MAX 16384
+
+#define REDLOCK_TLS_FAILURE_SIZE 320
+
+/* REDLOCK_CAUSE_TLS: the settings of one side must change. Else it may pass. */
+struct redlock_tls_failure {
+    enum redlock_cause cause;
+    char text[REDLOCK_TLS_FAILURE_SIZE];
+};
+
+/* What is known of the connection when it fails. */
+struct redlock_tls_scene {
+    const char *name;     /* that the certificate must have */
+    unsigned long error;  /* OpenSSL's first one; 0 for none */
+    long verified;        /* what came of checking the certificate: an X509_V_… */
+    bool in_handshake;    /* TLS's own */
+    bool was_asked;       /* the node asked for our certificate */
+    bool has_certificate; /* we have one */
+    bool stream_ended;    /* below TLS, with stream_error */
+    int stream_error;     /* an errno; 0: the node closed the connection */
+};
+
+/* Says it in words. Pure. */
+void redlock_tls_explain(const struct redlock_tls_scene *scene, struct redlock_tls_failure *failure);
 
 struct redlock_tls;
 

@@ -32,6 +32,12 @@ static inline bool redlock_reply_is_ok(const struct redlock_reply_value *value) 
     return value->type == REDLOCK_REPLY_STATUS && value->size == 2 && memcmp(value->bytes, "OK", 2) == 0;
 }
 
+/* Whether it is this string. */
+static inline bool redlock_reply_is(const struct redlock_reply_value *value, const char *word) {
+    return value->type == REDLOCK_REPLY_STRING && value->size == strlen(word) &&
+           memcmp(value->bytes, word, value->size) == 0;
+}
+
 struct redlock_reply {
     struct redlock_reply_value value;
     /* Valid for an ARRAY only; otherwise they are left from an earlier reply. */

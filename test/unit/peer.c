@@ -105,7 +105,7 @@ static void on_log(redlock_log_level level, const char *line, void *data) {
     (void)snprintf(peer->log + used, sizeof peer->log - used, "%d %s\n", (int)level, line);
 }
 
-void peer_start_listening(struct peer *peer) {
+static void peer_start_listening(struct peer *peer) {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(peer->port)};
     const int reuse = 1;

@@ -63,8 +63,6 @@ void peer_start(struct peer *peer);
 void peer_start_guarded(struct peer *peer);
 void peer_start_marked(struct peer *peer);                        /* one of several nodes */
 void peer_start_with(struct peer *peer, const char *credentials); /* "user:password@" */
-/* Once more, after the listener was closed. */
-void peer_start_listening(struct peer *peer);
 void peer_stop(struct peer *peer);
 
 /* One turn of the loop, without waiting, and what came of it for the server. */

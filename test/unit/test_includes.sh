@@ -48,7 +48,7 @@ declare -A chaos_edges=(
 # hiredis, libev and OpenSSL, and the only files that know them; nobody else of the library includes
 # them.
 hiredis_users=" src/wire/reply.c "
-openssl_users=" src/node/tls.c src/node/tls_context.c src/node/tls_failure.c "
+openssl_users=" src/node/tls.c src/node/tls_context.c "
 ev_users=" src/loop/libev.c src/blocking/client.c "
 
 # An adapter is public, too: it knows its own loop, and the libc that inline code needs.
