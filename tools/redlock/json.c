@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "text.h"
+#include "values/values.h"
 
 /* In UTF-16, as JSON requires. */
 static void escaped(FILE *out, uint32_t code) {
@@ -75,4 +76,12 @@ void tool_json_bool(struct tool_json *json, const char *name, bool value) {
 void tool_json_null(struct tool_json *json, const char *name) {
     begin(json, name);
     fputs("null", json->out);
+}
+
+void tool_json_known(struct tool_json *json, const char *name, int64_t value) {
+    if (value >= 0) {
+        tool_json_number(json, name, value);
+    } else {
+        tool_json_null(json, name);
+    }
 }

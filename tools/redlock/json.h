@@ -21,5 +21,7 @@ void tool_json_string(struct tool_json *json, const char *name, const char *valu
 void tool_json_number(struct tool_json *json, const char *name, int64_t value);
 void tool_json_bool(struct tool_json *json, const char *name, bool value);
 void tool_json_null(struct tool_json *json, const char *name);
+/* null for a negative value: it is not known. */
+void tool_json_known(struct tool_json *json, const char *name, int64_t value);
 
 #endif

@@ -30,55 +30,58 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
-    if (options->quiet) {
-        return;
-    }
-    char *sentence = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vasprintf(&sentence, format, arguments);
-    va_end(arguments);
-    FILE *out = tool_words_line(options->words);
-    tool_words_level(options->words, level);
-    fputs("redlock: ", out);
-    tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
-    fputc('\n', out);
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
-    if (length >= 0) {
-        free(sentence);
-    }
-}
-
-/* Ends the line of an object on standard error. */
-static void send_object(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
-                        enum tool_words_kind kind) {
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
+                      enum tool_words_kind kind) {
     tool_json_close(json, '}');
     fputc('\n', json->out);
     tool_words_level(options->words, level);
     tool_words_send(options->words, kind);
 }
 
-void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
-                        const char *key, const char *name, const char *message) {
+void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                      const char *key, const char *name, const char *mark, const char *text) {
     struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
-    tool_json_string(&json, key, name);
-    tool_json_string(&json, "message", message);
-    send_object(&json, options, level, kind);
+    if (options->json) {
+        tool_json_open(&json, NULL, '{');
+        tool_json_string(&json, key, name);
+        tool_json_string(&json, "message", text);
+        tool_report_send(&json, options, level, kind);
+        return;
+    }
+    fprintf(json.out, "redlock: %s", mark);
+    tool_print_safe(json.out, text);
+    fputc('\n', json.out);
+    tool_words_level(options->words, level);
+    tool_words_send(options->words, kind);
+}
+
+static void tell(const struct tool_options *options, enum tool_words_level level, const char *key, const char *name,
+                 const char *mark, const char *format, va_list arguments) {
+    char *sentence = NULL;
+    const int length = vasprintf(&sentence, format, arguments);
+    tool_report_line(options, level, TOOL_WORDS_REPORT, key, name, mark,
+                     length < 0 ? "out of memory while writing a message" : sentence);
+    if (length >= 0) {
+        free(sentence);
+    }
+}
+
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!options->quiet) {
+        tell(options, level, "", "", "", format, arguments);
+    }
+    va_end(arguments);
 }
 
 void tool_report_output(const struct tool_options *options, const char *format, ...) {
-    char sentence[2048];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (options->json) {
-        tool_report_object(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", "OUTPUT", sentence);
-    } else {
-        tool_report_note(options, TOOL_WORDS_ERROR, "%s", sentence);
+    if (options->json || !options->quiet) {
+        tell(options, TOOL_WORDS_ERROR, "error", "OUTPUT", "", format, arguments);
     }
+    va_end(arguments);
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -87,19 +90,12 @@ static bool is_silenced(const struct tool_options *options, const char *name) {
 }
 
 void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
-    if (is_silenced(options, name)) {
-        return;
-    }
-    char sentence[3072];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_WARNING, "warning: %s", sentence);
-        return;
+    if (!is_silenced(options, name)) {
+        tell(options, TOOL_WORDS_WARNING, "warning", name, "warning: ", format, arguments);
     }
-    tool_report_object(options, TOOL_WORDS_WARNING, TOOL_WORDS_REPORT, "warning", name, sentence);
+    va_end(arguments);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -113,11 +109,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", vote.node);
         tool_json_string(json, "vote", redlock_vote_name(vote.kind));
-        if (vote.latency_us >= 0) {
-            tool_json_number(json, "latency_us", vote.latency_us);
-        } else {
-            tool_json_null(json, "latency_us");
-        }
+        tool_json_known(json, "latency_us", vote.latency_us);
         tool_json_string(json, "error", vote.error);
         if (!holders && vote.holder_text[0] != '\0') {
             tool_json_string(json, "holder_text", vote.holder_text);
@@ -125,11 +117,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
         if (holders && vote.kind == REDLOCK_VOTE_GRANTED) {
             tool_json_string(json, "holder", vote.holder);
             tool_json_string(json, "holder_text", vote.holder_text);
-            if (vote.holder_ttl_ms >= 0) {
-                tool_json_number(json, "holder_ttl_ms", vote.holder_ttl_ms);
-            } else {
-                tool_json_null(json, "holder_ttl_ms");
-            }
+            tool_json_known(json, "holder_ttl_ms", vote.holder_ttl_ms);
         }
         tool_json_close(json, '}');
     }
@@ -142,11 +130,9 @@ void tool_report_wait(struct tool_json *json, const struct tool_session *session
     assert(code == REDLOCK_OK); /* nothing in the call can fail */
     tool_json_number(json, "waited_ms", session->waited_ms);
     tool_json_bool(json, "handed_over", statistics.handed_over > 0);
-    if (session->result != NULL) {
-        tool_json_number(json, "passed_over", (int64_t)redlock_result_passed_over(session->result));
-    } else {
-        tool_json_null(json, "passed_over"); /* no memory for the result */
-    }
+    /* Without memory there is no result. */
+    tool_json_known(json, "passed_over",
+                    session->result != NULL ? (int64_t)redlock_result_passed_over(session->result) : -1);
 }
 
 void tool_report_acquired(const struct tool_session *session) {
@@ -158,7 +144,7 @@ void tool_report_acquired(const struct tool_session *session) {
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
-    send_object(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
 }
 
 /* With what the sentence leaves open; NULL: nothing. */
@@ -185,7 +171,7 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
     tool_report_votes(&json, result, false);
     if (is_run) {
-        send_object(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
+        tool_report_send(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
     } else {
         tool_json_close(&json, '}');
         fputc('\n', json.out);

@@ -15,9 +15,14 @@ int tool_report_exit_status(const struct tool_options *options, int code);
 __attribute__((format(printf, 3, 4))) void tool_report_note(const struct tool_options *options,
                                                             enum tool_words_level level, const char *format, ...);
 
-/* That object, on standard error: {key:name,"message":message}. */
-void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
-                        const char *key, const char *name, const char *message);
+/* Ends an object on standard error, and sends it. */
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
+                      enum tool_words_kind kind);
+
+/* A line on standard error, also with -q: "redlock: ", the mark and the text, made safe for a
+ * terminal, or with --json {key:name,"message":text}. */
+void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                      const char *key, const char *name, const char *mark, const char *text);
 
 /* What cannot be written, or what becomes of it: on standard error, as a sentence or as the error
  * OUTPUT. */

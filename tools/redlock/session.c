@@ -11,7 +11,6 @@
 
 #include <redlock/telemetry.h>
 
-#include "encryption.h"
 #include "holders.h"
 #include "nodes.h"
 #include "reload.h"
@@ -40,17 +39,10 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
                                                    TOOL_WORDS_DEBUG};
-    const struct tool_options *options = ((const struct tool_session *)data)->options;
-    if (options->json) {
-        tool_report_object(options, levels[level], TOOL_WORDS_LOG, "log", names[level], line);
-        return;
-    }
-    FILE *out = tool_words_line(options->words);
-    tool_words_level(options->words, levels[level]);
-    fprintf(out, "redlock: %s: ", names[level]);
-    tool_print_safe(out, line);
-    fputc('\n', out);
-    tool_words_send(options->words, TOOL_WORDS_LOG);
+    char mark[16];
+    (void)snprintf(mark, sizeof mark, "%s: ", names[level]);
+    tool_report_line(((const struct tool_session *)data)->options, levels[level], TOOL_WORDS_LOG, "log", names[level],
+                     mark, line);
 }
 
 static void note_renewal(const redlock_telemetry_event *event, void *data) {
@@ -113,12 +105,12 @@ static void keep_from_command_signals(struct tool_session *session) {
  * "nodes 1 and 2 …" the lines, if the nodes are from a file. */
 static int report_bad_input(const struct tool_options *options, const char *error) {
     const unsigned *lines = options->node_lines;
-    const char *tls = tool_tls_option(error);
     unsigned one = 0;
     unsigned other = 0;
     int length = 0;
-    if (tls != NULL) {
-        return tool_usage(options, "%s: %s", tls, error);
+    const int status = tool_options_refused(options, error);
+    if (status != 0) {
+        return status;
     }
     if (options->nodes_file == NULL) {
         return tool_usage(options, "%s", error);
@@ -404,15 +396,25 @@ static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
     (void)loop, (void)timer, (void)events;
 }
 
-void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over) {
+void tool_session_rest(struct tool_session *session, int64_t ms, bool (*is_over)(const void *data), const void *data) {
     ev_timer timer;
     ev_now_update(session->loop);
     ev_timer_init(&timer, time_is_up, (double)ms / 1000, 0.);
     ev_timer_start(session->loop, &timer);
-    while (ev_is_active(&timer) && (over == NULL || !*over)) {
+    while (ev_is_active(&timer) && (is_over == NULL || !is_over(data))) {
         ev_run(session->loop, EVRUN_ONCE);
     }
     ev_timer_stop(session->loop, &timer);
+}
+
+bool tool_session_is_stopped(const void *session) {
+    return ((const struct tool_session *)session)->stop_signal != 0;
+}
+
+redlock_node_info tool_session_node(const struct tool_session *session, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
+    return info;
 }
 
 static void closed(void *data) {

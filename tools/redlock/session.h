@@ -98,8 +98,12 @@ void tool_session_watch_stop(struct tool_session *session);
 /* Stops watching signals. */
 void tool_session_ignore_stop(struct tool_session *session);
 
-/* Runs the loop for this time, or until *over; NULL: nothing ends it earlier. */
-void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over);
+/* Runs the loop for this time, or until it is over; NULL: nothing ends it earlier. */
+void tool_session_rest(struct tool_session *session, int64_t ms, bool (*is_over)(const void *data), const void *data);
+/* Whether a signal stopped the session; for the above. */
+bool tool_session_is_stopped(const void *session);
+
+redlock_node_info tool_session_node(const struct tool_session *session, size_t index);
 
 /* Closes the manager, which sends pending releases, and frees everything. */
 void tool_session_close(struct tool_session *session);

@@ -6,9 +6,45 @@
 #include <string.h>
 
 #include "nodes.h"
-#include "table.h"
 #include "text.h"
 #include "values/values.h"
+
+enum { COLUMNS = 7 };
+
+/* Of a table: each column is as wide as its widest cell. */
+struct row {
+    const char *cells[COLUMNS];
+};
+
+static const char *shown(const struct row *row, size_t column, size_t columns) {
+    const char *cell = row->cells[column];
+    return *cell == '\0' && column + 1 < columns ? "-" : cell;
+}
+
+/* The first row is the heading. "" appears as "-", except in the last column, which is not
+ * padded. */
+static void print_table(FILE *out, const struct row *rows, size_t count, size_t columns) {
+    size_t widths[COLUMNS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t column = 0; column < columns; column++) {
+            size_t width = tool_safe_width(shown(&rows[i], column, columns));
+            widths[column] = width > widths[column] ? width : widths[column];
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t owed = 0; /* spaces to print before the next cell, so that no line ends in spaces */
+        for (size_t column = 0; column < columns; column++) {
+            const char *cell = shown(&rows[i], column, columns);
+            if (*cell != '\0') {
+                fprintf(out, "%*s", (int)owed, "");
+                tool_print_safe(out, cell);
+                owed = 0;
+            }
+            owed += widths[column] - tool_safe_width(cell) + 2;
+        }
+        fputc('\n', out);
+    }
+}
 
 /* Appends a remark about a node. */
 static void add_remark(char *buffer, size_t size, const char *part) {
@@ -94,11 +130,10 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
 }
 
 static void print_nodes(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
-    struct tool_row rows[REDLOCK_NODES_MAX + 1] = {
-        {{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
+    struct row rows[REDLOCK_NODES_MAX + 1] = {{{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
     struct node_cells cells[REDLOCK_NODES_MAX] = {0};
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_status_node(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         if (info.uptime_s >= 0 && info.uptime_s < 60) {
             snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
         } else if (info.uptime_s >= 0) {
@@ -109,10 +144,10 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
         remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
-        rows[i + 1] = (struct tool_row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
-                                         cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+        rows[i + 1] = (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
+                                    cells[i].uptime, cells[i].round_trip, cells[i].remark}};
     }
-    tool_table_print(out, rows, findings->nodes + 1, TOOL_TABLE_COLUMNS);
+    print_table(out, rows, findings->nodes + 1, COLUMNS);
     print_summary(out, session, findings);
 }
 
@@ -222,7 +257,7 @@ struct lock_cells {
 };
 
 /* One line for each lock. */
-static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, struct tool_row *row) {
+static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, struct row *row) {
     const struct tool_holders *holders = &lock->holders;
     const char *text = redlock_token_holder(holders->token);
     const char *holder = text[0] != '\0' || holders->token == NULL ? text : holders->token;
@@ -236,7 +271,7 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
     if (lock->waiters >= 0) {
         snprintf(cells->waiters, sizeof cells->waiters, "%" PRId64, lock->waiters);
     }
-    *row = (struct tool_row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
+    *row = (struct row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
 }
 
 /* Whoever reads "no locks" must know who has said so. */
@@ -256,7 +291,7 @@ static void print_none(FILE *out, const struct tool_findings *findings) {
 
 static void print_all(FILE *out, const struct tool_findings *findings) {
     const size_t count = findings->lock_count;
-    struct tool_row *rows = calloc(count + 1, sizeof *rows);
+    struct row *rows = calloc(count + 1, sizeof *rows);
     struct lock_cells *cells = calloc(count + 1, sizeof *cells);
     fputc('\n', out);
     if (rows == NULL || cells == NULL) {
@@ -264,11 +299,11 @@ static void print_all(FILE *out, const struct tool_findings *findings) {
     } else if (count == 0) {
         print_none(out, findings);
     } else {
-        rows[0] = (struct tool_row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
+        rows[0] = (struct row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
         for (size_t i = 0; i < count; i++) {
             fill_lock(&findings->locks[i], &cells[i], &rows[i + 1]);
         }
-        tool_table_print(out, rows, count + 1, 6);
+        print_table(out, rows, count + 1, 6);
     }
     free(rows);
     free(cells);

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "confirm.h"
 #include "nodes.h"
 #include "report.h"
 #include "values/clock.h"
@@ -17,6 +16,7 @@
 #define GRACE_MS      INT64_C(5000) /* unless --grace says */
 #define MARGIN_MS_MAX INT64_C(500)
 #define NS_PER_MS     INT64_C(1000000)
+#define PAUSE_MS      INT64_C(20) /* between two looks whether a release is confirmed */
 /* The validity is rounded down to ms, so the deadline that it gives differs by less than this. */
 #define SAME_NS (2 * NS_PER_MS)
 
@@ -326,6 +326,46 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     return TOOL_EXIT_LOST;
 }
 
+/* The library goes on with the first release, too. So LOST is a yes: no key is left at a quorum. */
+static int release_again(struct tool_session *session, const char *token) {
+    redlock_acquire_options options;
+    redlock_lease *lease;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = session->options->ttl_ms;
+    options.lock_delay_ms = session->options->lock_delay_ms;
+    const int code = redlock_adopt(session->manager, session->options->resource, token, &options, &lease);
+    return code != REDLOCK_OK ? code
+                              : tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+}
+
+/* That a node has no key any more says nothing new: the votes of the first release tell which nodes
+ * have confirmed it. */
+static void report_first(struct tool_session *session, redlock_result *first) {
+    redlock_result_free(session->result);
+    session->result = first;
+    session->code = REDLOCK_ERR_NO_QUORUM;
+}
+
+/*
+ * A release found no quorum. Asks again until a quorum of nodes says
+ * that the lock is not held under this token any more, for rest_ms (after which the lock has ended
+ * anyway) and for the connect timeout at most. Connections that died without a sound have been
+ * replaced by then. Returns whether it is confirmed. The session keeps the result of the release.
+ */
+static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
+    const int64_t connect_ms = session->options->connect_timeout_ms;
+    const int64_t over_ms = tool_session_age_ms(session) + (rest_ms < connect_ms ? rest_ms : connect_ms);
+    redlock_result *first = session->result;
+    int code = REDLOCK_ERR_NO_QUORUM;
+    session->result = NULL;
+    while (code == REDLOCK_ERR_NO_QUORUM && tool_session_age_ms(session) < over_ms) {
+        tool_session_rest(session, PAUSE_MS, NULL, NULL);
+        code = release_again(session, token);
+    }
+    report_first(session, first);
+    return code == REDLOCK_OK || code == REDLOCK_ERR_LOST;
+}
+
 int tool_work_released(struct tool_work *work, int code, int status) {
     struct tool_session *session = work->session;
     if (work->lost) {
@@ -334,8 +374,7 @@ int tool_work_released(struct tool_work *work, int code, int status) {
     if (code == REDLOCK_ERR_LOST) {
         return tool_report_failure(session);
     }
-    if (code == REDLOCK_OK ||
-        (code == REDLOCK_ERR_NO_QUORUM && tool_confirm_release(session, work->token, work->rest_ms))) {
+    if (code == REDLOCK_OK || (code == REDLOCK_ERR_NO_QUORUM && confirm_release(session, work->token, work->rest_ms))) {
         return status;
     }
     tool_report_failure_and(session, status != 0
