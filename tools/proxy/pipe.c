@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "values/values.h"
+
 /* A link of limited bandwidth sends this many bytes at a time, or as many as fit into a
  * millisecond. */
 enum { SEGMENT_MIN = 1460, SEGMENTS_PER_S = 1000 };
@@ -29,21 +31,14 @@ static bool is_held(const struct proxy_pipe *pipe) {
     return pipe->frozen || pipe->lane->rule.hold;
 }
 
-/* The upper bits of splitmix64. */
-static uint32_t draw(struct proxy_lane *lane) {
-    uint64_t z = lane->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(z >> 48);
-}
-
 bool proxy_pipe_put(struct proxy_pipe *pipe, const char *bytes, size_t size, int64_t now_us) {
     struct proxy_piece *piece = malloc(sizeof *piece + size);
     assert(size > 0 && pipe->end == PROXY_END_NONE);
     if (piece == NULL) {
         return false;
     }
-    *piece = (struct proxy_piece){.came_us = now_us, .luck = draw(pipe->lane), .size = size};
+    *piece = (struct proxy_piece){
+        .came_us = now_us, .luck = (uint32_t)(tool_random(&pipe->lane->random) >> 48), .size = size};
     memcpy(piece->bytes, bytes, size);
     if (pipe->last == NULL) {
         pipe->first = piece;
@@ -72,7 +67,7 @@ bool proxy_pipe_is_clear(const struct proxy_pipe *pipe) {
 void proxy_pipe_ends(struct proxy_pipe *pipe, enum proxy_end end, int64_t now_us) {
     if (pipe->end == PROXY_END_NONE) {
         pipe->end_came_us = now_us;
-        pipe->end_luck = draw(pipe->lane);
+        pipe->end_luck = (uint32_t)(tool_random(&pipe->lane->random) >> 48);
     }
     if (end > pipe->end) {
         pipe->end = end;

@@ -13,7 +13,6 @@
 
 #include "backends/admin.h"
 #include "backends/backend.h"
-#include "backends/node_files.h"
 #include "backends/program.h"
 #include "faults/fault.h"
 #include "faults/lists.h"

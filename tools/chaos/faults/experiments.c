@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "faults/lists.h"
-#include "faults/setup.h"
 
 /*
  * A schedule under way. Times come from the run's length; where something must outlast a ttl, from
