@@ -67,7 +67,7 @@ struct tool_child {
     bool has_terminal; /* its group is in the foreground of the terminal */
     bool had_terminal; /* it was when it ended */
     struct tool_sentry sentry;
-    char *activation[TOOL_ACTIVATION_VARIABLES]; /* of systemd, in the environment; NULL: not about us */
+    char *activation[TOOL_ACTIVATION_VARIABLES]; /* in the environment, of systemd; or NULL */
     ev_io report_watcher;
     ev_child watcher;
     ev_timer kill_timer;

@@ -58,7 +58,7 @@ static int inspect(struct clear *clear) {
         return tool_session_stopped(session);
     }
     if (code != REDLOCK_OK) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     clear->shown = session->result;
     session->result = NULL;

@@ -118,7 +118,7 @@ static int elect_and_run(struct tool_session *session) {
     election.lock_delay_ms = options->lock_delay_ms;
     session->code = redlock_elect(session->manager, options->resource, &election, on_event, &elect, &elect.election);
     if (session->code != REDLOCK_OK) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     bool again;
     do {
@@ -161,7 +161,7 @@ static int observe(struct tool_session *session) {
     int code = redlock_observe(session->manager, session->options->resource, print_leader, session, &observer);
     if (code != REDLOCK_OK) {
         session->code = code;
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     session->code = 0;
     while (session->stop_signal == 0 && session->code == 0) {

@@ -6,7 +6,8 @@
 #include "work.h"
 
 /*
- * --at-least: the lock stays after a success, until so long after its start. Nobody is there to hold the lock once the tool has ended, so its keys must live by their ttl:
+ * --at-least: the lock stays after a success, until so long after its start. Nobody is there to
+ * hold the lock once the tool has ended, so its keys must live by their ttl:
  *
  * | the command                    | the lock                                                 |
  * | ------------------------------ | -------------------------------------------------------- |
@@ -85,13 +86,13 @@ static int keep(struct tool_session *session, struct tool_work *work, redlock_le
     }
     if (code == REDLOCK_ERR_LOST) {
         if (!work->lost) {
-            (void)tool_report_failure(session);
+            (void)tool_report_failure(session, NULL);
             work->lost = true;
         }
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
         return TOOL_EXIT_LOST;
     }
-    tool_report_failure_and(
+    (void)tool_report_failure(
         session, "the command succeeded, but too few nodes confirmed that they keep its lock: another machine may "
                  "run the command again before the time is over; the exit status is the command's");
     redlock_lease_forget(lease);

@@ -14,7 +14,6 @@
 #include "reload.h"
 #include "report.h"
 #include "status.h"
-#include "text.h"
 #include "values/values.h"
 
 struct page {

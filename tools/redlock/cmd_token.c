@@ -1,8 +1,6 @@
 /* redlock extend and redlock release: for a lock of which only the token is known. */
 #include "commands.h"
 
-#include <inttypes.h>
-
 #include "nodes.h"
 #include "report.h"
 #include "text.h"
@@ -60,7 +58,7 @@ int tool_extend(struct tool_session *session) {
         tool_nodes_warn(session);
         return tool_report_flush(session->options);
     }
-    status = tool_report_failure(session);
+    status = tool_report_failure(session, NULL);
     tool_nodes_warn_after_failure(session);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
@@ -79,7 +77,7 @@ int tool_release(struct tool_session *session) {
     }
     int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     if (code != REDLOCK_OK) {
-        status = tool_report_failure(session);
+        status = tool_report_failure(session, NULL);
         tool_nodes_warn_after_failure(session);
         return status;
     }

@@ -1,4 +1,4 @@
-/* The operands of the command line: the command, the nodes, the resource, the token, what to run. */
+/* The operands of the command line: command, nodes, resource, token, and what to run. */
 #include "operands.h"
 
 #include <stdio.h>

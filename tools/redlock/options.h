@@ -103,7 +103,7 @@ struct tool_options {
     int64_t ttl_max_ms;                                /* 0: none */
     const char *fence_suffix, *wait_suffix;            /* NULL: the library's default */
     int64_t fence_expiry_ms;                           /* 0: never */
-    bool tls;                                          /* addresses without a scheme are rediss:// */
+    bool tls;                                          /* nodes without a scheme: rediss:// */
     bool insecure;                                     /* do not check who the nodes are */
     const char *cacert, *cacertdir, *cert, *key, *sni; /* NULL: none */
     redlock_tls_options tls_options;                   /* after parsing, made of these */

@@ -213,12 +213,8 @@ static int report_failure(const struct tool_session *session, const char *advice
     return tool_report_exit_status(options, code);
 }
 
-int tool_report_failure(const struct tool_session *session) {
-    return report_failure(session, "", NULL);
-}
-
-void tool_report_failure_and(const struct tool_session *session, const char *explanation) {
-    (void)report_failure(session, "", explanation);
+int tool_report_failure(const struct tool_session *session, const char *explanation) {
+    return report_failure(session, "", explanation);
 }
 
 /* Writes what to do if enough nodes answer, but too many of them too late, or guards keep too many

@@ -36,12 +36,10 @@ __attribute__((format(printf, 2, 3))) void tool_report_output(const struct tool_
 __attribute__((format(printf, 3, 4))) void tool_report_warn(const struct tool_options *options, const char *name,
                                                             const char *format, ...);
 
-/* Reports the failure in session->code and session->result, as a sentence or as JSON. Returns its
- * exit status. */
-int tool_report_failure(const struct tool_session *session);
-
-/* The same, with what it means: a sentence more, or a member "explanation". */
-void tool_report_failure_and(const struct tool_session *session, const char *explanation);
+/* Reports the failure in session->code and session->result, as a sentence or as JSON, with what it
+ * means, if that is not NULL: a sentence more, or a member "explanation". Returns its exit
+ * status. */
+int tool_report_failure(const struct tool_session *session, const char *explanation);
 
 /* The same for an acquire that failed, with the time waited and what to do. With -E, a contended
  * lock is reported as JSON only. */

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "nodes.h"
 #include "reload.h"
 #include "report.h"
-#include "text.h"
 #include "usage.h"
 #include "values/clock.h"
 

@@ -58,7 +58,7 @@ static int inspect(struct tool_session *session, struct tool_findings *findings,
     int started = redlock_inspect(session->manager, resource, tool_session_completed, session);
     int code = tool_session_finish(session, started);
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     redlock_result *result = session->result;
     session->result = NULL;
@@ -195,7 +195,7 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
         return no_memory(session);
     }
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     findings->listing = session->result;
     session->result = NULL;

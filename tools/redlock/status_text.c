@@ -2,6 +2,7 @@
 #include "status.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,51 +47,51 @@ static void print_table(FILE *out, const struct row *rows, size_t count, size_t 
     }
 }
 
-/* Appends a remark about a node. */
-static void add_remark(char *buffer, size_t size, const char *part) {
+/* Appends a remark about a node, behind the one before. */
+__attribute__((format(printf, 3, 4))) static void add_remark(char *buffer, size_t size, const char *format, ...) {
+    va_list arguments;
     size_t used = strlen(buffer);
-    if (part[0] != '\0') {
-        snprintf(buffer + used, size - used, "%s%s", used > 0 ? "; " : "", part);
+    used += (size_t)snprintf(buffer + used, size - used, "%s", used > 0 ? "; " : "");
+    va_start(arguments, format);
+    if (used < size) {
+        (void)vsnprintf(buffer + used, size - used, format, arguments);
     }
+    va_end(arguments);
 }
 
 static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
                    const redlock_node_info *info, char *buffer, size_t size) {
+    const bool ready = info->state == REDLOCK_NODE_READY;
+    const char *write_error = ready ? tool_status_write_error(findings, node) : "";
+    const char *list_error = findings->all && ready ? tool_status_list_error(findings, node) : "";
+    const bool no_queue = tool_status_keeps_no_queue(info);
+    char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
-        char duration[32];
-        char quarantine[512];
-        snprintf(quarantine, sizeof quarantine, "no vote for %s: %s",
-                 tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
-        add_remark(buffer, size, quarantine);
+        add_remark(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
+                   info->quarantine);
     }
     if (tool_nodes_is_far(session, info)) {
-        char far[160];
-        tool_nodes_far_text(session, info, far, sizeof far);
-        add_remark(buffer, size, far);
+        tool_nodes_far_text(session, info, text, sizeof text);
+        add_remark(buffer, size, "%s", text);
     }
-    const char *write_error = info->state == REDLOCK_NODE_READY ? tool_status_write_error(findings, node) : "";
     if (write_error[0] != '\0') {
-        char refusal[512];
-        snprintf(refusal, sizeof refusal, "takes no locks: %s (%s)", write_error,
-                 tool_status_write_advice(write_error));
-        add_remark(buffer, size, refusal);
+        add_remark(buffer, size, "takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
     }
-    add_remark(buffer, size, info->error);
-    add_remark(buffer, size, info->warning);
-    if (tool_status_keeps_no_queue(info) || tool_status_is_undecided(info)) {
-        char queue[512];
-        snprintf(queue, sizeof queue, "%s%s%s", tool_status_keeps_no_queue(info) ? "no queue" : "not subscribed yet",
-                 info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
-        add_remark(buffer, size, queue);
+    if (info->error[0] != '\0') {
+        add_remark(buffer, size, "%s", info->error);
     }
-    const char *list_error =
-        findings->all && info->state == REDLOCK_NODE_READY ? tool_status_list_error(findings, node) : "";
+    if (info->warning[0] != '\0') {
+        add_remark(buffer, size, "%s", info->warning);
+    }
+    if (no_queue || tool_status_is_undecided(info)) {
+        add_remark(buffer, size, "%s%s%s", no_queue ? "no queue" : "not subscribed yet",
+                   info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
+    }
     if (list_error[0] != '\0') {
-        char list[512];
-        snprintf(list, sizeof list, "%s: %s",
-                 tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks", list_error);
-        add_remark(buffer, size, list);
+        add_remark(buffer, size, "%s: %s",
+                   tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
+                   list_error);
     }
 }
 

@@ -372,14 +372,14 @@ int tool_work_released(struct tool_work *work, int code, int status) {
         return TOOL_EXIT_LOST; /* reported when it happened */
     }
     if (code == REDLOCK_ERR_LOST) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     if (code == REDLOCK_OK || (code == REDLOCK_ERR_NO_QUORUM && confirm_release(session, work->token, work->rest_ms))) {
         return status;
     }
-    tool_report_failure_and(session, status != 0
-                                         ? "the exit status is the command's; the keys that are left end with their ttl"
-                                         : "the command succeeded; the keys that are left end with their ttl");
+    (void)tool_report_failure(
+        session, status != 0 ? "the exit status is the command's; the keys that are left end with their ttl"
+                             : "the command succeeded; the keys that are left end with their ttl");
     return status != 0 ? status : TOOL_EXIT_UNCONFIRMED;
 }
 

@@ -83,7 +83,10 @@ static bool make_directory(const char *path) {
     return (mkdir(path, 0755) == 0 || errno == EEXIST) && chmod(path, 0755) == 0;
 }
 
-bool chaos_node_make(const char *directory, struct chaos_clock **clock) {
+/* Makes the directory, data (a directory of its own, for an image may look at what is there),
+ * and the clock's page, with true time, where `clock` is not NULL. Others may read all of it, as
+ * containers may need. */
+static bool make_node(const char *directory, struct chaos_clock **clock) {
     char data[PATH_MAX], page[PATH_MAX];
     if (!path_of(data, directory, "data") || !path_of(page, directory, "clock") || !make_directory(directory) ||
         !make_directory(data)) {
@@ -193,7 +196,7 @@ struct chaos_backend *chaos_backend_create(const char *name, const struct chaos_
 bool chaos_backend_make_directories(struct chaos_backend *backend, struct chaos_error *error) {
     for (size_t n = 0; n < backend->options.nodes; n++) {
         struct chaos_clock **clock = backend->options.shim != NULL ? &backend->clocks[n] : NULL;
-        if (!chaos_node_make(backend->directories[n], clock)) {
+        if (!make_node(backend->directories[n], clock)) {
             return chaos_fail(error, "node %zu: its directory %s cannot be made: %s", n + 1, backend->directories[n],
                               strerror(errno));
         }

@@ -94,10 +94,6 @@ bool chaos_node_port(uint16_t *ports, size_t count, size_t n);
 /* These return false with errno. A node's directory is DIRECTORY/node-N; redis.conf, log, clock and
  * data are in it, and the server runs in it. */
 
-/* Makes the directory, data (a directory of its own, for an image may look at what is there),
- * and the clock's page, with true time, where `clock` is not NULL. Others may read all of it, as
- * containers may need. */
-bool chaos_node_make(const char *directory, struct chaos_clock **clock);
 /* Keys on disk: all that is in data. */
 bool chaos_node_remove_keys(const char *directory);
 /* An empty directory too; what is not there is removed already. */

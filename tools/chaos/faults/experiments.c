@@ -3,7 +3,6 @@
 #include "faults/experiments.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "faults/lists.h"

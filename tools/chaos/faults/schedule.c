@@ -1,7 +1,6 @@
 /* Faults over time: as text, what can be said of them, and from a seed. */
 #include "faults/schedule.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -33,7 +33,8 @@ const char *chaos_view_shade(const struct chaos_band *band) {
     return about->exclusive ? "down" : "ill";
 }
 
-int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how) {
+/* Until when the client relied on the lease, as the checker sees it, and how it ended. */
+static int64_t lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how) {
     const struct chaos_history *history = view->history;
     int64_t end_us = history->start_us + view->end_us;
     if (lease->ended_us != CHAOS_NEVER_US) {
@@ -92,7 +93,7 @@ static json_t *numbers(uint64_t bits) {
 
 static void add_lease(const struct chaos_view *view, json_t **list, const struct chaos_lease *lease, json_int_t *last) {
     enum chaos_how how;
-    json_int_t from = tick(view, lease->from_us), to = tick(view, chaos_view_lease_end(view, lease, &how));
+    json_int_t from = tick(view, lease->from_us), to = tick(view, lease_end(view, lease, &how));
     to = to < from ? from : to;
     bool plain = how == CHAOS_HOW_RELEASED && view->history->lease_count > LEASES_WITH_TOKENS;
     json_t *item = json_pack("[I,I,i,i,o]", from - *last, to - from, lease->resource, (int)how,

@@ -10,7 +10,8 @@
 
 static const char *const page = (const char *)chaos_page;
 
-void chaos_page_begin(FILE *out, const char *title, size_t violations) {
+/* The page up to its body; the title tells the violations, of what is named; "" for nothing. */
+static void begin_page(FILE *out, const char *title, size_t violations) {
     const char *name = strstr(page, "{{title}}"), *body = strstr(page, "{{body}}");
     bool named = title != NULL && title[0] != '\0';
     fwrite(page, 1, (size_t)(name - page), out);
@@ -20,7 +21,8 @@ void chaos_page_begin(FILE *out, const char *title, size_t violations) {
     fwrite(name, 1, (size_t)(body - name), out);
 }
 
-bool chaos_page_end(FILE *out, json_t *data) {
+/* The rest: the script draws `data`, which is taken, and NULL without memory. False with errno. */
+static bool end_page(FILE *out, json_t *data) {
     const char *rest = strstr(page, "{{body}}") + strlen("{{body}}"), *place = strstr(rest, "{{data}}");
     fwrite(rest, 1, (size_t)(place - rest), out);
     bool worked = chaos_html_json(out, data);
@@ -35,7 +37,7 @@ bool chaos_page_end(FILE *out, json_t *data) {
 bool chaos_report_write(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict,
                         const struct chaos_experiment *experiment) {
     struct chaos_view view = chaos_view_of(history, verdict, experiment);
-    chaos_page_begin(out, experiment != NULL ? experiment->title : history->experiment, verdict->violation_count);
+    begin_page(out, experiment != NULL ? experiment->title : history->experiment, verdict->violation_count);
     chaos_page_head(out, &view);
     chaos_page_violations(out, &view);
     fputs("<section id=\"time\" aria-labelledby=\"time-title\">\n<h2 id=\"time-title\">Timeline</h2>\n"
@@ -44,7 +46,7 @@ bool chaos_report_write(FILE *out, const struct chaos_history *history, const st
           out);
     chaos_page_tables(out, &view);
     fputs("</main>\n", out);
-    return chaos_page_end(out, json_pack("{s:[o]}", "runs", chaos_page_data(&view)));
+    return end_page(out, json_pack("{s:[o]}", "runs", chaos_page_data(&view)));
 }
 
 /* One schedule without protection, with fencing tokens, and with guards as well. */
@@ -112,8 +114,8 @@ bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
         struct chaos_view view = chaos_view_of(&comparison->histories[side], &comparison->verdicts[side], experiment);
         runs[side] = chaos_page_data(&view);
     }
-    chaos_page_begin(out, named ? experiment->title : "Faults compared",
-                     comparison->verdicts[CHAOS_SIDE_GUARDS].violation_count);
+    begin_page(out, named ? experiment->title : "Faults compared",
+               comparison->verdicts[CHAOS_SIDE_GUARDS].violation_count);
     chaos_page_header(
         out, CHAOS_SAY("%s / compared", named ? experiment->name : "a schedule of one's own"), history->version,
         CHAOS_SAY("%s: with and without protection", named ? experiment->title : "Faults of one's own"),
@@ -125,5 +127,5 @@ bool chaos_report_compare(FILE *out, const struct chaos_comparison *comparison,
                "<section class=\"repeat\" aria-labelledby=\"repeat\"><h2 id=\"repeat\">Repeat it</h2><p>Seed <b "
                "class=\"number\">%s</b>; the command of each run stands on its page.</p></section>\n</main>\n",
                CHAOS_SAY("%" PRIu64, history->seed));
-    return chaos_page_end(out, json_pack("{s:[o,o,o]}", "runs", runs[0], runs[1], runs[2]));
+    return end_page(out, json_pack("{s:[o,o,o]}", "runs", runs[0], runs[1], runs[2]));
 }
