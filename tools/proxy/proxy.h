@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mishap.h"
 #include "pipe.h"
 
 enum {

@@ -20,8 +20,7 @@ static void print_json(const struct tool_session *session) {
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
     tool_report_wait(&json, session);
     tool_report_votes(&json, session->result, false);
-    tool_json_close(&json, '}');
-    fputc('\n', stdout);
+    tool_json_end(&json);
 }
 
 int tool_acquire(struct tool_session *session) {
@@ -46,6 +45,6 @@ int tool_acquire(struct tool_session *session) {
         return status;
     }
     redlock_lease_forget(lease);
-    tool_nodes_warn(session);
+    tool_nodes_warn(session, true);
     return 0;
 }

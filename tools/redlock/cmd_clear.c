@@ -293,8 +293,7 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
         tool_json_string(&json, "resource", options->resource);
         tool_json_bool(&json, "cleared", code == REDLOCK_OK && clear->count > 0);
         print_nodes_json(clear, &json);
-        tool_json_close(&json, '}');
-        fputc('\n', stdout);
+        tool_json_end(&json);
         return;
     }
     if (options->quiet) {
@@ -346,7 +345,7 @@ int tool_clear(struct tool_session *session) {
     if (status == 0) {
         release_all(&clear);
         status = session->stop_signal != 0 ? tool_session_stopped(session) : report(&clear);
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
     }
     for (size_t i = 0; i < clear.count; i++) {
         redlock_result_free(clear.released[i]);

@@ -78,7 +78,7 @@ static bool campaign(struct elect *elect) {
         if (elect->out) {
             elect->out = redlock_election_campaign(elect->election) != REDLOCK_OK;
         }
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         ev_run(session->loop, EVRUN_ONCE);
     }
     return session->stop_signal == 0;
@@ -165,7 +165,7 @@ static int observe(struct tool_session *session) {
     }
     session->code = 0;
     while (session->stop_signal == 0 && session->code == 0) {
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         ev_run(session->loop, EVRUN_ONCE);
     }
     redlock_observer_end(observer);

@@ -35,8 +35,7 @@ static void print_success(const struct tool_session *session, const char *text, 
             tool_json_number(&json, "validity_ms", validity_ms);
         }
         tool_report_votes(&json, session->result, false);
-        tool_json_close(&json, '}');
-        fputc('\n', stdout);
+        tool_json_end(&json);
     } else if (!options->quiet) {
         char validity[32];
         tool_print_safe(stdout, options->resource);
@@ -55,11 +54,11 @@ int tool_extend(struct tool_session *session) {
     if (code == REDLOCK_OK) {
         print_success(session, "extended; valid for at least ", redlock_lease_validity_ms(lease));
         redlock_lease_forget(lease);
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         return tool_report_flush(session->options);
     }
     status = tool_report_failure(session, NULL);
-    tool_nodes_warn_after_failure(session);
+    tool_nodes_warn(session, false);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
@@ -78,10 +77,10 @@ int tool_release(struct tool_session *session) {
     int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     if (code != REDLOCK_OK) {
         status = tool_report_failure(session, NULL);
-        tool_nodes_warn_after_failure(session);
+        tool_nodes_warn(session, false);
         return status;
     }
-    tool_nodes_warn(session);
+    tool_nodes_warn(session, true);
     print_success(session, "released", -1);
     return tool_report_flush(session->options);
 }

@@ -58,6 +58,10 @@ void tool_json_close(struct tool_json *json, char bracket) {
     json->comma = true;
 }
 
+void tool_json_end(struct tool_json *json) {
+    fputs("}\n", json->out);
+}
+
 void tool_json_string(struct tool_json *json, const char *name, const char *value) {
     begin(json, name);
     quoted(json->out, value);

@@ -15,6 +15,8 @@ struct tool_json {
 void tool_json_open(struct tool_json *json, const char *name, char bracket);
 /* bracket is '}' or ']'. */
 void tool_json_close(struct tool_json *json, char bracket);
+/* Closes the outermost object, and its line. */
+void tool_json_end(struct tool_json *json);
 /* Bytes that are not UTF-8 become U+FFFD. Characters that are unsafe for a terminal are escaped; a
  * parser reads them unchanged. */
 void tool_json_string(struct tool_json *json, const char *name, const char *value);

@@ -119,7 +119,7 @@ static bool is_reported_elsewhere(const struct tool_options *options) {
     return options->verbose || options->command == TOOL_STATUS;
 }
 
-static void warn(struct tool_session *session, bool of_unusable) {
+void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
     const struct tool_options *options = session->options;
     size_t count = is_reported_elsewhere(options) ? 0 : redlock_manager_node_count(session->manager);
     for (size_t i = 0; i < count; i++) {
@@ -143,12 +143,4 @@ static void warn(struct tool_session *session, bool of_unusable) {
             tool_report_warn(options, TOOL_WARNING_SETTINGS, "node %s: %s", info.name, info.warning);
         }
     }
-}
-
-void tool_nodes_warn(struct tool_session *session) {
-    warn(session, true);
-}
-
-void tool_nodes_warn_after_failure(struct tool_session *session) {
-    warn(session, false);
 }

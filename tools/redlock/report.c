@@ -32,8 +32,7 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
 
 void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
                       enum tool_words_kind kind) {
-    tool_json_close(json, '}');
-    fputc('\n', json->out);
+    tool_json_end(json);
     tool_words_level(options->words, level);
     tool_words_send(options->words, kind);
 }
@@ -173,8 +172,7 @@ static void report_error(const struct tool_options *options, const char *name, c
     if (is_run) {
         tool_report_send(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
     } else {
-        tool_json_close(&json, '}');
-        fputc('\n', json.out);
+        tool_json_end(&json);
         fflush(stdout);
     }
 }

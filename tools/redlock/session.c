@@ -374,11 +374,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
             return false;
         }
         *status = tool_report_not_acquired(session);
-        if (is_expected) {
-            tool_nodes_warn(session);
-        } else {
-            tool_nodes_warn_after_failure(session);
-        }
+        tool_nodes_warn(session, is_expected);
         return false;
     }
     return true;

@@ -97,6 +97,5 @@ void tool_status_print_json(FILE *out, const struct tool_session *session, const
         json_lock(&json, &findings->locks[i]);
     }
     tool_json_close(&json, ']');
-    tool_json_close(&json, '}');
-    fputc('\n', out);
+    tool_json_end(&json);
 }

@@ -250,7 +250,7 @@ static void warn_of_reach(struct tool_work *work) {
 /* Warns of trouble while the lease is still valid. */
 static void warn(struct tool_work *work) {
     if (!work->lost) {
-        tool_nodes_warn(work->session);
+        tool_nodes_warn(work->session, true);
         warn_of_renewal(work);
         warn_of_reach(work);
     }
