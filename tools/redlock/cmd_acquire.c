@@ -11,7 +11,7 @@ static void print_json(const struct tool_session *session) {
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
-    if (session->options->fence) {
+    if (session->options->lock.fencing) {
         /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
         char fence[32];
         snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(session->lease));
@@ -31,7 +31,7 @@ int tool_acquire(struct tool_session *session) {
     redlock_lease *lease = session->lease;
     if (session->options->json) {
         print_json(session);
-    } else if (session->options->fence) {
+    } else if (session->options->lock.fencing) {
         printf("%s %" PRIu64 "\n", redlock_lease_token(lease), redlock_lease_fence(lease));
     } else {
         printf("%s\n", redlock_lease_token(lease));

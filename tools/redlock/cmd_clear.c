@@ -208,12 +208,9 @@ static int check_tokens(const struct clear *clear) {
 /* Each token on all nodes. A node compares it with its own, so only what was shown is deleted. */
 static void release_all(struct clear *clear) {
     struct tool_session *session = clear->session;
-    redlock_acquire_options acquire;
-    redlock_acquire_options_default(&acquire);
-    acquire.ttl_ms = session->options->ttl_ms;
     for (size_t i = 0; i < clear->count && session->stop_signal == 0; i++) {
         redlock_lease *lease;
-        int code = redlock_adopt(session->manager, session->options->resource, clear->tokens[i], &acquire, &lease);
+        int code = tool_session_adopt(session, clear->tokens[i], &lease);
         if (code == REDLOCK_OK) {
             code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
             clear->released[i] = session->result;

@@ -112,10 +112,10 @@ static int elect_and_run(struct tool_session *session) {
     int status = 0;
     tool_work_check_grace(session);
     redlock_election_options_default(&election);
-    election.ttl_ms = options->ttl_ms;
-    election.fencing = options->fence;
-    election.heal = !options->no_heal;
-    election.lock_delay_ms = options->lock_delay_ms;
+    election.ttl_ms = options->lock.ttl_ms;
+    election.fencing = options->lock.fencing;
+    election.heal = options->lock.heal;
+    election.lock_delay_ms = options->lock.lock_delay_ms;
     session->code = redlock_elect(session->manager, options->resource, &election, on_event, &elect, &elect.election);
     if (session->code != REDLOCK_OK) {
         return tool_report_failure(session, NULL);

@@ -42,7 +42,7 @@ static int extend(struct tool_session *session, struct tool_work *work, redlock_
     for (;;) {
         /* The lock delay is added to each ttl. Where it covers the rest, or the lease does, the
          * keys live long enough. */
-        const int64_t ttl_ms = rest_ms(session) - session->options->lock_delay_ms;
+        const int64_t ttl_ms = rest_ms(session) - session->options->lock.lock_delay_ms;
         if (work->lost) {
             return work->is_over ? REDLOCK_ERR_NO_QUORUM : REDLOCK_ERR_LOST;
         }

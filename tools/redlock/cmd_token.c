@@ -12,11 +12,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = session->options->ttl_ms;
-    options.lock_delay_ms = session->options->lock_delay_ms;
-    int code = redlock_adopt(session->manager, session->options->resource, session->options->token, &options, lease);
+    int code = tool_session_adopt(session, session->options->token, lease);
     if (code != REDLOCK_OK) {
         tool_report_code(session, code);
         return tool_report_exit_status(session->options, code);
@@ -49,7 +45,7 @@ int tool_extend(struct tool_session *session) {
     if (status != 0) {
         return status;
     }
-    int64_t ttl_ms = session->options->ttl_ms;
+    int64_t ttl_ms = session->options->lock.ttl_ms;
     int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
     if (code == REDLOCK_OK) {
         print_success(session, "extended; valid for at least ", redlock_lease_validity_ms(lease));

@@ -20,7 +20,8 @@ __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t si
 }
 
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY && info->round_trip_min_us > session->node_timeout_ms * 1000;
+    return info->state == REDLOCK_NODE_READY &&
+           info->round_trip_min_us > session->options->manager.node_timeout_ms * 1000;
 }
 
 /* With room for a node that is slow now and then. */
@@ -34,7 +35,7 @@ void tool_nodes_far_text(const struct tool_session *session, const redlock_node_
     (void)snprintf(buffer, size,
                    "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
                    "; give --node-timeout %" PRId64,
-                   (info->round_trip_min_us + 999) / 1000, session->node_timeout_ms,
+                   (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
                    timeout_for_ms(info->round_trip_min_us));
 }
 

@@ -150,16 +150,18 @@ static int set_contended_status(struct tool_options *options, const struct optio
 static int set_quorum(struct tool_options *options, const struct option_spec *spec, const char *label,
                       const char *text) {
     (void)spec;
-    return tool_number_read(text, REDLOCK_NODES_MAX, &options->quorum, NULL)
-               ? 0
-               : tool_usage(options,
-                            "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least", label,
-                            text);
+    int64_t value;
+    if (!tool_number_read(text, REDLOCK_NODES_MAX, &value, NULL)) {
+        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least",
+                          label, text);
+    }
+    options->manager.quorum = (size_t)value;
+    return 0;
 }
 
 static int set_wait(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
     if (strcmp(text, "forever") == 0) {
-        options->wait_ms = REDLOCK_WAIT_FOREVER;
+        options->lock.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
         return 0;
     }
     return set_time(options, spec, label, text);
@@ -178,21 +180,22 @@ static int set_wait(struct tool_options *options, const struct option_spec *spec
 static const struct option_spec specs[] = {
     {"nodes", 'n', "URI,URI,…", FOR_ALL, .apply = set_nodes, MEMBER(node_list)},
     {"nodes-file", 0, "FILE", FOR_ALL, .apply = set_nodes, MEMBER(nodes_file)},
-    {"quorum", 0, "N", FOR_ALL, .apply = set_quorum, MEMBER(quorum), ENV("QUORUM")},
-    {"node-timeout", 0, "MS", FOR_ALL, NUMBER(node_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
-    {"connect-timeout", 0, "TIME", FOR_ALL, TIME(connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
-    {"restart-guard", 0, "off|observed|strict", FOR_ALL, NAME(restart_guard, restart_guards), ENV("RESTART_GUARD")},
-    {"clock-guard", 0, NULL, FOR_ALL, FLAG(clock_guard), .names = &off_on, ENV("CLOCK_GUARD")},
-    {"no-clock-guard", 0, NULL, FOR_ALL, .apply = clear_flag, MEMBER(clock_guard)},
-    {"ttl-max", 0, "TIME", FOR_ALL, TIME(ttl_max_ms, 1, REDLOCK_TTL_MS_MAX), ENV("TTL_MAX")},
-    {"first-boot", 0, NULL, FOR_ALL, FLAG(first_boot)},
-    {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(wait_suffix), ENV("WAIT_SUFFIX"), .member = "wait_suffix"},
+    {"quorum", 0, "N", FOR_ALL, .apply = set_quorum, MEMBER(manager.quorum), ENV("QUORUM")},
+    {"node-timeout", 0, "MS", FOR_ALL, NUMBER(manager.node_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
+    {"connect-timeout", 0, "TIME", FOR_ALL, TIME(manager.connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
+    {"restart-guard", 0, "off|observed|strict", FOR_ALL, NAME(manager.restart_guard, restart_guards),
+     ENV("RESTART_GUARD")},
+    {"clock-guard", 0, NULL, FOR_ALL, FLAG(manager.clock_guard), .names = &off_on, ENV("CLOCK_GUARD")},
+    {"no-clock-guard", 0, NULL, FOR_ALL, .apply = clear_flag, MEMBER(manager.clock_guard)},
+    {"ttl-max", 0, "TIME", FOR_ALL, TIME(manager.ttl_max_ms, 1, REDLOCK_TTL_MS_MAX), ENV("TTL_MAX")},
+    {"first-boot", 0, NULL, FOR_ALL, FLAG(manager.first_boot)},
+    {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(manager.wait_suffix), ENV("WAIT_SUFFIX"), .member = "wait_suffix"},
     {"tls", 0, NULL, FOR_ALL, FLAG(tls), .names = &zero_one, ENV("TLS")},
-    {"cacert", 0, "FILE", FOR_ALL, TLS(cacert, "ca_file"), ENV("CACERT")},
-    {"cacertdir", 0, "DIR", FOR_ALL, TLS(cacertdir, "ca_dir"), ENV("CACERTDIR")},
-    {"cert", 0, "FILE", FOR_ALL, TLS(cert, "cert_file"), ENV("CERT")},
-    {"key", 0, "FILE", FOR_ALL, TLS(key, "key_file"), ENV("KEY")},
-    {"sni", 0, "NAME", FOR_ALL, TLS(sni, "tls.server_name"), ENV("SNI")},
+    {"cacert", 0, "FILE", FOR_ALL, TLS(tls_options.ca_file, "ca_file"), ENV("CACERT")},
+    {"cacertdir", 0, "DIR", FOR_ALL, TLS(tls_options.ca_dir, "ca_dir"), ENV("CACERTDIR")},
+    {"cert", 0, "FILE", FOR_ALL, TLS(tls_options.cert_file, "cert_file"), ENV("CERT")},
+    {"key", 0, "FILE", FOR_ALL, TLS(tls_options.key_file, "key_file"), ENV("KEY")},
+    {"sni", 0, "NAME", FOR_ALL, TLS(tls_options.server_name, "tls.server_name"), ENV("SNI")},
     {"insecure", 0, NULL, FOR_ALL, FLAG(insecure), .names = &zero_one, ENV("INSECURE")},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
@@ -200,22 +203,22 @@ static const struct option_spec specs[] = {
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
-    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
-    {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(wait_ms, 0, WAIT_MS_MAX)},
-    {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(order, orders), ENV("ORDER")},
+    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
+    {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
     {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, .apply = set_contended_status, MEMBER(contended_status)},
-    {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(fence)},
-    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(fence_suffix), ENV("FENCE_SUFFIX"),
+    {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(lock.fencing)},
+    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.fence_suffix), ENV("FENCE_SUFFIX"),
      .member = "fence_suffix"},
     {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE,
-     TIME(fence_expiry_ms, FENCE_EXPIRY_MS_MIN, FENCE_EXPIRY_MS_MAX), ENV("FENCE_EXPIRY")},
-    {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(holder)},
+     TIME(manager.fence_expiry_ms, FENCE_EXPIRY_MS_MIN, FENCE_EXPIRY_MS_MAX), ENV("FENCE_EXPIRY")},
+    {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.holder)},
     {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND,
-     TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
-    {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, FLAG(no_heal)},
+     TIME(lock.lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
+    {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, .apply = clear_flag, MEMBER(lock.heal)},
     {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, WAIT_MS_MAX)},
     {"observe", 0, NULL, FOR_ELECT, FLAG(observe)},
-    {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, WAIT_MS_MAX)},
+    {"max-time", 0, "TIME", FOR_RUN, TIME(lock.auto_extend_max_ms, 1, WAIT_MS_MAX)},
     {"at-least", 0, "TIME", FOR_RUN, TIME(at_least_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"yes", 'y', NULL, FOR_CLEAR, FLAG(yes)},
     {"all", 'a', NULL, FOR_STATUS, FLAG(all)},
@@ -428,11 +431,13 @@ static bool wants_json(char **argv) {
 int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options) {
     *options = (struct tool_options){.words = words,
                                      .json = argc > 0 && wants_json(argv),
-                                     .node_timeout_ms = TOOL_NOT_GIVEN,
-                                     .connect_timeout_ms = 1000,
-                                     .ttl_ms = TOOL_NOT_GIVEN,
                                      .grace_ms = TOOL_NOT_GIVEN,
                                      .contended_status = TOOL_EXIT_CONTENDED};
+    redlock_manager_options_default(&options->manager);
+    redlock_acquire_options_default(&options->lock);
+    redlock_tls_options_default(&options->tls_options);
+    options->manager.connect_timeout_ms = 1000;
+    options->lock.ttl_ms = TOOL_NOT_GIVEN;
     int dashes;
     int status = parse_words(argc, argv, options, &dashes);
     if (status != 0 || options->help || options->version) {
@@ -441,7 +446,7 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     if (options->command == TOOL_NO_COMMAND) {
         return tool_usage(options, "no command; the commands are " TOOL_COMMANDS);
     }
-    if (options->command == TOOL_EXTEND && options->ttl_ms == TOOL_NOT_GIVEN) {
+    if (options->command == TOOL_EXTEND && options->lock.ttl_ms == TOOL_NOT_GIVEN) {
         return tool_usage(options, "extend needs the new time to live: -t TTL");
     }
     /* Before the operands: one of them may have become the value of an option. */

@@ -63,6 +63,10 @@ enum tool_no_warn {
 struct tool_options {
     struct tool_words *words; /* where messages go */
     uint64_t given;           /* a bit for each row of the table that the command line has */
+    /* Without nodes, TLS and callbacks. The ttl of a lock is never TOOL_NOT_GIVEN after parsing, if
+     * the command has one. */
+    redlock_manager_options manager;
+    redlock_acquire_options lock;
     enum tool_command command;
     bool help;
     bool version;
@@ -78,38 +82,20 @@ struct tool_options {
     const char *nodes_file;                 /* NULL: from the environment, else none */
     unsigned node_lines[REDLOCK_NODES_MAX]; /* where each node stands in that file */
     struct tool_stamp nodes_stamp;          /* of that file when it was read */
-    int64_t node_timeout_ms;                /* TOOL_NOT_GIVEN: the library's default */
-    int64_t connect_timeout_ms;
-    int64_t ttl_ms;  /* never TOOL_NOT_GIVEN after parsing, if the command has one */
-    int64_t wait_ms; /* or REDLOCK_WAIT_FOREVER */
-    redlock_order order;
-    int64_t grace_ms;    /* TOOL_NOT_GIVEN: the default */
-    int64_t max_time_ms; /* 0: no limit */
-    bool fence;          /* ask for a fencing token */
-    bool no_heal;
-    bool observe;        /* elect: only print who leads */
-    int64_t at_least_ms; /* run: 0: let go after a success */
-    bool yes;            /* clear: do not ask */
-    bool all;            /* status: all locks */
-    const char *match;   /* the pattern of their names; NULL: our own locks of any name */
+    int64_t grace_ms;                       /* TOOL_NOT_GIVEN: the default */
+    bool observe;                           /* elect: only print who leads */
+    int64_t at_least_ms;                    /* run: 0: let go after a success */
+    bool yes;                               /* clear: do not ask */
+    bool all;                               /* status: all locks */
+    const char *match;                      /* the pattern of their names; NULL: our own locks of any name */
     bool all_ready;
     bool metrics;
     const char *output; /* the file for the metrics; NULL: standard output */
     int64_t watch_ms;   /* 0: once */
-    int64_t lock_delay_ms;
-    redlock_restart_guard restart_guard;
-    bool clock_guard;
-    bool first_boot;
-    int64_t ttl_max_ms;                                /* 0: none */
-    const char *fence_suffix, *wait_suffix;            /* NULL: the library's default */
-    int64_t fence_expiry_ms;                           /* 0: never */
-    bool tls;                                          /* nodes without a scheme: rediss:// */
-    bool insecure;                                     /* do not check who the nodes are */
-    const char *cacert, *cacertdir, *cert, *key, *sni; /* NULL: none */
-    redlock_tls_options tls_options;                   /* after parsing, made of these */
-    bool tls_given;                                    /* one of these is given */
-    int64_t quorum;                                    /* 0: the least */
-    const char *holder;                                /* NULL: host and process */
+    bool tls;           /* nodes without a scheme: rediss:// */
+    bool insecure;      /* do not check who the nodes are */
+    redlock_tls_options tls_options;
+    bool tls_given; /* one of these is given */
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */

@@ -136,7 +136,7 @@ void tool_report_wait(struct tool_json *json, const struct tool_session *session
 
 void tool_report_acquired(const struct tool_session *session) {
     const struct tool_options *options = session->options;
-    if (!options->json || options->wait_ms == 0) {
+    if (!options->json || options->lock.wait_timeout_ms == 0) {
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
@@ -227,9 +227,10 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
     if (timeout_ms != 0) {
         snprintf(advice, size, " Give --node-timeout %" PRId64 ".", timeout_ms);
     } else if (ms != 0) {
-        bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
+        bool unknown = options->manager.restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->manager.first_boot;
         snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
-                 tool_duration_format(ms, time, sizeof time), options->wait_ms != 0 ? "a longer -w" : "-w TIME",
+                 tool_duration_format(ms, time, sizeof time),
+                 options->lock.wait_timeout_ms != 0 ? "a longer -w" : "-w TIME",
                  unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
     }
 }
@@ -264,7 +265,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
         return options->contended_status;
     }
     advise_on_nodes(session, nodes, sizeof nodes);
-    if (options->wait_ms != 0 && attempts > 0) {
+    if (options->lock.wait_timeout_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
                  contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);

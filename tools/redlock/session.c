@@ -150,31 +150,10 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
         return TOOL_EXIT_SYSTEM;
     }
-    redlock_manager_options manager_options;
-    redlock_manager_options_default(&manager_options);
+    redlock_manager_options manager_options = options->manager;
     manager_options.nodes = options->nodes;
     manager_options.node_count = options->node_count;
-    manager_options.connect_timeout_ms = options->connect_timeout_ms;
-    if (options->node_timeout_ms != TOOL_NOT_GIVEN) {
-        manager_options.node_timeout_ms = options->node_timeout_ms;
-    }
-    session->node_timeout_ms = manager_options.node_timeout_ms;
-    manager_options.restart_guard = options->restart_guard;
-    manager_options.clock_guard = options->clock_guard;
-    manager_options.first_boot = options->first_boot;
-    manager_options.ttl_max_ms = options->ttl_max_ms;
-    manager_options.fence_expiry_ms = options->fence_expiry_ms;
-    manager_options.holder = options->holder;
-    manager_options.quorum = (size_t)options->quorum;
-    if (options->fence_suffix != NULL) {
-        manager_options.fence_suffix = options->fence_suffix;
-    }
-    if (options->wait_suffix != NULL) {
-        manager_options.wait_suffix = options->wait_suffix;
-    }
-    if (options->tls_given) {
-        manager_options.tls = &options->tls_options;
-    }
+    manager_options.tls = options->tls_given ? &options->tls_options : NULL;
     if (options->verbose) {
         manager_options.on_log = log_line;
         manager_options.log_data = session;
@@ -223,7 +202,7 @@ int tool_session_finish(struct tool_session *session, int started) {
 }
 
 void tool_session_connect(struct tool_session *session, bool everyone) {
-    int64_t timeout_ms = session->options->connect_timeout_ms;
+    int64_t timeout_ms = session->options->manager.connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
     /* The nodes' own timeouts are a little later than ours, and say why. */
     int64_t over_ms = tool_now_ms() + timeout_ms + CONNECT_SLICE_MS;
@@ -268,20 +247,12 @@ static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
 /* Asks for the lock until it is held, the wait is over or a signal comes. Returns the request's
  * code. */
 static int ask(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = session->options->ttl_ms;
-    options.wait_timeout_ms = session->options->wait_ms;
-    options.order = session->options->order;
+    redlock_acquire_options options = session->options->lock;
     if (options.wait_timeout_ms > 0) {
         int64_t spent_ms = tool_session_age_ms(session);
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
-    options.fencing = session->options->fence;
-    options.heal = !session->options->no_heal;
-    options.lock_delay_ms = session->options->lock_delay_ms;
     options.auto_extend = auto_extend;
-    options.auto_extend_max_ms = session->options->max_time_ms;
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
@@ -352,7 +323,7 @@ static void ask_who_holds_it(struct tool_session *session) {
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status) {
     int code = REDLOCK_ERR_CANCELLED;
-    *status = tool_session_begin(session, session->options->wait_ms != 0);
+    *status = tool_session_begin(session, session->options->lock.wait_timeout_ms != 0);
     if (*status != 0) {
         return false;
     }
@@ -384,6 +355,14 @@ void tool_session_ignore_stop(struct tool_session *session) {
     for (int i = 0; i < TOOL_STOP_SIGNALS; i++) {
         ev_signal_stop(session->loop, &session->stop_watchers[i]);
     }
+}
+
+int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = session->options->lock.ttl_ms;
+    options.lock_delay_ms = session->options->lock.lock_delay_ms;
+    return redlock_adopt(session->manager, session->options->resource, token, &options, lease);
 }
 
 static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {

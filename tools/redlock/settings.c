@@ -15,23 +15,24 @@
 enum { HOST_SHOWN_MAX = 48 };
 
 static const char *ttl_max_label(const struct tool_options *options) {
-    return tool_options_has(options, &options->ttl_max_ms) ? "--ttl-max " : "REDLOCK_TTL_MAX=";
+    return tool_options_has(options, &options->manager.ttl_max_ms) ? "--ttl-max " : "REDLOCK_TTL_MAX=";
 }
 
 static int check_guards(struct tool_options *options) {
     const char *guard = NULL;
-    if (options->restart_guard != REDLOCK_RESTART_GUARD_OFF) {
-        guard = tool_options_has(options, &options->restart_guard) ? "--restart-guard" : "REDLOCK_RESTART_GUARD";
-    } else if (options->clock_guard) {
-        guard = tool_options_has(options, &options->clock_guard) ? "--clock-guard" : "REDLOCK_CLOCK_GUARD";
+    if (options->manager.restart_guard != REDLOCK_RESTART_GUARD_OFF) {
+        guard =
+            tool_options_has(options, &options->manager.restart_guard) ? "--restart-guard" : "REDLOCK_RESTART_GUARD";
+    } else if (options->manager.clock_guard) {
+        guard = tool_options_has(options, &options->manager.clock_guard) ? "--clock-guard" : "REDLOCK_CLOCK_GUARD";
     }
-    if (guard != NULL && options->ttl_max_ms == 0) {
+    if (guard != NULL && options->manager.ttl_max_ms == 0) {
         return tool_usage(options,
                           "%s needs --ttl-max TIME, or REDLOCK_TTL_MAX in the environment: the longest ttl, lock delay "
                           "included, that any client of these nodes uses",
                           guard);
     }
-    if (options->first_boot && options->restart_guard == REDLOCK_RESTART_GUARD_OFF) {
+    if (options->manager.first_boot && options->manager.restart_guard == REDLOCK_RESTART_GUARD_OFF) {
         return tool_usage(options, "--first-boot works only with a restart guard: give --restart-guard, too");
     }
     return 0;
@@ -53,21 +54,22 @@ static void write_holder(const struct tool_options *options, char *holder, size_
 
 /* Given and empty: no text. */
 static int complete_holder(struct tool_options *options) {
-    const char *label = options->holder != NULL ? "--holder" : "REDLOCK_HOLDER";
+    const char *label = options->manager.holder != NULL ? "--holder" : "REDLOCK_HOLDER";
     if (options->command != TOOL_RUN && options->command != TOOL_ELECT && options->command != TOOL_ACQUIRE) {
         return 0;
     }
-    if (options->holder == NULL) {
-        options->holder = getenv(label);
+    if (options->manager.holder == NULL) {
+        options->manager.holder = getenv(label);
     }
-    if (options->holder == NULL) {
+    if (options->manager.holder == NULL) {
         write_holder(options, options->holder_room, sizeof options->holder_room);
-        options->holder = options->holder_room;
+        options->manager.holder = options->holder_room;
     }
-    size_t size = strlen(options->holder);
+    size_t size = strlen(options->manager.holder);
     for (size_t i = 0; i < size; i++) {
-        if (options->holder[i] <= ' ' || options->holder[i] > '~') {
-            return tool_usage(options, "%s '%s': it must be printable ASCII without spaces", label, options->holder);
+        if (options->manager.holder[i] <= ' ' || options->manager.holder[i] > '~') {
+            return tool_usage(options, "%s '%s': it must be printable ASCII without spaces", label,
+                              options->manager.holder);
         }
     }
     return size <= REDLOCK_HOLDER_SIZE_MAX
@@ -81,20 +83,20 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
     char ttl[32];
     char delay[32];
     char longest[32];
-    bool delayed = options->lock_delay_ms != 0;
-    int64_t ms_max = options->ttl_max_ms != 0 ? options->ttl_max_ms : REDLOCK_TTL_MS_MAX;
-    if (options->ttl_ms <= ms_max - options->lock_delay_ms) {
+    bool delayed = options->lock.lock_delay_ms != 0;
+    int64_t ms_max = options->manager.ttl_max_ms != 0 ? options->manager.ttl_max_ms : REDLOCK_TTL_MS_MAX;
+    if (options->lock.ttl_ms <= ms_max - options->lock.lock_delay_ms) {
         return 0;
     }
-    tool_duration_exact(options->ttl_ms, ttl, sizeof ttl);
-    tool_duration_exact(options->lock_delay_ms, delay, sizeof delay);
-    if (options->ttl_max_ms == 0) {
+    tool_duration_exact(options->lock.ttl_ms, ttl, sizeof ttl);
+    tool_duration_exact(options->lock.lock_delay_ms, delay, sizeof delay);
+    if (options->manager.ttl_max_ms == 0) {
         return tool_usage(options, "-t %s and --lock-delay %s are together more than %s", ttl, delay,
                           tool_duration_format(ms_max, longest, sizeof longest));
     }
     return tool_usage(options, "%s%s%s%s is above %s%s: %s", is_default ? "the default ttl of " : "-t ", ttl,
                       delayed ? " with --lock-delay " : "", delayed ? delay : "", ttl_max_label(options),
-                      tool_duration_exact(options->ttl_max_ms, longest, sizeof longest),
+                      tool_duration_exact(options->manager.ttl_max_ms, longest, sizeof longest),
                       is_default ? "give a shorter one with -t"
                                  : "no client of these nodes may lock for longer, because a node that forgot its "
                                    "locks votes again after that time");
@@ -104,28 +106,30 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
 static int check_at_least(struct tool_options *options) {
     char given[32];
     char longest[32];
-    if (options->ttl_max_ms == 0 || options->at_least_ms <= options->ttl_max_ms) {
+    if (options->manager.ttl_max_ms == 0 || options->at_least_ms <= options->manager.ttl_max_ms) {
         return 0;
     }
     return tool_usage(options, "--at-least %s is above %s%s: no key of a lock may live for longer",
                       tool_duration_exact(options->at_least_ms, given, sizeof given), ttl_max_label(options),
-                      tool_duration_exact(options->ttl_max_ms, longest, sizeof longest));
+                      tool_duration_exact(options->manager.ttl_max_ms, longest, sizeof longest));
 }
 
 static int complete_ttl(struct tool_options *options) {
-    bool is_default = options->ttl_ms == TOOL_NOT_GIVEN;
+    bool is_default = options->lock.ttl_ms == TOOL_NOT_GIVEN;
     switch (options->command) {
     case TOOL_RUN:
     case TOOL_ELECT:
-        options->ttl_ms = is_default ? 30000 : options->ttl_ms;
+        options->lock.ttl_ms = is_default ? 30000 : options->lock.ttl_ms;
         return check_ttl(options, is_default);
     case TOOL_ACQUIRE:
     case TOOL_EXTEND:
-        options->ttl_ms = is_default ? 10000 : options->ttl_ms;
+        options->lock.ttl_ms = is_default ? 10000 : options->lock.ttl_ms;
         return check_ttl(options, is_default);
     case TOOL_CLEAR:
     case TOOL_RELEASE: /* needs no ttl, but the library asks for a valid one */
-        options->ttl_ms = options->ttl_max_ms != 0 && options->ttl_max_ms < 10000 ? options->ttl_max_ms : 10000;
+        options->lock.ttl_ms = options->manager.ttl_max_ms != 0 && options->manager.ttl_max_ms < 10000
+                                   ? options->manager.ttl_max_ms
+                                   : 10000;
         return 0;
     case TOOL_STATUS:
     case TOOL_NO_COMMAND:
@@ -135,20 +139,15 @@ static int complete_ttl(struct tool_options *options) {
 }
 
 static int complete_tls(struct tool_options *options) {
-    if ((options->cert == NULL) != (options->key == NULL)) {
-        return options->cert != NULL
+    if ((options->tls_options.cert_file == NULL) != (options->tls_options.key_file == NULL)) {
+        return options->tls_options.cert_file != NULL
                    ? tool_usage(options, "--cert needs --key FILE, too: the private key of the certificate")
                    : tool_usage(options, "--key needs --cert FILE, too: the certificate of the private key");
     }
-    redlock_tls_options_default(&options->tls_options);
-    options->tls_options.ca_file = options->cacert;
-    options->tls_options.ca_dir = options->cacertdir;
-    options->tls_options.cert_file = options->cert;
-    options->tls_options.key_file = options->key;
-    options->tls_options.server_name = options->sni;
     options->tls_options.verify = !options->insecure;
-    options->tls_given = options->tls || options->insecure || options->cacert != NULL || options->cacertdir != NULL ||
-                         options->cert != NULL || options->sni != NULL;
+    options->tls_given = options->tls || options->insecure || options->tls_options.ca_file != NULL ||
+                         options->tls_options.ca_dir != NULL || options->tls_options.cert_file != NULL ||
+                         options->tls_options.server_name != NULL;
     return 0;
 }
 
@@ -194,8 +193,9 @@ static const char *asks_for_tls(const struct tool_options *options) {
     const struct {
         const void *member;
         const char *option;
-    } asking[] = {{&options->insecure, "--insecure"},   {&options->cert, "--cert"}, {&options->cacert, "--cacert"},
-                  {&options->cacertdir, "--cacertdir"}, {&options->sni, "--sni"},   {&options->key, "--key"}};
+    } asking[] = {{&options->insecure, "--insecure"},           {&options->tls_options.cert_file, "--cert"},
+                  {&options->tls_options.ca_file, "--cacert"},  {&options->tls_options.ca_dir, "--cacertdir"},
+                  {&options->tls_options.server_name, "--sni"}, {&options->tls_options.key_file, "--key"}};
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) {
         if (tool_options_has(options, asking[i].member)) {
             return asking[i].option;

@@ -34,7 +34,7 @@ static bool all_listen_or_refuse(const void *data) {
 /* Waits until the nodes that are ready listen or refuse to. All connections together have the
  * connect timeout. */
 static void await_listening(struct tool_session *session) {
-    const int64_t rest_ms = session->options->connect_timeout_ms - tool_session_age_ms(session);
+    const int64_t rest_ms = session->options->manager.connect_timeout_ms - tool_session_age_ms(session);
     if (rest_ms > 0) {
         tool_session_rest(session, rest_ms, all_listen_or_refuse, session);
     }

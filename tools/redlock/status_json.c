@@ -65,10 +65,10 @@ static void write_reason(const struct tool_session *session, const struct tool_f
         (void)snprintf(reason, size,
                        "no quorum: a round trip to too many nodes takes longer than --node-timeout %" PRId64
                        ": give --node-timeout %" PRId64,
-                       session->node_timeout_ms, tool_nodes_timeout_needed_ms(session));
+                       session->options->manager.node_timeout_ms, tool_nodes_timeout_needed_ms(session));
     } else if (tool_status_is_slow(findings)) {
         (void)snprintf(reason, size, "no quorum: too few nodes answered within --node-timeout %" PRId64,
-                       session->node_timeout_ms);
+                       session->options->manager.node_timeout_ms);
     } else if (findings->refusing > 0 && findings->voters < findings->quorum) {
         (void)snprintf(reason, size, "no quorum: too many nodes take no writes; write_error says why");
     } else {

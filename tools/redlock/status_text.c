@@ -113,7 +113,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     if (needed_ms != 0 && findings->voters < findings->quorum) {
         fprintf(out, ": give --node-timeout %" PRId64, needed_ms);
     } else if (slow) {
-        fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)", session->node_timeout_ms);
+        fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)",
+                session->options->manager.node_timeout_ms);
     }
     /* The end of a quarantine does not make a node take writes. */
     int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);

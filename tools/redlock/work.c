@@ -25,11 +25,11 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 static int64_t margin_ms(const struct tool_options *options) {
-    return least(options->ttl_ms / 10, MARGIN_MS_MAX);
+    return least(options->lock.ttl_ms / 10, MARGIN_MS_MAX);
 }
 
 static int64_t grace_ms(const struct tool_options *options) {
-    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->ttl_ms / 5);
+    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->lock.ttl_ms / 5);
 }
 
 /* How long before the deadline the command is stopped. */
@@ -47,7 +47,7 @@ void tool_work_check_grace(const struct tool_session *session) {
                      "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
                      "a fifth of the ttl",
                      tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
-                     tool_duration_exact(options->ttl_ms, texts[1], sizeof texts[1]),
+                     tool_duration_exact(options->lock.ttl_ms, texts[1], sizeof texts[1]),
                      tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));
 }
 
@@ -133,14 +133,16 @@ static bool may_run(void *data) {
 /* What became of the lease, for end_command(). Nothing is left of one that was over first. */
 static void say_why(const struct tool_work *work, int64_t left_ms, char *why, size_t size) {
     const struct tool_options *options = work->session->options;
-    const bool capped = options->max_time_ms > 0 && tool_session_held_ms(work->session) >= options->max_time_ms;
+    const bool capped =
+        options->lock.auto_extend_max_ms > 0 && tool_session_held_ms(work->session) >= options->lock.auto_extend_max_ms;
     const char *votes = capped ? "" : work->session->renewal_failed;
     char cap[64] = "", end[64] = " in time", text[32];
     if (left_ms > 0) {
         snprintf(end, sizeof end, " and ends in %s", tool_duration_format(left_ms, text, sizeof text));
     }
     if (left_ms > 0 && capped) {
-        snprintf(cap, sizeof cap, " after --max-time %s", tool_duration_exact(options->max_time_ms, text, sizeof text));
+        snprintf(cap, sizeof cap, " after --max-time %s",
+                 tool_duration_exact(options->lock.auto_extend_max_ms, text, sizeof text));
     }
     snprintf(why, size, "was not renewed%s%s%s%s", cap, end, votes[0] != '\0' ? ": " : "", votes);
 }
@@ -188,7 +190,7 @@ void tool_work_init(struct tool_work *work, struct tool_session *session) {
 /* Without a fencing token, removes the variable of a redlock that runs this one. */
 static int set_fence(const struct tool_work *work) {
     char fence[32];
-    if (!work->session->options->fence) {
+    if (!work->session->options->lock.fencing) {
         return unsetenv("REDLOCK_FENCE");
     }
     snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(work->lease));
@@ -328,12 +330,8 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
 
 /* The library goes on with the first release, too. So LOST is a yes: no key is left at a quorum. */
 static int release_again(struct tool_session *session, const char *token) {
-    redlock_acquire_options options;
     redlock_lease *lease;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = session->options->ttl_ms;
-    options.lock_delay_ms = session->options->lock_delay_ms;
-    const int code = redlock_adopt(session->manager, session->options->resource, token, &options, &lease);
+    const int code = tool_session_adopt(session, token, &lease);
     return code != REDLOCK_OK ? code
                               : tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
 }
@@ -353,7 +351,7 @@ static void report_first(struct tool_session *session, redlock_result *first) {
  * replaced by then. Returns whether it is confirmed. The session keeps the result of the release.
  */
 static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
-    const int64_t connect_ms = session->options->connect_timeout_ms;
+    const int64_t connect_ms = session->options->manager.connect_timeout_ms;
     const int64_t over_ms = tool_session_age_ms(session) + (rest_ms < connect_ms ? rest_ms : connect_ms);
     redlock_result *first = session->result;
     int code = REDLOCK_ERR_NO_QUORUM;
