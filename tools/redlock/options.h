@@ -87,7 +87,7 @@ struct tool_options {
     int64_t at_least_ms;                    /* run: 0: let go after a success */
     bool yes;                               /* clear: do not ask */
     bool all;                               /* status: all locks */
-    const char *match;                      /* the pattern of their names; NULL: our own locks of any name */
+    const char *match;                      /* their names; NULL: our own locks of any name */
     bool all_ready;
     bool metrics;
     const char *output; /* the file for the metrics; NULL: standard output */
