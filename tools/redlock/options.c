@@ -230,7 +230,7 @@ static const struct option_spec specs[] = {
 };
 
 enum { SPECS = sizeof specs / sizeof *specs };
-_Static_assert(SPECS <= 64, "`given` has a bit for each");
+_Static_assert(SPECS <= 64, "`given` has a bit for each, and `late` a place");
 
 bool tool_options_has(const struct tool_options *options, const void *member) {
     const size_t offset = (size_t)((const char *)member - (const char *)options);
@@ -241,11 +241,19 @@ bool tool_options_has(const struct tool_options *options, const void *member) {
     return has;
 }
 
+static int apply(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    char label[32];
+    snprintf(label, sizeof label, "--%s", spec->name);
+    return spec->apply(options, spec, label, text);
+}
+
 int tool_options_complete(struct tool_options *options) {
     int status = 0;
     for (size_t i = 0; i < SPECS && status == 0; i++) {
         const char *text = specs[i].variable != NULL ? getenv(specs[i].variable) : NULL;
-        if (text != NULL && *text != '\0' && !tool_options_has(options, field(options, &specs[i]))) {
+        if (options->late[i] != NULL) {
+            status = apply(options, &specs[i], options->late[i]);
+        } else if (text != NULL && *text != '\0' && !tool_options_has(options, field(options, &specs[i]))) {
             status = specs[i].apply(options, &specs[i], specs[i].variable, text);
         }
     }
@@ -267,11 +275,12 @@ int tool_options_refused(const struct tool_options *options, const char *sentenc
     return 0;
 }
 
+/* A name that is wrong does not keep --help behind it from its work. */
 static int give(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    char label[32];
-    snprintf(label, sizeof label, "--%s", spec->name);
+    const bool is_late = spec->apply == set_name || spec->apply == set_tls;
     options->given |= UINT64_C(1) << (spec - specs);
-    return spec->apply(options, spec, label, text);
+    options->late[spec - specs] = is_late ? text : NULL;
+    return is_late ? 0 : apply(options, spec, text);
 }
 
 /* Returns 0 if the option may stand here, else TOOL_EXIT_USAGE after printing why not. */

@@ -63,6 +63,7 @@ enum tool_no_warn {
 struct tool_options {
     struct tool_words *words; /* where messages go */
     uint64_t given;           /* a bit for each row of the table that the command line has */
+    const char *late[64];     /* its names and files, by row: read after all words; else NULL */
     /* Without nodes, TLS and callbacks. The ttl of a lock is never TOOL_NOT_GIVEN after parsing, if
      * the command has one. */
     redlock_manager_options manager;
