@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 
-#include "proxy/mishap.h"
 #include "proxy/pipe.h"
 
 struct proxy;

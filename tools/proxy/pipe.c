@@ -1,9 +1,12 @@
-/* The proxy's pipe: pieces in order, and the rule that says when the first may leave. */
+/* The proxy's pipe: pieces in order, the rule that says when the first may leave, and what a mishap
+ * does to the bytes. */
 #include "pipe.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "values/values.h"
 
 /* A link of limited bandwidth sends this many bytes at a time, or as many as fit into a
  * millisecond. */
@@ -29,21 +32,14 @@ static bool is_held(const struct proxy_pipe *pipe) {
     return pipe->frozen || pipe->lane->rule.hold;
 }
 
-/* The upper bits of splitmix64. */
-static uint32_t draw(struct proxy_lane *lane) {
-    uint64_t z = lane->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(z >> 48);
-}
-
 bool proxy_pipe_put(struct proxy_pipe *pipe, const char *bytes, size_t size, int64_t now_us) {
     struct proxy_piece *piece = malloc(sizeof *piece + size);
     assert(size > 0 && pipe->end == PROXY_END_NONE);
     if (piece == NULL) {
         return false;
     }
-    *piece = (struct proxy_piece){.came_us = now_us, .luck = draw(pipe->lane), .size = size};
+    *piece = (struct proxy_piece){
+        .came_us = now_us, .luck = (uint32_t)(tool_random(&pipe->lane->random) >> 48), .size = size};
     memcpy(piece->bytes, bytes, size);
     if (pipe->last == NULL) {
         pipe->first = piece;
@@ -72,7 +68,7 @@ bool proxy_pipe_is_clear(const struct proxy_pipe *pipe) {
 void proxy_pipe_ends(struct proxy_pipe *pipe, enum proxy_end end, int64_t now_us) {
     if (pipe->end == PROXY_END_NONE) {
         pipe->end_came_us = now_us;
-        pipe->end_luck = draw(pipe->lane);
+        pipe->end_luck = (uint32_t)(tool_random(&pipe->lane->random) >> 48);
     }
     if (end > pipe->end) {
         pipe->end = end;
@@ -167,4 +163,60 @@ int64_t proxy_pipe_next_us(const struct proxy_pipe *pipe) {
     }
     int64_t from_us = ready_us(lane, piece->came_us, piece->luck);
     return lane->rule.bytes_per_s > 0 && is_booked(pipe) && pipe->booked_us > from_us ? pipe->booked_us : from_us;
+}
+
+static size_t lose(struct mishap_marks *marks, char *bytes, size_t size) {
+    const size_t lost = marks->swallow < size ? marks->swallow : size;
+    marks->swallow -= marks->swallow == SIZE_MAX ? 0 : lost;
+    memmove(bytes, bytes + lost, size - lost);
+    return size - lost;
+}
+
+/* Works only if these bytes and the next one came in one piece. What a node says of itself mostly
+ * does. */
+static bool alter(const struct mishap *planned, char *bytes, size_t size) {
+    char *found = memmem(bytes, size, planned->bytes, planned->size);
+    if (!found || (size_t)(found - bytes) + planned->size == size) {
+        return false;
+    }
+    found[planned->size] = (char)(found[planned->size] ^ planned->mask);
+    return true;
+}
+
+size_t mishap_meet(struct mishap *planned, struct mishap_marks *marks, char *bytes, size_t size) {
+    if (marks->cut) {
+        return 0;
+    }
+    size = lose(marks, bytes, size);
+    if (planned->kind == MISHAP_NONE || size <= planned->after) {
+        planned->after -= planned->kind == MISHAP_NONE ? 0 : size;
+        return size;
+    }
+    const size_t at = planned->after;
+    const enum mishap_kind kind = planned->kind;
+    planned->kind = MISHAP_NONE;
+    switch (kind) {
+    case MISHAP_NONE:
+        return size;
+    case MISHAP_INJECT:
+        memmove(bytes + at + planned->size, bytes + at, size - at);
+        memcpy(bytes + at, planned->bytes, planned->size);
+        return size + planned->size;
+    case MISHAP_SWALLOW:
+    case MISHAP_MUTE:
+        marks->swallow = kind == MISHAP_MUTE ? SIZE_MAX : planned->size;
+        return at + lose(marks, bytes + at, size - at);
+    case MISHAP_CORRUPT:
+        bytes[at] = (char)(bytes[at] ^ planned->mask);
+        return size;
+    case MISHAP_CUT:
+        marks->cut = true;
+        marks->reset = planned->reset;
+        return at;
+    case MISHAP_ALTER:
+        planned->kind = alter(planned, bytes, size) ? MISHAP_NONE : MISHAP_ALTER;
+        planned->after = 0;
+        return size;
+    }
+    return size;
 }

@@ -1,4 +1,5 @@
-/* One way of a connection: bytes in order, and when each piece may leave. No I/O, no clock. */
+/* One way of a connection: bytes in order, when each piece may leave, and one fault in them at an
+ * exact byte. No I/O, no clock. */
 #ifndef PROXY_PIPE_H
 #define PROXY_PIPE_H
 
@@ -82,5 +83,41 @@ void proxy_pipe_left(struct proxy_pipe *pipe, size_t size);
 enum proxy_end proxy_pipe_due_end(const struct proxy_pipe *pipe, int64_t now_us);
 /* When to look again if nothing is due now. PROXY_PIPE_NEVER_US if the pipe is empty or held. */
 int64_t proxy_pipe_next_us(const struct proxy_pipe *pipe);
+
+/* One fault in a stream of bytes, once, at an exact byte. */
+
+#define MISHAP_BYTES_MAX 256
+#define MISHAP_KINDS     7
+
+enum mishap_kind {
+    MISHAP_NONE = 0,
+    MISHAP_INJECT,  /* adds bytes that the source never sent */
+    MISHAP_SWALLOW, /* drops some bytes, so later replies meet wrong requests */
+    MISHAP_MUTE,    /* drops everything that follows on this connection */
+    MISHAP_CORRUPT, /* changes one byte */
+    MISHAP_ALTER,   /* changes the byte after the next `bytes`: a wrong number */
+    MISHAP_CUT      /* delivers what came before, then cuts the connection */
+};
+
+struct mishap {
+    enum mishap_kind kind;
+    size_t after;       /* happens after this many more bytes, on any connection */
+    size_t size;        /* INJECT, ALTER: size of `bytes`; SWALLOW: bytes to drop */
+    unsigned char mask; /* CORRUPT, ALTER: the bits to flip */
+    bool reset;         /* CUT: RST, not FIN */
+    char bytes[MISHAP_BYTES_MAX];
+};
+
+/* The state that a mishap leaves on one way of a connection; {0} before any. */
+struct mishap_marks {
+    size_t swallow; /* bytes still to drop */
+    bool cut, reset;
+};
+
+/*
+ * Applies the mishap to `size` bytes that have come. The buffer has room for MISHAP_BYTES_MAX more.
+ * Returns how many go on. A mishap that has happened becomes MISHAP_NONE.
+ */
+size_t mishap_meet(struct mishap *planned, struct mishap_marks *marks, char *bytes, size_t size);
 
 #endif

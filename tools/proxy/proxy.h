@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mishap.h"
 #include "pipe.h"
 
 enum {
@@ -115,16 +114,8 @@ void proxy_listen(struct proxy_link *link, bool on);
 void proxy_complain(struct proxy_link *link, const char *what);
 /* Closes all open connections, and resets those that wait in the kernel. */
 void proxy_cut(struct proxy_link *link, bool reset_client, bool reset_node);
-
-/* agenda.c */
-
 /* Sets when the stream runs next. PROXY_PIPE_NEVER_US removes it. */
 void proxy_agenda_at(struct proxy_agenda *agenda, struct proxy_stream *stream, int64_t when_us);
-/* Removes and returns the first stream if it is due, otherwise NULL. */
-struct proxy_stream *proxy_agenda_due(struct proxy_agenda *agenda, int64_t now_us);
-/* How long the loop may wait for events (the timer is one): 0, or -1 without a limit. */
-int proxy_agenda_timeout_ms(struct proxy_agenda *agenda);
-bool proxy_agenda_open(struct proxy_agenda *agenda);
 
 /* connection.c */
 

@@ -1,4 +1,4 @@
-/* The proxy's loop, its listeners, and its input. */
+/* The proxy's loop, when each stream runs next, its listeners, and its input. */
 #include "serve.h"
 
 #include <errno.h>
@@ -9,6 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proxy.h"
@@ -40,6 +42,86 @@ void proxy_complain(struct proxy_link *link, const char *what) {
                 "raise `ulimit -n`. This is said once.\n",
                 what, (size_t)(link - link->proxy->links), link->target, strerror(errno));
     }
+}
+
+/*
+ * A sleeping process wakes up this late. So the proxy wakes earlier and polls until it is time.
+ * After a long delay the error does not matter, and polling would take processor time from the
+ * programs under test.
+ */
+#define EARLY_US      40
+#define LONG_DELAY_US 5000
+
+static void take_off(struct proxy_agenda *agenda, struct proxy_stream *stream) {
+    *(stream->before != NULL ? &stream->before->after : &agenda->first) = stream->after;
+    *(stream->after != NULL ? &stream->after->before : &agenda->last) = stream->before;
+    stream->wake_us = PROXY_PIPE_NEVER_US;
+}
+
+void proxy_agenda_at(struct proxy_agenda *agenda, struct proxy_stream *stream, int64_t when_us) {
+    struct proxy_stream *before = agenda->last;
+    if (stream->wake_us == when_us) {
+        return;
+    }
+    if (stream->wake_us != PROXY_PIPE_NEVER_US) {
+        take_off(agenda, stream);
+        before = agenda->last;
+    }
+    if (when_us == PROXY_PIPE_NEVER_US) {
+        return;
+    }
+    while (before != NULL && before->wake_us > when_us) {
+        before = before->before;
+    }
+    stream->wake_us = when_us;
+    stream->before = before;
+    stream->after = before != NULL ? before->after : agenda->first;
+    *(before != NULL ? &before->after : &agenda->first) = stream;
+    *(stream->after != NULL ? &stream->after->before : &agenda->last) = stream;
+}
+
+/* Removes and returns the first stream if it is due, otherwise NULL. */
+static struct proxy_stream *next_due(struct proxy_agenda *agenda, int64_t now_us) {
+    struct proxy_stream *first = agenda->first;
+    if (first == NULL || first->wake_us > now_us) {
+        return NULL;
+    }
+    take_off(agenda, first);
+    return first;
+}
+
+/* How long the loop may wait for events (the timer is one): 0, or -1 without a limit. Sets the
+ * timer only to an earlier time. So it is rarely set, and sometimes fires too early. */
+static int timeout_ms_of(struct proxy_agenda *agenda) {
+    const struct proxy_stream *first = agenda->first;
+    if (first == NULL) {
+        return -1;
+    }
+    int64_t ring_us = first->wake_us - (first->pipe.lane->rule.delay_us < LONG_DELAY_US ? EARLY_US : 0);
+    if (ring_us <= tool_now_us()) {
+        return 0;
+    }
+    if (ring_us < agenda->armed_us) {
+        struct itimerspec at = {
+            .it_value = {.tv_sec = (time_t)(ring_us / 1000000), .tv_nsec = (long)(ring_us % 1000000) * 1000}};
+        if (timerfd_settime(agenda->timer.fd, TFD_TIMER_ABSTIME, &at, NULL) != 0) {
+            return 0; /* never happens; polling still works */
+        }
+        agenda->armed_us = ring_us;
+    }
+    return -1;
+}
+
+static void on_ring(struct proxy_source *source, uint32_t events) {
+    struct proxy_agenda *agenda = (struct proxy_agenda *)((char *)source - offsetof(struct proxy_agenda, timer));
+    (void)events;
+    agenda->armed_us = PROXY_PIPE_NEVER_US;
+}
+
+static bool open_agenda(struct proxy_agenda *agenda) {
+    *agenda = (struct proxy_agenda){.armed_us = PROXY_PIPE_NEVER_US};
+    agenda->timer = (struct proxy_source){timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC), on_ring};
+    return agenda->timer.fd >= 0;
 }
 
 /* Accepts the next waiting connection. Returns -1 with errno. */
@@ -135,7 +217,7 @@ static void free_closed(struct proxy_server *proxy) {
 static void run(struct proxy_server *proxy) {
     struct epoll_event events[EVENTS_MAX];
     while (!proxy->over) {
-        int timeout_ms = proxy_agenda_timeout_ms(&proxy->agenda);
+        int timeout_ms = timeout_ms_of(&proxy->agenda);
         if (timeout_ms < 0 && proxy->rested_us != 0) {
             timeout_ms = PROXY_RETRY_MS;
         }
@@ -145,7 +227,7 @@ static void run(struct proxy_server *proxy) {
             source->on_event(source, events[i].events);
         }
         int64_t now_us = proxy->agenda.first != NULL || proxy->rested_us != 0 ? tool_now_us() : 0;
-        for (struct proxy_stream *stream; (stream = proxy_agenda_due(&proxy->agenda, now_us)) != NULL;) {
+        for (struct proxy_stream *stream; (stream = next_due(&proxy->agenda, now_us)) != NULL;) {
             proxy_stream_pump(stream);
         }
         if (proxy->rested_us != 0 && now_us >= proxy->rested_us) {
@@ -200,7 +282,7 @@ static bool open_all(struct proxy_server *proxy, const struct proxy_ports *ports
     }
     proxy->links = calloc(count, sizeof *proxy->links);
     proxy->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (proxy->links == NULL || proxy->epoll < 0 || !proxy_agenda_open(&proxy->agenda) ||
+    if (proxy->links == NULL || proxy->epoll < 0 || !open_agenda(&proxy->agenda) ||
         !proxy_watch(proxy, &proxy->input, EPOLLIN) || !proxy_watch(proxy, &proxy->agenda.timer, EPOLLIN | EPOLLET)) {
         snprintf(error, size, "error: no memory, no descriptors, or a file for input: %s", strerror(errno));
         return false;

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +18,33 @@
 
 /* How often to check the process group after its leader has ended. */
 #define GROUP_POLL_S 0.02
+
+static bool is_terminal_ours(void) {
+    return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+/*
+ * Whether the command gets the terminal at its start: standard input and output are the terminal,
+ * and our group is in its foreground. A command in a pipeline gets it only when it reads from it,
+ * because its neighbours may need it, too.
+ */
+static bool is_terminal_wanted(void) {
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && is_terminal_ours();
+}
+
+/* Puts the group into the foreground, from its process or from ours. SIGTTOU is ignored or
+ * blocked. */
+static void hand_terminal(pid_t group) {
+    /* Fails if the terminal has hung up; then there is nothing to do. */
+    (void)tcsetpgrp(STDIN_FILENO, group);
+}
+
+static void take_terminal_back(struct tool_child *child) {
+    if (child->has_terminal) {
+        hand_terminal(getpgrp());
+        child->has_terminal = false;
+    }
+}
 
 static void send_to_group(const struct tool_child *child, int number) {
     /* ESRCH: all processes of the group have ended. */
@@ -31,8 +60,7 @@ static bool is_up(const struct tool_child *child) {
 }
 
 static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct tool_child *child = watcher->data;
     if (watcher->signum == SIGINT || watcher->signum == SIGQUIT || watcher->signum == SIGTERM ||
         (watcher->signum == SIGHUP && !is_up(child))) { /* daemons take SIGHUP for a reload */
@@ -44,8 +72,8 @@ static void forward(struct ev_loop *loop, ev_signal *watcher, int events) {
 }
 
 static void give_terminal(struct tool_child *child) {
-    tool_terminal_give(child->pid);
-    child->terminal.handed = true;
+    hand_terminal(child->pid);
+    child->has_terminal = true;
 }
 
 /* A command that was stopped while its lease ended must not run any further. In this turn of the
@@ -54,15 +82,14 @@ static void continue_child(struct tool_child *child) {
     if (!is_up(child) || !child->may_run(child->data)) {
         return;
     }
-    if (tool_terminal_wanted()) {
+    if (is_terminal_wanted()) {
         give_terminal(child);
     }
     send_to_group(child, SIGCONT);
 }
 
 static void resumed(struct ev_loop *loop, ev_signal *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     continue_child(watcher->data);
 }
 
@@ -87,8 +114,7 @@ static bool suspend_us(struct tool_child *child, int number, bool whole_group) {
 }
 
 static void suspend_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct tool_child *child = watcher->data;
     if (is_up(child)) {
         send_to_group(child, SIGTSTP);
@@ -100,15 +126,15 @@ static void suspend_asked(struct ev_loop *loop, ev_signal *watcher, int events) 
 
 static void child_stopped(struct tool_child *child, int number) {
     bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
-    if (wants_terminal && tool_terminal_is_ours()) {
+    if (wants_terminal && is_terminal_ours()) {
         give_terminal(child);
         continue_child(child);
         return;
     }
-    if (!child->terminal.handed && !wants_terminal) {
+    if (!child->has_terminal && !wants_terminal) {
         return; /* another process stopped it, and will continue it */
     }
-    tool_terminal_take_back(&child->terminal);
+    take_terminal_back(child);
     /* Not SIGTTOU: it is ignored here. Not SIGSTOP: it would also stop an orphaned group, which
      * nobody continues. */
     if (!suspend_us(child, wants_terminal ? SIGTTIN : SIGTSTP, true) && !wants_terminal) {
@@ -152,20 +178,18 @@ static void listen_to_exec(struct tool_child *child) {
     child->state = TOOL_CHILD_RUNNING;
     if (size == sizeof error) {
         child->exec_error = error;
-        tool_terminal_take_back(&child->terminal);
+        take_terminal_back(child);
         over(child);
     }
 }
 
 static void exec_reported(struct ev_loop *loop, ev_io *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     listen_to_exec(watcher->data);
 }
 
 static void look_at_group(struct ev_loop *loop, ev_timer *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct tool_child *child = watcher->data;
     if (!group_lives(child)) {
         over(child);
@@ -187,9 +211,9 @@ static void changed(struct ev_loop *loop, ev_child *watcher, int events) {
     listen_to_exec(child); /* the child's end may be reported before its exec */
     child->reaped = true;
     child->wait_status = watcher->rstatus;
-    child->had_terminal = child->terminal.handed;
+    child->had_terminal = child->has_terminal;
     ev_child_stop(loop, watcher);
-    tool_terminal_take_back(&child->terminal);
+    take_terminal_back(child);
     if (child->state == TOOL_CHILD_STOPPING && group_lives(child)) {
         ev_timer_again(loop, &child->group_timer);
     } else {
@@ -207,8 +231,7 @@ static void kill_group(struct tool_child *child) {
 }
 
 static void grace_ended(struct ev_loop *loop, ev_timer *watcher, int events) {
-    (void)loop;
-    (void)events;
+    (void)loop, (void)events;
     struct tool_child *child = watcher->data;
     assert(child->state == TOOL_CHILD_STOPPING);
     kill_group(child);
@@ -242,14 +265,63 @@ void tool_child_init(struct tool_child *child, struct ev_loop *loop, const struc
     child->group_timer.data = child;
 }
 
+/* systemd starts the tool and names that. Sockets and watchdog are meant for the command, which
+ * ignores both unless the variables name it. */
+static const char *const activation_names[TOOL_ACTIVATION_VARIABLES] = {"LISTEN_PID", "WATCHDOG_PID"};
+
+static bool names_us(const char *value) {
+    char *end;
+    errno = 0;
+    const long pid = value != NULL ? strtol(value, &end, 10) : 0;
+    return pid > 0 && errno == 0 && *end == '\0' && pid == (long)getpid();
+}
+
+/* Before the fork: makes room in the environment for the pid of any process. Returns 0 or an
+ * errno. */
+static int prepare_activation(struct tool_child *child) {
+    char room[16];
+    memset(child->activation, 0, sizeof child->activation);
+    /* Still our own pid, in as many digits as any may have: the next command is prepared, too. */
+    snprintf(room, sizeof room, "%010ld", (long)getpid());
+    for (int i = 0; i < TOOL_ACTIVATION_VARIABLES; i++) {
+        if (!names_us(getenv(activation_names[i]))) {
+            continue;
+        }
+        if (setenv(activation_names[i], room, 1) != 0) {
+            return errno;
+        }
+        child->activation[i] = getenv(activation_names[i]);
+        /* It names the same process by the inode of its pidfd. */
+        if (i == 0 && unsetenv("LISTEN_PIDFDID") != 0) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
+/* In the child: the variables that named the tool name this process. Async-signal-safe. */
+static void take_activation(const struct tool_child *child) {
+    char text[16];
+    char *digit = text + sizeof text - 1;
+    *digit = '\0';
+    for (long rest = (long)getpid(); rest > 0; rest /= 10) {
+        *--digit = (char)('0' + rest % 10);
+    }
+    for (int i = 0; i < TOOL_ACTIVATION_VARIABLES; i++) {
+        if (child->activation[i] != NULL) {
+            memcpy(child->activation[i], digit, (size_t)(text + sizeof text - digit));
+        }
+    }
+}
+
 /* Runs between fork and exec: only async-signal-safe calls, every signal blocked. Never returns. */
 __attribute__((noreturn)) static void become(const struct tool_child *child, char **argv, pid_t parent, int report,
                                              int64_t kill_ns) {
     (void)setpgid(0, 0);
     tool_sentry_begin(&child->sentry, kill_ns);
-    tool_activation_take(&child->activation);
-    if (child->terminal.handed) {
-        tool_terminal_give(getpid());
+    take_activation(child);
+    if (child->has_terminal) {
+        hand_terminal(getpid());
     }
     /* If the tool is killed, nobody renews the lock: the command should end before the sentry must
      * kill it. */
@@ -290,7 +362,7 @@ static int start(struct tool_child *child, char **argv, int64_t kill_ns) {
     if (pipe2(report, O_CLOEXEC | O_NONBLOCK) != 0) {
         return errno;
     }
-    child->terminal.handed = tool_terminal_wanted();
+    child->has_terminal = is_terminal_wanted();
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0) {
@@ -299,7 +371,7 @@ static int start(struct tool_child *child, char **argv, int64_t kill_ns) {
     if (pid < 0) {
         error = errno;
         close(report[0]);
-        child->terminal.handed = false;
+        child->has_terminal = false;
     } else {
         watch_start(child, pid, report[0]);
     }
@@ -310,7 +382,7 @@ static int start(struct tool_child *child, char **argv, int64_t kill_ns) {
 int tool_child_start(struct tool_child *child, char **argv, int64_t kill_ns) {
     sigset_t all;
     sigset_t before;
-    int error = tool_activation_prepare(&child->activation);
+    int error = prepare_activation(child);
     if (error != 0) {
         return error;
     }

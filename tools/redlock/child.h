@@ -9,14 +9,16 @@
 
 #include <ev.h>
 
-#include "activation.h"
 #include "sentry.h"
 #include "signals.h"
-#include "terminal.h"
 
-enum { TOOL_FORWARDED_SIGNALS = 8 };
+enum { TOOL_FORWARDED_SIGNALS = 8, TOOL_ACTIVATION_VARIABLES = 2 };
 
 /*
+ * The command has its own process group, so that a loss can stop all of it. The terminal must be
+ * given to that group, or the command could not read from it. Then Ctrl-C and Ctrl-Z reach only the
+ * command, and the tool passes them on to its own group.
+ *
  * Nothing here blocks, not even on the exec, which may take long on a slow disk. Signals go to the
  * whole process group of the command, and to the command where it has left that group. The kill
  * time is a moment of CLOCK_BOOTTIME that each renewal moves. At that time the sentry sends
@@ -62,10 +64,10 @@ struct tool_child {
     bool end_asked;    /* INT, QUIT or TERM came, or HUP while it was being stopped */
     bool reaped;       /* wait_status is set */
     int wait_status;   /* from waitpid() */
-    bool had_terminal; /* it had the terminal when it ended */
+    bool has_terminal; /* its group is in the foreground of the terminal */
+    bool had_terminal; /* it was when it ended */
     struct tool_sentry sentry;
-    struct tool_activation activation;
-    struct tool_terminal terminal;
+    char *activation[TOOL_ACTIVATION_VARIABLES]; /* in the environment, of systemd; or NULL */
     ev_io report_watcher;
     ev_child watcher;
     ev_timer kill_timer;

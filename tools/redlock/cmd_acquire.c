@@ -11,7 +11,7 @@ static void print_json(const struct tool_session *session) {
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
-    if (session->options->fence) {
+    if (session->options->lock.fencing) {
         /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
         char fence[32];
         snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(session->lease));
@@ -20,8 +20,7 @@ static void print_json(const struct tool_session *session) {
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
     tool_report_wait(&json, session);
     tool_report_votes(&json, session->result, false);
-    tool_json_close(&json, '}');
-    fputc('\n', stdout);
+    tool_json_end(&json);
 }
 
 int tool_acquire(struct tool_session *session) {
@@ -32,7 +31,7 @@ int tool_acquire(struct tool_session *session) {
     redlock_lease *lease = session->lease;
     if (session->options->json) {
         print_json(session);
-    } else if (session->options->fence) {
+    } else if (session->options->lock.fencing) {
         printf("%s %" PRIu64 "\n", redlock_lease_token(lease), redlock_lease_fence(lease));
     } else {
         printf("%s\n", redlock_lease_token(lease));
@@ -46,6 +45,6 @@ int tool_acquire(struct tool_session *session) {
         return status;
     }
     redlock_lease_forget(lease);
-    tool_nodes_warn(session);
+    tool_nodes_warn(session, true);
     return 0;
 }

@@ -58,7 +58,7 @@ static int inspect(struct clear *clear) {
         return tool_session_stopped(session);
     }
     if (code != REDLOCK_OK) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     clear->shown = session->result;
     session->result = NULL;
@@ -208,12 +208,9 @@ static int check_tokens(const struct clear *clear) {
 /* Each token on all nodes. A node compares it with its own, so only what was shown is deleted. */
 static void release_all(struct clear *clear) {
     struct tool_session *session = clear->session;
-    redlock_acquire_options acquire;
-    redlock_acquire_options_default(&acquire);
-    acquire.ttl_ms = session->options->ttl_ms;
     for (size_t i = 0; i < clear->count && session->stop_signal == 0; i++) {
         redlock_lease *lease;
-        int code = redlock_adopt(session->manager, session->options->resource, clear->tokens[i], &acquire, &lease);
+        int code = tool_session_adopt(session, clear->tokens[i], &lease);
         if (code == REDLOCK_OK) {
             code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
             clear->released[i] = session->result;
@@ -293,8 +290,7 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
         tool_json_string(&json, "resource", options->resource);
         tool_json_bool(&json, "cleared", code == REDLOCK_OK && clear->count > 0);
         print_nodes_json(clear, &json);
-        tool_json_close(&json, '}');
-        fputc('\n', stdout);
+        tool_json_end(&json);
         return;
     }
     if (options->quiet) {
@@ -346,7 +342,7 @@ int tool_clear(struct tool_session *session) {
     if (status == 0) {
         release_all(&clear);
         status = session->stop_signal != 0 ? tool_session_stopped(session) : report(&clear);
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
     }
     for (size_t i = 0; i < clear.count; i++) {
         redlock_result_free(clear.released[i]);

@@ -78,7 +78,7 @@ static bool campaign(struct elect *elect) {
         if (elect->out) {
             elect->out = redlock_election_campaign(elect->election) != REDLOCK_OK;
         }
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         ev_run(session->loop, EVRUN_ONCE);
     }
     return session->stop_signal == 0;
@@ -112,13 +112,13 @@ static int elect_and_run(struct tool_session *session) {
     int status = 0;
     tool_work_check_grace(session);
     redlock_election_options_default(&election);
-    election.ttl_ms = options->ttl_ms;
-    election.fencing = options->fence;
-    election.heal = !options->no_heal;
-    election.lock_delay_ms = options->lock_delay_ms;
+    election.ttl_ms = options->lock.ttl_ms;
+    election.fencing = options->lock.fencing;
+    election.heal = options->lock.heal;
+    election.lock_delay_ms = options->lock.lock_delay_ms;
     session->code = redlock_elect(session->manager, options->resource, &election, on_event, &elect, &elect.election);
     if (session->code != REDLOCK_OK) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     bool again;
     do {
@@ -161,11 +161,11 @@ static int observe(struct tool_session *session) {
     int code = redlock_observe(session->manager, session->options->resource, print_leader, session, &observer);
     if (code != REDLOCK_OK) {
         session->code = code;
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     session->code = 0;
     while (session->stop_signal == 0 && session->code == 0) {
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         ev_run(session->loop, EVRUN_ONCE);
     }
     redlock_observer_end(observer);

@@ -1,8 +1,6 @@
 /* redlock extend and redlock release: for a lock of which only the token is known. */
 #include "commands.h"
 
-#include <inttypes.h>
-
 #include "nodes.h"
 #include "report.h"
 #include "text.h"
@@ -14,11 +12,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     if (session->stop_signal != 0) {
         return tool_session_stopped(session);
     }
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = session->options->ttl_ms;
-    options.lock_delay_ms = session->options->lock_delay_ms;
-    int code = redlock_adopt(session->manager, session->options->resource, session->options->token, &options, lease);
+    int code = tool_session_adopt(session, session->options->token, lease);
     if (code != REDLOCK_OK) {
         tool_report_code(session, code);
         return tool_report_exit_status(session->options, code);
@@ -37,8 +31,7 @@ static void print_success(const struct tool_session *session, const char *text, 
             tool_json_number(&json, "validity_ms", validity_ms);
         }
         tool_report_votes(&json, session->result, false);
-        tool_json_close(&json, '}');
-        fputc('\n', stdout);
+        tool_json_end(&json);
     } else if (!options->quiet) {
         char validity[32];
         tool_print_safe(stdout, options->resource);
@@ -52,16 +45,16 @@ int tool_extend(struct tool_session *session) {
     if (status != 0) {
         return status;
     }
-    int64_t ttl_ms = session->options->ttl_ms;
+    int64_t ttl_ms = session->options->lock.ttl_ms;
     int code = tool_session_finish(session, redlock_extend(lease, ttl_ms, tool_session_completed, session));
     if (code == REDLOCK_OK) {
         print_success(session, "extended; valid for at least ", redlock_lease_validity_ms(lease));
         redlock_lease_forget(lease);
-        tool_nodes_warn(session);
+        tool_nodes_warn(session, true);
         return tool_report_flush(session->options);
     }
-    status = tool_report_failure(session);
-    tool_nodes_warn_after_failure(session);
+    status = tool_report_failure(session, NULL);
+    tool_nodes_warn(session, false);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
         tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
@@ -79,11 +72,11 @@ int tool_release(struct tool_session *session) {
     }
     int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
     if (code != REDLOCK_OK) {
-        status = tool_report_failure(session);
-        tool_nodes_warn_after_failure(session);
+        status = tool_report_failure(session, NULL);
+        tool_nodes_warn(session, false);
         return status;
     }
-    tool_nodes_warn(session);
+    tool_nodes_warn(session, true);
     print_success(session, "released", -1);
     return tool_report_flush(session->options);
 }

@@ -1,10 +1,10 @@
 /* The text that --help prints. */
-#include "help.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "options.h"
 
 static const char general[] =
     "usage: redlock [-n URI,URI,…] [OPTION…] COMMAND …\n"

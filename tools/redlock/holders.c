@@ -4,15 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "values/values.h"
+
 #define FOR_EVER_MS INT64_MAX
 
-static int longest_first(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return (a < b) - (a > b);
-}
-
-/* Returns how many nodes hold this token; writes their times to live into ttls_ms, the longest
+/* Returns how many nodes hold this token; writes their times to live into ttls_ms, the shortest
  * first. */
 static size_t count_token(const struct tool_sight *sights, size_t nodes, const char *token, int64_t *ttls_ms) {
     size_t held = 0;
@@ -21,7 +17,7 @@ static size_t count_token(const struct tool_sight *sights, size_t nodes, const c
             ttls_ms[held++] = sights[i].ttl_ms < 0 ? FOR_EVER_MS : sights[i].ttl_ms;
         }
     }
-    qsort(ttls_ms, held, sizeof *ttls_ms, longest_first);
+    qsort(ttls_ms, held, sizeof *ttls_ms, tool_number_order);
     return held;
 }
 
@@ -36,7 +32,7 @@ struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t n
         if (held > holders.held) {
             holders.held = held;
             holders.token = token;
-            int64_t ttl_ms = ttls_ms[held >= holders.quorum ? holders.quorum - 1 : 0];
+            int64_t ttl_ms = ttls_ms[held - (held >= quorum ? quorum : 1)];
             holders.remaining_ms = ttl_ms == FOR_EVER_MS ? -1 : ttl_ms;
         }
     }

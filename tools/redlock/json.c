@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "text.h"
+#include "values/values.h"
 
 /* In UTF-16, as JSON requires. */
 static void escaped(FILE *out, uint32_t code) {
@@ -57,6 +58,10 @@ void tool_json_close(struct tool_json *json, char bracket) {
     json->comma = true;
 }
 
+void tool_json_end(struct tool_json *json) {
+    fputs("}\n", json->out);
+}
+
 void tool_json_string(struct tool_json *json, const char *name, const char *value) {
     begin(json, name);
     quoted(json->out, value);
@@ -75,4 +80,12 @@ void tool_json_bool(struct tool_json *json, const char *name, bool value) {
 void tool_json_null(struct tool_json *json, const char *name) {
     begin(json, name);
     fputs("null", json->out);
+}
+
+void tool_json_known(struct tool_json *json, const char *name, int64_t value) {
+    if (value >= 0) {
+        tool_json_number(json, name, value);
+    } else {
+        tool_json_null(json, name);
+    }
 }

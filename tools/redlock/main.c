@@ -6,31 +6,13 @@
 #include <unistd.h>
 
 #include "commands.h"
-#include "help.h"
 #include "report.h"
 #include "sentry.h"
 
-static int run_command(struct tool_session *session) {
-    switch (session->options->command) {
-    case TOOL_RUN:
-        return tool_run(session);
-    case TOOL_ELECT:
-        return tool_elect(session);
-    case TOOL_ACQUIRE:
-        return tool_acquire(session);
-    case TOOL_EXTEND:
-        return tool_extend(session);
-    case TOOL_RELEASE:
-        return tool_release(session);
-    case TOOL_CLEAR:
-        return tool_clear(session);
-    case TOOL_STATUS:
-        return tool_status(session);
-    case TOOL_NO_COMMAND:
-        break;
-    }
-    return TOOL_EXIT_USAGE;
-}
+static int (*const commands[])(struct tool_session *session) = {
+    [TOOL_RUN] = tool_run,       [TOOL_ELECT] = tool_elect,     [TOOL_ACQUIRE] = tool_acquire,
+    [TOOL_EXTEND] = tool_extend, [TOOL_RELEASE] = tool_release, [TOOL_CLEAR] = tool_clear,
+    [TOOL_STATUS] = tool_status};
 
 /*
  * The next file that is opened, such as a node's socket, would get the number of a closed standard
@@ -76,7 +58,7 @@ int main(int argc, char **argv) {
     } else if (status == 0) {
         status = tool_session_open(&session, &options, &signals);
         if (status == 0) {
-            status = run_command(&session);
+            status = commands[options.command](&session);
         }
         tool_session_close(&session);
     }

@@ -10,12 +10,6 @@
 #include "report.h"
 #include "values/values.h"
 
-static redlock_node_info node_info(const struct tool_session *session, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
-    return info;
-}
-
 /* Appends as much as fits. */
 __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t size, const char *format, ...) {
     size_t used = strlen(buffer);
@@ -26,7 +20,8 @@ __attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t si
 }
 
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY && info->round_trip_min_us > session->node_timeout_ms * 1000;
+    return info->state == REDLOCK_NODE_READY &&
+           info->round_trip_min_us > session->options->manager.node_timeout_ms * 1000;
 }
 
 /* With room for a node that is slow now and then. */
@@ -40,14 +35,14 @@ void tool_nodes_far_text(const struct tool_session *session, const redlock_node_
     (void)snprintf(buffer, size,
                    "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
                    "; give --node-timeout %" PRId64,
-                   (info->round_trip_min_us + 999) / 1000, session->node_timeout_ms,
+                   (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
                    timeout_for_ms(info->round_trip_min_us));
 }
 
 int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session) {
     int64_t needed_ms = 0;
     for (size_t i = 0; i < redlock_manager_node_count(session->manager); i++) {
-        redlock_node_info info = node_info(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         const int64_t ms = tool_nodes_is_far(session, &info) ? timeout_for_ms(info.round_trip_min_us) : 0;
         needed_ms = ms > needed_ms ? ms : needed_ms;
     }
@@ -80,7 +75,7 @@ size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size
     size_t ready = 0;
     size_t voters = 0;
     for (size_t i = 0; i < count; i++) {
-        redlock_node_info info = node_info(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         ready += info.state == REDLOCK_NODE_READY;
         voters += tool_nodes_may_vote(session, &info);
     }
@@ -91,7 +86,7 @@ size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size
     }
     const char *separator = " (";
     for (size_t i = 0; i < count; i++) {
-        redlock_node_info info = node_info(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         if (!tool_nodes_may_vote(session, &info)) {
             append(buffer, size, "%s", separator);
             append_why_not(session, buffer, size, &info);
@@ -102,19 +97,13 @@ size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size
     return voters;
 }
 
-static int compare_ms(const void *left, const void *right) {
-    int64_t a = *(const int64_t *)left;
-    int64_t b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     int64_t quarantines_ms[REDLOCK_NODES_MAX];
     size_t count = redlock_manager_node_count(session->manager);
     size_t quorum = redlock_manager_quorum(session->manager);
     size_t ready = 0;
     for (size_t i = 0; i < count; i++) {
-        redlock_node_info info = node_info(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         if (info.state == REDLOCK_NODE_READY && !tool_nodes_is_far(session, &info)) {
             quarantines_ms[ready++] = info.quarantine_ms;
         }
@@ -122,7 +111,7 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     if (ready < quorum) {
         return 0;
     }
-    qsort(quarantines_ms, ready, sizeof *quarantines_ms, compare_ms);
+    qsort(quarantines_ms, ready, sizeof *quarantines_ms, tool_number_order);
     return quarantines_ms[quorum - 1];
 }
 
@@ -131,11 +120,11 @@ static bool is_reported_elsewhere(const struct tool_options *options) {
     return options->verbose || options->command == TOOL_STATUS;
 }
 
-static void warn(struct tool_session *session, bool of_unusable) {
+void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
     const struct tool_options *options = session->options;
     size_t count = is_reported_elsewhere(options) ? 0 : redlock_manager_node_count(session->manager);
     for (size_t i = 0; i < count; i++) {
-        redlock_node_info info = node_info(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         uint32_t bit = UINT32_C(1) << i;
         if (info.state == REDLOCK_NODE_UNUSABLE && (session->warned_unusable & bit) == 0) {
             session->warned_unusable |= bit;
@@ -155,12 +144,4 @@ static void warn(struct tool_session *session, bool of_unusable) {
             tool_report_warn(options, TOOL_WARNING_SETTINGS, "node %s: %s", info.name, info.warning);
         }
     }
-}
-
-void tool_nodes_warn(struct tool_session *session) {
-    warn(session, true);
-}
-
-void tool_nodes_warn_after_failure(struct tool_session *session) {
-    warn(session, false);
 }

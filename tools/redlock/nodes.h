@@ -33,11 +33,9 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session);
 /*
  * Warns once of each node that is unusable (a wrong password, a replica, the same server twice),
  * and once of each node with risky settings. Without a warning, nobody notices a lost minority
- * until the next node fails.
+ * until the next node fails. Not of unusable ones after a failure whose sentence has just named
+ * them.
  */
-void tool_nodes_warn(struct tool_session *session);
-
-/* The same after a failure whose sentence has just named the unusable nodes. */
-void tool_nodes_warn_after_failure(struct tool_session *session);
+void tool_nodes_warn(struct tool_session *session, bool of_unusable);
 
 #endif

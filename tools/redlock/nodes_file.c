@@ -10,13 +10,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "operands.h"
-
 /* Some editors begin a file with it. */
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
 /* 31 of the longest URIs fit. */
 #define SIZE_MAX_KIB 256
+
+static const char white_space[] = " \t\n\v\f\r";
+
+char *tool_nodes_trim(char *text) {
+    text += strspn(text, white_space);
+    size_t length = strlen(text);
+    while (length > 0 && strchr(white_space, text[length - 1]) != NULL) {
+        length--;
+    }
+    text[length] = '\0';
+    return text;
+}
+
+/* If two clients split the same list differently, both could hold the lock. So text that might be
+ * two nodes is an error. The message does not repeat the URI, which may hold a password. */
+bool tool_nodes_check(size_t count, const char *uri, const char *label, const char *separator, char *why,
+                      size_t why_size) {
+    if (strpbrk(uri, white_space) != NULL) {
+        (void)snprintf(why, why_size, "%s has white space inside: separate nodes with %s%s", label, separator,
+                       strchr(uri, '#') != NULL ? "; a comment needs a line of its own" : "");
+    } else if (strchr(uri, ';') != NULL) {
+        (void)snprintf(why, why_size, "%s has a ';' inside: separate nodes with %s (in a password it is %%3B)", label,
+                       separator);
+    } else if (count == REDLOCK_NODES_MAX) {
+        (void)snprintf(why, why_size, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
+    } else {
+        return true;
+    }
+    return false;
+}
 
 __attribute__((format(printf, 2, 3))) static int refuse(struct tool_nodes_file *file, const char *format, ...) {
     va_list arguments;
@@ -96,7 +124,7 @@ static int take_lines(struct tool_nodes_file *file, const char *path) {
         return refuse(file, "%.400s is no text: it has a zero byte", path);
     }
     while (rest != NULL) {
-        char *uri = tool_operands_trim(strsep(&rest, "\n"));
+        char *uri = tool_nodes_trim(strsep(&rest, "\n"));
         char label[512];
         line++;
         if (*uri == '\0' || *uri == '#') {
@@ -106,7 +134,7 @@ static int take_lines(struct tool_nodes_file *file, const char *path) {
         if (strchr(uri, ',') != NULL) {
             return refuse(file, "%s has a ',' inside: write one node a line (in a password it is %%2C)", label);
         }
-        if (!tool_operands_check_node(file->count, uri, label, "new lines", file->why, sizeof file->why)) {
+        if (!tool_nodes_check(file->count, uri, label, "new lines", file->why, sizeof file->why)) {
             return TOOL_EXIT_USAGE;
         }
         file->has_secrets = file->has_secrets || strchr(uri, '@') != NULL;

@@ -32,4 +32,12 @@ struct tool_stamp tool_nodes_file_stamp(const char *path);
 
 bool tool_stamps_are_same(const struct tool_stamp *one, const struct tool_stamp *other);
 
+/* Removes white space at both ends. */
+char *tool_nodes_trim(char *text);
+
+/* Checks the next node of a list that has `count`. label says where it stands, separator what
+ * stands between two. Returns false after writing what is wrong. Any thread. */
+bool tool_nodes_check(size_t count, const char *uri, const char *label, const char *separator, char *why,
+                      size_t why_size);
+
 #endif

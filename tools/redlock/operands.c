@@ -1,4 +1,4 @@
-/* The operands of the command line: the nodes, the resource, the token, the command to run. */
+/* The operands of the command line: command, nodes, resource, token, and what to run. */
 #include "operands.h"
 
 #include <stdio.h>
@@ -9,34 +9,47 @@
 #include "report.h"
 #include "usage.h"
 
-static const char white_space[] = " \t\n\v\f\r";
+static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
 
-char *tool_operands_trim(char *text) {
-    text += strspn(text, white_space);
-    size_t length = strlen(text);
-    while (length > 0 && strchr(white_space, text[length - 1]) != NULL) {
-        length--;
-    }
-    text[length] = '\0';
-    return text;
+const char *tool_command_name(enum tool_command command) {
+    return command_names[command];
 }
 
-/* If two clients split the same list differently, both could hold the lock. So text that might be
- * two nodes is an error. The message does not repeat the URI, which may hold a password. */
-bool tool_operands_check_node(size_t count, const char *uri, const char *label, const char *separator, char *why,
-                              size_t why_size) {
-    if (strpbrk(uri, white_space) != NULL) {
-        (void)snprintf(why, why_size, "%s has white space inside: separate nodes with %s%s", label, separator,
-                       strchr(uri, '#') != NULL ? "; a comment needs a line of its own" : "");
-    } else if (strchr(uri, ';') != NULL) {
-        (void)snprintf(why, why_size, "%s has a ';' inside: separate nodes with %s (in a password it is %%3B)", label,
-                       separator);
-    } else if (count == REDLOCK_NODES_MAX) {
-        (void)snprintf(why, why_size, "the list has more than %d nodes, the maximum", REDLOCK_NODES_MAX);
-    } else {
-        return true;
+int tool_operands_command(struct tool_options *options, const char *name) {
+    const size_t from_help = tool_usage_distance(name, strlen(name), "help");
+    const char *meant = from_help != SIZE_MAX ? "help" : "";
+    size_t least = from_help;
+    if (from_help == 0) {
+        options->help = true;
+        return 0;
     }
-    return false;
+    for (int command = TOOL_RUN; command <= TOOL_STATUS; command++) {
+        size_t distance = tool_usage_distance(name, strlen(name), command_names[command]);
+        if (distance == 0) {
+            options->command = (enum tool_command)command;
+            return 0;
+        }
+        if (distance < least) {
+            least = distance;
+            meant = command_names[command];
+        }
+    }
+    return *meant != '\0' ? tool_usage(options, "unknown command '%s' (did you mean %s?)", name, meant)
+                          : tool_usage(options, "unknown command '%s'; the commands are " TOOL_COMMANDS, name);
+}
+
+/* Only the first word of the command is repeated: the others may hold a password. */
+int tool_operands_refuse(const struct tool_options *options, const char *resource, char **words) {
+    const char *name = tool_command_name(options->command);
+    for (char **word = words + 1; *word != NULL; word++) {
+        if (strcmp(*word, "--") == 0) {
+            return tool_usage(options, "%s takes one RESOURCE before '--', but there are '%s' and '%s'", name, resource,
+                              *words);
+        }
+    }
+    const int length = (int)strcspn(*words, " \t\n");
+    return tool_usage(options, "%s takes '--' before the command: redlock %s %s -- %.*s%s", name, name, resource,
+                      length, *words, (*words)[length] != '\0' || words[1] != NULL ? " …" : "");
 }
 
 static int take_list(struct tool_options *options) {
@@ -47,14 +60,14 @@ static int take_list(struct tool_options *options) {
     }
     char *rest = options->node_copy;
     while (rest != NULL) {
-        char *uri = tool_operands_trim(strsep(&rest, ","));
+        char *uri = tool_nodes_trim(strsep(&rest, ","));
         char label[64];
         char why[256];
         snprintf(label, sizeof label, "node %zu of the list", options->node_count + 1);
         if (*uri == '\0') {
             return tool_usage(options, "%s is empty: remove the extra comma", label);
         }
-        if (!tool_operands_check_node(options->node_count, uri, label, "commas", why, sizeof why)) {
+        if (!tool_nodes_check(options->node_count, uri, label, "commas", why, sizeof why)) {
             return tool_usage(options, "%s", why);
         }
         options->nodes[options->node_count++] = uri;

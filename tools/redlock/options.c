@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "encryption.h"
-#include "fleet.h"
 #include "operands.h"
+#include "settings.h"
 #include "usage.h"
 #include "values/values.h"
 
@@ -22,150 +21,204 @@ enum {
     FOR_ALL = 1 << TOOL_NO_COMMAND /* may also stand before the command's name */
 };
 
+/* A year. Timers count seconds in doubles, the library counts ns in 64 bits: both have room for
+ * it. */
+#define WAIT_MS_MAX INT64_C(31536000000)
+/* The expiry of a fencing counter: the minimum of redlock.h, and ten years, which a node can still
+ * add to its clock. */
+#define FENCE_EXPIRY_MS_MIN INT64_C(10800000)
+#define FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
+
+/* The values of an enum, by its numbers; of a flag, "no" and "yes" in turn. */
+struct names {
+    const char *allowed; /* for people */
+    const char *names[7];
+};
+
+static const struct names restart_guards = {"off, observed or strict",
+                                            {[REDLOCK_RESTART_GUARD_OFF] = "off",
+                                             [REDLOCK_RESTART_GUARD_OBSERVED] = "observed",
+                                             [REDLOCK_RESTART_GUARD_STRICT] = "strict"}};
+static const struct names orders = {"fair or none", {[REDLOCK_ORDER_FAIR] = "fair", [REDLOCK_ORDER_NONE] = "none"}};
+static const struct names no_warns = {
+    "settings, all or none",
+    {[TOOL_NO_WARN_NONE] = "none", [TOOL_NO_WARN_SETTINGS] = "settings", [TOOL_NO_WARN_ALL] = "all"}};
+static const struct names off_on = {"on or off", {"off", "on"}};
+static const struct names zero_one = {"1 or 0", {"0", "1", "no", "yes", "off", "on"}};
+
 struct option_spec {
     const char *name;
     char letter;          /* the short form; 0: none */
     const char *argument; /* NULL: none; in brackets: only after '=', or none */
     unsigned commands;
-    /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. text is NULL if there is no
-     * argument. */
-    int (*apply)(struct tool_options *options, const struct option_spec *spec, const char *text);
+    /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong with the text that label has. text
+     * is NULL if there is no argument. */
+    int (*apply)(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text);
     size_t offset; /* of the member that set_…() sets */
     int64_t ms_min, ms_max;
+    const struct names *names;
+    const char *variable; /* of the environment; empty is as not set */
+    const char *member;   /* what the library calls it where it refuses it; NULL: it never does */
 };
-
-#define COMMANDS "run, elect, acquire, extend, release, clear, status and help"
-
-static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
-
-const char *tool_command_name(enum tool_command command) {
-    return command_names[command];
-}
 
 static void *field(struct tool_options *options, const struct option_spec *spec) {
     return (char *)options + spec->offset;
 }
 
-static int set_flag(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    (void)text;
-    *(bool *)field(options, spec) = true;
+/* Returns the index of the name, or -1 after printing what it must be. */
+static int read_name(struct tool_options *options, const struct option_spec *spec, const char *label,
+                     const char *text) {
+    const char *const *names = spec->names->names;
+    for (int i = 0; names[i] != NULL; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            return i;
+        }
+    }
+    (void)tool_usage(options, "%s '%s': it must be %s", label, text, spec->names->allowed);
+    return -1;
+}
+
+static int set_flag(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
+    const int index = text == NULL ? 1 : read_name(options, spec, label, text);
+    *(bool *)field(options, spec) = index % 2 != 0;
+    return index < 0 ? TOOL_EXIT_USAGE : 0;
+}
+
+static int clear_flag(struct tool_options *options, const struct option_spec *spec, const char *label,
+                      const char *text) {
+    (void)label, (void)text;
+    *(bool *)field(options, spec) = false;
     return 0;
 }
 
-static int set_text(struct tool_options *options, const struct option_spec *spec, const char *text) {
+static int set_name(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
+    const int index = read_name(options, spec, label, text);
+    memcpy(field(options, spec), &index, sizeof index); /* an enum */
+    return index < 0 ? TOOL_EXIT_USAGE : 0;
+}
+
+static int set_text(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
+    (void)label;
     *(const char **)field(options, spec) = text;
     return 0;
 }
 
-/* Locks on different nodes do not exclude each other, so the last list does not silently win. */
-static int set_nodes(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    if (*(const char **)field(options, spec) != NULL) {
-        return tool_usage(options, "--%s is given twice; one must name all nodes: --%s %s", spec->name, spec->name,
-                          spec->argument);
-    }
-    return set_text(options, spec, text);
+static int set_tls(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
+    return *text != '\0' ? set_text(options, spec, label, text)
+                         : tool_usage(options, "%s is empty; leave it out for none", label);
 }
 
-static int set_time(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    char label[32];
-    snprintf(label, sizeof label, "--%s", spec->name);
+/* Locks on different nodes do not exclude each other, so the last list does not silently win. */
+static int set_nodes(struct tool_options *options, const struct option_spec *spec, const char *label,
+                     const char *text) {
+    if (*(const char **)field(options, spec) != NULL) {
+        return tool_usage(options, "%s is given twice; one must name all nodes: %s %s", label, label, spec->argument);
+    }
+    return set_text(options, spec, label, text);
+}
+
+static int set_time(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
     return tool_usage_time(options, label, text, spec->ms_min, spec->ms_max, (int64_t *)field(options, spec));
 }
 
-/* A plain number has this unit; a time with a unit is allowed, too. */
-static int set_number(struct tool_options *options, const struct option_spec *spec, const char *text,
-                      const char *unit) {
+/* A plain number has the unit of the option; a time with a unit is allowed, too. */
+static int set_number(struct tool_options *options, const struct option_spec *spec, const char *label,
+                      const char *text) {
+    const bool is_ms = strcmp(spec->argument, "MS") == 0;
     char with_unit[16];
+    text = text != NULL ? text : "2"; /* of a watch */
     size_t length = strlen(text);
     if (length > 0 && length <= 8 && strspn(text, "0123456789") == length) {
-        snprintf(with_unit, sizeof with_unit, "%.8s%s", text, unit);
+        snprintf(with_unit, sizeof with_unit, "%.8s%s", text, is_ms ? "ms" : "s");
         text = with_unit;
     }
-    return set_time(options, spec, text);
+    return set_time(options, spec, label, text);
 }
 
-static int set_node_timeout(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    return set_number(options, spec, text, "ms");
-}
-
-static int set_watch(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    return set_number(options, spec, text != NULL ? text : "2", "s");
-}
-
-static int set_contended_status(struct tool_options *options, const struct option_spec *spec, const char *text) {
+static int set_contended_status(struct tool_options *options, const struct option_spec *spec, const char *label,
+                                const char *text) {
     int64_t value;
+    (void)spec;
     if (!tool_number_read(text, 255, &value, NULL)) {
-        return tool_usage(options, "--%s '%s': an exit status is a number from 0 to 255", spec->name, text);
+        return tool_usage(options, "%s '%s': an exit status is a number from 0 to 255", label, text);
     }
     options->contended_status = (int)value;
     options->contended_expected = true;
     return 0;
 }
 
-static int set_quorum(struct tool_options *options, const struct option_spec *spec, const char *text) {
+static int set_quorum(struct tool_options *options, const struct option_spec *spec, const char *label,
+                      const char *text) {
     (void)spec;
-    return tool_fleet_quorum(options, "--quorum", text);
-}
-
-static int set_wait(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    if (strcmp(text, "forever") == 0) {
-        options->wait_ms = REDLOCK_WAIT_FOREVER;
-        return 0;
+    int64_t value;
+    if (!tool_number_read(text, REDLOCK_NODES_MAX, &value, NULL)) {
+        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least",
+                          label, text);
     }
-    return set_time(options, spec, text);
-}
-
-static int set_clock_guard(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    (void)text;
-    options->clock_guard_name = strcmp(spec->name, "clock-guard") == 0 ? "on" : "off";
+    options->manager.quorum = (size_t)value;
     return 0;
 }
 
-#define FLAG(member)           set_flag, offsetof(struct tool_options, member), 0, 0
-#define TEXT(member)           set_text, offsetof(struct tool_options, member), 0, 0
-#define TIME(member, min, max) set_time, offsetof(struct tool_options, member), min, max
+static int set_wait(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
+    if (strcmp(text, "forever") == 0) {
+        options->lock.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+        return 0;
+    }
+    return set_time(options, spec, label, text);
+}
+
+#define MEMBER(member)           .offset = offsetof(struct tool_options, member)
+#define FLAG(member)             .apply = set_flag, MEMBER(member)
+#define TEXT(member)             .apply = set_text, MEMBER(member)
+#define RANGE(member, min, max)  MEMBER(member), .ms_min = min, .ms_max = max
+#define TIME(member, min, max)   .apply = set_time, RANGE(member, min, max)
+#define NUMBER(member, min, max) .apply = set_number, RANGE(member, min, max)
+#define NAME(member, values)     .apply = set_name, MEMBER(member), .names = &values
+#define TLS(option, called)      .apply = set_tls, MEMBER(option), .member = called
+#define ENV(name)                .variable = "REDLOCK_" name
 
 static const struct option_spec specs[] = {
-    {"nodes", 'n', "URI,URI,…", FOR_ALL, set_nodes, offsetof(struct tool_options, node_list), 0, 0},
-    {"nodes-file", 0, "FILE", FOR_ALL, set_nodes, offsetof(struct tool_options, nodes_file), 0, 0},
-    {"quorum", 0, "N", FOR_ALL, set_quorum, 0, 0, 0},
-    {"node-timeout", 0, "MS", FOR_ALL, set_node_timeout, offsetof(struct tool_options, node_timeout_ms), 1,
-     TOOL_TIMEOUT_MS_MAX},
-    {"connect-timeout", 0, "TIME", FOR_ALL, TIME(connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
-    {"restart-guard", 0, "off|observed|strict", FOR_ALL, TEXT(restart_guard_name)},
-    {"clock-guard", 0, NULL, FOR_ALL, set_clock_guard, 0, 0, 0},
-    {"no-clock-guard", 0, NULL, FOR_ALL, set_clock_guard, 0, 0, 0},
-    {"ttl-max", 0, "TIME", FOR_ALL, TIME(ttl_max_ms, 1, REDLOCK_TTL_MS_MAX)},
-    {"first-boot", 0, NULL, FOR_ALL, FLAG(first_boot)},
-    {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(wait_suffix)},
-    {"tls", 0, NULL, FOR_ALL, FLAG(tls)},
-    {"cacert", 0, "FILE", FOR_ALL, TEXT(cacert)},
-    {"cacertdir", 0, "DIR", FOR_ALL, TEXT(cacertdir)},
-    {"cert", 0, "FILE", FOR_ALL, TEXT(cert)},
-    {"key", 0, "FILE", FOR_ALL, TEXT(key)},
-    {"sni", 0, "NAME", FOR_ALL, TEXT(sni)},
-    {"insecure", 0, NULL, FOR_ALL, FLAG(insecure)},
+    {"nodes", 'n', "URI,URI,…", FOR_ALL, .apply = set_nodes, MEMBER(node_list)},
+    {"nodes-file", 0, "FILE", FOR_ALL, .apply = set_nodes, MEMBER(nodes_file)},
+    {"quorum", 0, "N", FOR_ALL, .apply = set_quorum, MEMBER(manager.quorum), ENV("QUORUM")},
+    {"node-timeout", 0, "MS", FOR_ALL, NUMBER(manager.node_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
+    {"connect-timeout", 0, "TIME", FOR_ALL, TIME(manager.connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
+    {"restart-guard", 0, "off|observed|strict", FOR_ALL, NAME(manager.restart_guard, restart_guards),
+     ENV("RESTART_GUARD")},
+    {"clock-guard", 0, NULL, FOR_ALL, FLAG(manager.clock_guard), .names = &off_on, ENV("CLOCK_GUARD")},
+    {"no-clock-guard", 0, NULL, FOR_ALL, .apply = clear_flag, MEMBER(manager.clock_guard)},
+    {"ttl-max", 0, "TIME", FOR_ALL, TIME(manager.ttl_max_ms, 1, REDLOCK_TTL_MS_MAX), ENV("TTL_MAX")},
+    {"first-boot", 0, NULL, FOR_ALL, FLAG(manager.first_boot)},
+    {"wait-suffix", 0, "SUFFIX", FOR_ALL, TEXT(manager.wait_suffix), ENV("WAIT_SUFFIX"), .member = "wait_suffix"},
+    {"tls", 0, NULL, FOR_ALL, FLAG(tls), .names = &zero_one, ENV("TLS")},
+    {"cacert", 0, "FILE", FOR_ALL, TLS(tls_options.ca_file, "ca_file"), ENV("CACERT")},
+    {"cacertdir", 0, "DIR", FOR_ALL, TLS(tls_options.ca_dir, "ca_dir"), ENV("CACERTDIR")},
+    {"cert", 0, "FILE", FOR_ALL, TLS(tls_options.cert_file, "cert_file"), ENV("CERT")},
+    {"key", 0, "FILE", FOR_ALL, TLS(tls_options.key_file, "key_file"), ENV("KEY")},
+    {"sni", 0, "NAME", FOR_ALL, TLS(tls_options.server_name, "tls.server_name"), ENV("SNI")},
+    {"insecure", 0, NULL, FOR_ALL, FLAG(insecure), .names = &zero_one, ENV("INSECURE")},
     {"json", 0, NULL, FOR_ALL, FLAG(json)},
     {"quiet", 'q', NULL, FOR_ALL, FLAG(quiet)},
-    {"no-warn", 0, "settings|all|none", FOR_ALL, TEXT(no_warn_name)},
+    {"no-warn", 0, "settings|all|none", FOR_ALL, NAME(no_warn, no_warns), ENV("NO_WARN")},
     {"verbose", 'v', NULL, FOR_ALL, FLAG(verbose)},
     {"help", 'h', NULL, FOR_ALL, FLAG(help)},
     {"version", 'V', NULL, FOR_ALL, FLAG(version)},
-    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
-    {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, set_wait, offsetof(struct tool_options, wait_ms), 0, TOOL_WAIT_MS_MAX},
-    {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, TEXT(order_name)},
-    {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, set_contended_status, 0, 0, 0},
-    {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(fence)},
-    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(fence_suffix)},
+    {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
+    {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
+    {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
+    {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, .apply = set_contended_status, MEMBER(contended_status)},
+    {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(lock.fencing)},
+    {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.fence_suffix), ENV("FENCE_SUFFIX"),
+     .member = "fence_suffix"},
     {"fence-expiry", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE,
-     TIME(fence_expiry_ms, TOOL_FENCE_EXPIRY_MS_MIN, TOOL_FENCE_EXPIRY_MS_MAX)},
-    {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(holder)},
+     TIME(manager.fence_expiry_ms, FENCE_EXPIRY_MS_MIN, FENCE_EXPIRY_MS_MAX), ENV("FENCE_EXPIRY")},
+    {"holder", 0, "TEXT", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.holder)},
     {"lock-delay", 0, "TIME", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND,
-     TIME(lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
-    {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, FLAG(no_heal)},
-    {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, TOOL_WAIT_MS_MAX)},
+     TIME(lock.lock_delay_ms, 0, REDLOCK_TTL_MS_MAX)},
+    {"no-heal", 0, NULL, FOR_RUN | FOR_ELECT, .apply = clear_flag, MEMBER(lock.heal)},
+    {"grace", 0, "TIME", FOR_RUN | FOR_ELECT, TIME(grace_ms, 0, WAIT_MS_MAX)},
     {"observe", 0, NULL, FOR_ELECT, FLAG(observe)},
-    {"max-time", 0, "TIME", FOR_RUN, TIME(max_time_ms, 1, TOOL_WAIT_MS_MAX)},
+    {"max-time", 0, "TIME", FOR_RUN, TIME(lock.auto_extend_max_ms, 1, WAIT_MS_MAX)},
     {"at-least", 0, "TIME", FOR_RUN, TIME(at_least_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"yes", 'y', NULL, FOR_CLEAR, FLAG(yes)},
     {"all", 'a', NULL, FOR_STATUS, FLAG(all)},
@@ -173,8 +226,62 @@ static const struct option_spec specs[] = {
     {"all-ready", 0, NULL, FOR_STATUS, FLAG(all_ready)},
     {"metrics", 0, NULL, FOR_STATUS, FLAG(metrics)},
     {"output", 0, "FILE", FOR_STATUS, TEXT(output)},
-    {"watch", 0, "[TIME]", FOR_STATUS, set_watch, offsetof(struct tool_options, watch_ms), 100, 86400000},
+    {"watch", 0, "[TIME]", FOR_STATUS, NUMBER(watch_ms, 100, 86400000)},
 };
+
+enum { SPECS = sizeof specs / sizeof *specs };
+_Static_assert(SPECS <= 64, "`given` has a bit for each, and `late` a place");
+
+bool tool_options_has(const struct tool_options *options, const void *member) {
+    const size_t offset = (size_t)((const char *)member - (const char *)options);
+    bool has = false;
+    for (size_t i = 0; i < SPECS; i++) {
+        has = has || (specs[i].offset == offset && (options->given >> i & 1) != 0);
+    }
+    return has;
+}
+
+static int apply(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    char label[32];
+    snprintf(label, sizeof label, "--%s", spec->name);
+    return spec->apply(options, spec, label, text);
+}
+
+int tool_options_complete(struct tool_options *options) {
+    int status = 0;
+    for (size_t i = 0; i < SPECS && status == 0; i++) {
+        const char *text = specs[i].variable != NULL ? getenv(specs[i].variable) : NULL;
+        if (options->late[i] != NULL) {
+            status = apply(options, &specs[i], options->late[i]);
+        } else if (text != NULL && *text != '\0' && !tool_options_has(options, field(options, &specs[i]))) {
+            status = specs[i].apply(options, &specs[i], specs[i].variable, text);
+        }
+    }
+    return status;
+}
+
+int tool_options_refused(const struct tool_options *options, const char *sentence) {
+    for (const struct option_spec *spec = specs; spec < specs + SPECS; spec++) {
+        const size_t length = spec->member != NULL ? strlen(spec->member) : 0;
+        if (length == 0 || strncmp(sentence, spec->member, length) != 0 || sentence[length] != ' ') {
+            continue;
+        }
+        if (spec->apply == set_tls) {
+            return tool_usage(options, "--%s (or %s): %s", spec->name, spec->variable, sentence);
+        }
+        const bool has = (options->given >> (spec - specs) & 1) != 0;
+        return tool_usage(options, "%s%s%s", has ? "--" : spec->variable, has ? spec->name : "", sentence + length);
+    }
+    return 0;
+}
+
+/* A name that is wrong does not keep --help behind it from its work. */
+static int give(struct tool_options *options, const struct option_spec *spec, const char *text) {
+    const bool is_late = spec->apply == set_name || spec->apply == set_tls;
+    options->given |= UINT64_C(1) << (spec - specs);
+    options->late[spec - specs] = is_late ? text : NULL;
+    return is_late ? 0 : apply(options, spec, text);
+}
 
 /* Returns 0 if the option may stand here, else TOOL_EXIT_USAGE after printing why not. */
 static int check_place(const struct tool_options *options, const struct option_spec *spec) {
@@ -191,7 +298,7 @@ static int check_place(const struct tool_options *options, const struct option_s
 static int refuse_long(const struct tool_options *options, const char *name, size_t length) {
     const struct option_spec *meant = NULL;
     size_t least = SIZE_MAX;
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < SPECS; i++) {
         bool fits =
             options->command == TOOL_NO_COMMAND || (specs[i].commands & (FOR_ALL | 1U << options->command)) != 0;
         size_t distance = fits ? tool_usage_distance(name, length, specs[i].name) : SIZE_MAX;
@@ -230,7 +337,7 @@ static const char *next_value(struct tool_options *options, const struct option_
 static int parse_long(struct tool_options *options, char **argv, int *index) {
     const char *name = argv[*index] + 2;
     size_t length = strcspn(name, "=");
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+    for (size_t i = 0; i < SPECS; i++) {
         const struct option_spec *spec = &specs[i];
         if (strlen(spec->name) != length || strncmp(spec->name, name, length) != 0) {
             continue;
@@ -241,7 +348,7 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
         }
         const char *argument = name[length] == '=' ? name + length + 1 : NULL;
         if (spec->argument == NULL) {
-            return argument == NULL ? spec->apply(options, spec, NULL)
+            return argument == NULL ? give(options, spec, NULL)
                                     : tool_usage(options, "--%s takes no value", spec->name);
         }
         if (argument == NULL && spec->argument[0] == '[') {
@@ -250,13 +357,13 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
                                     "--%s takes its time after '=', as in --%s=%s; a RESOURCE of that name "
                                     "goes before --%s",
                                     spec->name, spec->name, argv[*index + 1], spec->name)
-                       : spec->apply(options, spec, NULL);
+                       : give(options, spec, NULL);
         }
         if (argument == NULL) {
             argument = next_value(options, spec, argv, index);
         }
         return argument != NULL
-                   ? spec->apply(options, spec, argument)
+                   ? give(options, spec, argument)
                    : tool_usage(options, "--%s needs a value: --%s %s", spec->name, spec->name, spec->argument);
     }
     return refuse_long(options, name, length);
@@ -265,7 +372,7 @@ static int parse_long(struct tool_options *options, char **argv, int *index) {
 static int parse_short(struct tool_options *options, char **argv, int *index) {
     for (const char *letter = argv[*index] + 1; *letter != '\0'; letter++) {
         const struct option_spec *spec = NULL;
-        for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
+        for (size_t i = 0; i < SPECS; i++) {
             if (specs[i].letter == *letter) {
                 spec = &specs[i];
             }
@@ -280,54 +387,15 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
         if (spec->argument != NULL) {
             const char *argument = letter[1] != '\0' ? letter + 1 : next_value(options, spec, argv, index);
             return argument != NULL
-                       ? spec->apply(options, spec, argument)
+                       ? give(options, spec, argument)
                        : tool_usage(options, "-%c needs a value: -%c %s", *letter, *letter, spec->argument);
         }
-        status = spec->apply(options, spec, NULL);
+        status = give(options, spec, NULL);
         if (status != 0) {
             return status;
         }
     }
     return 0;
-}
-
-/* "help COMMAND" is "COMMAND --help". */
-static int take_command(struct tool_options *options, const char *name) {
-    const size_t from_help = tool_usage_distance(name, strlen(name), "help");
-    const char *meant = from_help != SIZE_MAX ? "help" : "";
-    size_t least = from_help;
-    if (from_help == 0) {
-        options->help = true;
-        return 0;
-    }
-    for (int command = TOOL_RUN; command <= TOOL_STATUS; command++) {
-        size_t distance = tool_usage_distance(name, strlen(name), command_names[command]);
-        if (distance == 0) {
-            options->command = (enum tool_command)command;
-            return 0;
-        }
-        if (distance < least) {
-            least = distance;
-            meant = command_names[command];
-        }
-    }
-    return *meant != '\0' ? tool_usage(options, "unknown command '%s' (did you mean %s?)", name, meant)
-                          : tool_usage(options, "unknown command '%s'; the commands are " COMMANDS, name);
-}
-
-/* The options behind a command that is to run would be taken for ours. Only its first word is
- * repeated: the others may hold a password. */
-static int refuse_second_word(const struct tool_options *options, const char *resource, char **words) {
-    const char *name = tool_command_name(options->command);
-    for (char **word = words + 1; *word != NULL; word++) {
-        if (strcmp(*word, "--") == 0) {
-            return tool_usage(options, "%s takes one RESOURCE before '--', but there are '%s' and '%s'", name, resource,
-                              *words);
-        }
-    }
-    const int length = (int)strcspn(*words, " \t\n");
-    return tool_usage(options, "%s takes '--' before the command: redlock %s %s -- %.*s%s", name, name, resource,
-                      length, *words, (*words)[length] != '\0' || words[1] != NULL ? " …" : "");
 }
 
 /* Applies options in their order; moves operands to the front of argv. dashes: how many operands
@@ -340,9 +408,9 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
         if (*dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
             const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
-                status = take_command(options, argv[i]);
+                status = tool_operands_command(options, argv[i]);
             } else if (has_command && *dashes < 0 && kept == 1 && !options->observe) {
-                status = refuse_second_word(options, argv[0], argv + i);
+                status = tool_operands_refuse(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }
@@ -360,30 +428,6 @@ static int parse_words(int argc, char **argv, struct tool_options *options, int 
     return status;
 }
 
-/* Options of status that do not go together. */
-static int check_status(struct tool_options *options) {
-    options->all = options->all || options->match != NULL;
-    if (options->all && options->command == TOOL_STATUS && options->operand_count > 0) {
-        return tool_usage(options, "--all lists all locks: leave out the RESOURCE, or give --match PATTERN");
-    }
-    if (options->match != NULL && strlen(options->match) > REDLOCK_RESOURCE_SIZE_MAX) {
-        return tool_usage(options, "--match has more than %d bytes", REDLOCK_RESOURCE_SIZE_MAX);
-    }
-    if (options->match != NULL && *options->match == '\0') {
-        return tool_usage(options, "--match is empty: no lock has that name; --all lists all locks");
-    }
-    if (options->metrics && options->json) {
-        return tool_usage(options, "--metrics and --json are two formats: give one of them");
-    }
-    if (options->output != NULL && !options->metrics) {
-        return tool_usage(options, "--output is for --metrics; for anything else use the shell's '>'");
-    }
-    if (options->output != NULL && *options->output == '\0') {
-        return tool_usage(options, "--output is empty: give the name of the file");
-    }
-    return 0;
-}
-
 /* Wrong options before it are told as JSON, too. */
 static bool wants_json(char **argv) {
     char **word = argv + 1;
@@ -396,44 +440,36 @@ static bool wants_json(char **argv) {
 int tool_options_parse(int argc, char **argv, struct tool_words *words, struct tool_options *options) {
     *options = (struct tool_options){.words = words,
                                      .json = argc > 0 && wants_json(argv),
-                                     .node_timeout_ms = TOOL_NOT_GIVEN,
-                                     .connect_timeout_ms = 1000,
-                                     .ttl_ms = TOOL_NOT_GIVEN,
                                      .grace_ms = TOOL_NOT_GIVEN,
-                                     .ttl_max_ms = TOOL_NOT_GIVEN,
-                                     .fence_expiry_ms = TOOL_NOT_GIVEN,
-                                     .quorum = TOOL_NOT_GIVEN,
                                      .contended_status = TOOL_EXIT_CONTENDED};
+    redlock_manager_options_default(&options->manager);
+    redlock_acquire_options_default(&options->lock);
+    redlock_tls_options_default(&options->tls_options);
+    options->manager.connect_timeout_ms = 1000;
+    options->lock.ttl_ms = TOOL_NOT_GIVEN;
     int dashes;
     int status = parse_words(argc, argv, options, &dashes);
     if (status != 0 || options->help || options->version) {
         return status;
     }
     if (options->command == TOOL_NO_COMMAND) {
-        return tool_usage(options, "no command; the commands are " COMMANDS);
+        return tool_usage(options, "no command; the commands are " TOOL_COMMANDS);
     }
-    if (options->command == TOOL_EXTEND && options->ttl_ms == TOOL_NOT_GIVEN) {
+    if (options->command == TOOL_EXTEND && options->lock.ttl_ms == TOOL_NOT_GIVEN) {
         return tool_usage(options, "extend needs the new time to live: -t TTL");
     }
     /* Before the operands: one of them may have become the value of an option. */
-    status = tool_fleet_complete(options);
+    status = tool_settings_complete(options);
     if (status == 0) {
         status = tool_operands_take(options, dashes);
     }
-    if (status == 0 && options->command == TOOL_ACQUIRE && options->contended_status == 0) {
-        return tool_usage(options,
-                          "--contended-status 0: an acquire that exits with 0 holds the lock; use another number");
-    }
     if (status == 0) {
-        status = check_status(options);
-    }
-    if (status == 0) {
-        status = tool_tls_complete(options);
+        status = tool_settings_check(options);
     }
     if (status == 0) {
         status = tool_operands_nodes(options);
     }
-    return status == 0 ? tool_tls_nodes(options) : status;
+    return status == 0 ? tool_settings_nodes(options) : status;
 }
 
 void tool_options_free(struct tool_options *options) {

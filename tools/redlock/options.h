@@ -42,13 +42,6 @@ enum tool_command {
 #define TOOL_NOT_GIVEN INT64_C(-2)
 /* The longest node and connect timeout that redlock.h allows. */
 #define TOOL_TIMEOUT_MS_MAX INT64_C(60000)
-/* A year. Timers count seconds in doubles, the library counts ns in 64 bits: both have room for
- * it. */
-#define TOOL_WAIT_MS_MAX INT64_C(31536000000)
-/* The expiry of a fencing counter: the minimum of redlock.h, and ten years, which a node can still
- * add to its clock. */
-#define TOOL_FENCE_EXPIRY_MS_MIN INT64_C(10800000)
-#define TOOL_FENCE_EXPIRY_MS_MAX INT64_C(315360000000)
 
 /* When it differs, the file has changed. */
 struct tool_stamp {
@@ -69,12 +62,17 @@ enum tool_no_warn {
 
 struct tool_options {
     struct tool_words *words; /* where messages go */
+    uint64_t given;           /* a bit for each row of the table that the command line has */
+    const char *late[64];     /* its names and files, by row: read after all words; else NULL */
+    /* Without nodes, TLS and callbacks. The ttl of a lock is never TOOL_NOT_GIVEN after parsing, if
+     * the command has one. */
+    redlock_manager_options manager;
+    redlock_acquire_options lock;
     enum tool_command command;
     bool help;
     bool version;
     bool json;
     bool quiet;
-    const char *no_warn_name; /* as given; NULL: from the environment, else none */
     enum tool_no_warn no_warn;
     bool verbose;
     const char *node_list;              /* as given; never printed, because it may hold passwords */
@@ -85,45 +83,20 @@ struct tool_options {
     const char *nodes_file;                 /* NULL: from the environment, else none */
     unsigned node_lines[REDLOCK_NODES_MAX]; /* where each node stands in that file */
     struct tool_stamp nodes_stamp;          /* of that file when it was read */
-    int64_t node_timeout_ms;                /* TOOL_NOT_GIVEN: the library's default */
-    int64_t connect_timeout_ms;             /* never TOOL_NOT_GIVEN after parsing */
-    int64_t ttl_ms;                         /* likewise, if the command has one */
-    int64_t wait_ms;                        /* or REDLOCK_WAIT_FOREVER */
-    const char *order_name;                 /* as given; NULL: from the environment, else fair */
-    redlock_order order;
-    int64_t grace_ms;    /* TOOL_NOT_GIVEN: the default */
-    int64_t max_time_ms; /* 0: no limit */
-    bool fence;          /* ask for a fencing token */
-    bool no_heal;
-    bool observe;        /* elect: only print who leads */
-    int64_t at_least_ms; /* run: 0: let go after a success */
-    bool yes;            /* clear: do not ask */
-    bool all;            /* status: all locks */
-    const char *match;   /* the pattern of their names; NULL: our own locks of any name */
+    int64_t grace_ms;                       /* TOOL_NOT_GIVEN: the default */
+    bool observe;                           /* elect: only print who leads */
+    int64_t at_least_ms;                    /* run: 0: let go after a success */
+    bool yes;                               /* clear: do not ask */
+    bool all;                               /* status: all locks */
+    const char *match;                      /* their names; NULL: our own locks of any name */
     bool all_ready;
     bool metrics;
     const char *output; /* the file for the metrics; NULL: standard output */
     int64_t watch_ms;   /* 0: once */
-    int64_t lock_delay_ms;
-    const char *restart_guard_name; /* as given; NULL: from the environment, else off */
-    redlock_restart_guard restart_guard;
-    const char *clock_guard_name; /* "on", "off", or NULL: from the environment, else off */
-    bool clock_guard;
-    bool first_boot;
-    int64_t ttl_max_ms; /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: none */
-    bool ttl_max_from_environment;
-    const char *fence_suffix; /* NULL: from the environment, else the library's default */
-    const char *wait_suffix;  /* likewise */
-    int64_t fence_expiry_ms;  /* TOOL_NOT_GIVEN: from the environment; 0 after parsing: never */
-    bool tls;                 /* addresses without a scheme are rediss:// */
-    bool insecure;            /* do not check who the nodes are */
-    /* NULL: from the environment, else none. */
-    const char *cacert, *cacertdir, *cert, *key, *sni;
-    redlock_tls_options tls_options; /* after parsing, made of these */
-    bool tls_given;                  /* one of these is given */
-    bool tls_asked;                  /* one but --tls, on the command line */
-    int64_t quorum;                  /* TOOL_NOT_GIVEN: the environment; then 0: the least */
-    const char *holder;              /* NULL: from the environment, else host and process */
+    bool tls;           /* nodes without a scheme: rediss:// */
+    bool insecure;      /* do not check who the nodes are */
+    redlock_tls_options tls_options;
+    bool tls_given; /* one of these is given */
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
     int contended_status;
     bool contended_expected; /* -E was given: print nothing about this failure */
@@ -141,7 +114,18 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
 
 void tool_options_free(struct tool_options *options);
 
-/* "run", "acquire", …; "" for none. */
-const char *tool_command_name(enum tool_command command);
+/* Takes what the command line does not have from the environment. Returns as above. */
+int tool_options_complete(struct tool_options *options);
+
+/* Whether the command line has this member of the options. */
+bool tool_options_has(const struct tool_options *options, const void *member);
+
+/* Prints the library's sentence about a bad value, with the option that it is about. Returns
+ * TOOL_EXIT_USAGE, or 0 if it is about none. */
+int tool_options_refused(const struct tool_options *options, const char *sentence);
+
+/* The text that --help prints, on standard output; TOOL_NO_COMMAND stands for the tool as a
+ * whole. */
+void tool_help_print(enum tool_command command);
 
 #endif

@@ -118,19 +118,10 @@ static void report_accepted(const struct tool_reload *reload) {
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_words_level(options->words, TOOL_WORDS_INFO);
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "credentials", "ACCEPTED");
     tool_json_string(&json, "nodes_file", options->nodes_file);
-    tool_json_close(&json, '}');
-    fputc('\n', json.out);
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
-}
-
-static redlock_node_info node_info(const struct tool_reload *reload, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    (void)redlock_manager_node(reload->session->manager, index, &info); /* the index is in range */
-    return info;
+    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
 }
 
 /* A node that is not up tries the new ones again by itself. */
@@ -151,7 +142,7 @@ static void look_at_nodes(struct ev_loop *loop, ev_prepare *watcher, int events)
         if ((reload->pending & bit) == 0) {
             continue;
         }
-        const redlock_node_info info = node_info(reload, i);
+        const redlock_node_info info = tool_session_node(reload->session, i);
         if (!info.credentials_pending) {
             reload->pending &= ~bit;
         } else if (info.credentials_error[0] != '\0' && (reload->refused & bit) == 0) {
@@ -233,8 +224,8 @@ static void offer(struct tool_reload *reload, size_t node, struct news *news) {
     const uint32_t bit = UINT32_C(1) << node;
     const int code = redlock_manager_set_credentials(session->manager, node, login->user, login->password);
     if (code != REDLOCK_OK) {
-        warn(reload, "the new user and password of node %s cannot be used: %s", node_info(reload, node).name,
-             redlock_strerror(code));
+        warn(reload, "the new user and password of node %s cannot be used: %s",
+             tool_session_node(reload->session, node).name, redlock_strerror(code));
         return;
     }
     tool_userinfo_clear(&reload->given[node]);
@@ -248,7 +239,7 @@ static void offer(struct tool_reload *reload, size_t node, struct news *news) {
 /* What the file has for our nodes. */
 static void give(struct tool_reload *reload, struct news *news) {
     for (size_t i = 0; i < reload->session->options->node_count; i++) {
-        const redlock_node_info info = node_info(reload, i);
+        const redlock_node_info info = tool_session_node(reload->session, i);
         const bool is_other = news->given[i] != NULL && strcmp(news->given[i], reload->given[i]) != 0;
         if (news->given[i] == NULL) {
             news->missing = info.name;

@@ -30,55 +30,57 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
-    if (options->quiet) {
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
+                      enum tool_words_kind kind) {
+    tool_json_end(json);
+    tool_words_level(options->words, level);
+    tool_words_send(options->words, kind);
+}
+
+void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                      const char *key, const char *name, const char *mark, const char *text) {
+    struct tool_json json = {.out = tool_words_line(options->words)};
+    if (options->json) {
+        tool_json_open(&json, NULL, '{');
+        tool_json_string(&json, key, name);
+        tool_json_string(&json, "message", text);
+        tool_report_send(&json, options, level, kind);
         return;
     }
-    char *sentence = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vasprintf(&sentence, format, arguments);
-    va_end(arguments);
-    FILE *out = tool_words_line(options->words);
+    fprintf(json.out, "redlock: %s", mark);
+    tool_print_safe(json.out, text);
+    fputc('\n', json.out);
     tool_words_level(options->words, level);
-    fputs("redlock: ", out);
-    tool_print_safe(out, length < 0 ? "out of memory while writing a message" : sentence);
-    fputc('\n', out);
-    tool_words_send(options->words, TOOL_WORDS_REPORT);
+    tool_words_send(options->words, kind);
+}
+
+static void tell(const struct tool_options *options, enum tool_words_level level, const char *key, const char *name,
+                 const char *mark, const char *format, va_list arguments) {
+    char *sentence = NULL;
+    const int length = vasprintf(&sentence, format, arguments);
+    tool_report_line(options, level, TOOL_WORDS_REPORT, key, name, mark,
+                     length < 0 ? "out of memory while writing a message" : sentence);
     if (length >= 0) {
         free(sentence);
     }
 }
 
-/* Ends the line of an object on standard error. */
-static void send_object(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
-                        enum tool_words_kind kind) {
-    tool_json_close(json, '}');
-    fputc('\n', json->out);
-    tool_words_level(options->words, level);
-    tool_words_send(options->words, kind);
-}
-
-void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
-                        const char *key, const char *name, const char *message) {
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
-    tool_json_string(&json, key, name);
-    tool_json_string(&json, "message", message);
-    send_object(&json, options, level, kind);
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (!options->quiet) {
+        tell(options, level, "", "", "", format, arguments);
+    }
+    va_end(arguments);
 }
 
 void tool_report_output(const struct tool_options *options, const char *format, ...) {
-    char sentence[2048];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (options->json) {
-        tool_report_object(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", "OUTPUT", sentence);
-    } else {
-        tool_report_note(options, TOOL_WORDS_ERROR, "%s", sentence);
+    if (options->json || !options->quiet) {
+        tell(options, TOOL_WORDS_ERROR, "error", "OUTPUT", "", format, arguments);
     }
+    va_end(arguments);
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -87,19 +89,12 @@ static bool is_silenced(const struct tool_options *options, const char *name) {
 }
 
 void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
-    if (is_silenced(options, name)) {
-        return;
-    }
-    char sentence[3072];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-    if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_WARNING, "warning: %s", sentence);
-        return;
+    if (!is_silenced(options, name)) {
+        tell(options, TOOL_WORDS_WARNING, "warning", name, "warning: ", format, arguments);
     }
-    tool_report_object(options, TOOL_WORDS_WARNING, TOOL_WORDS_REPORT, "warning", name, sentence);
+    va_end(arguments);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -113,11 +108,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", vote.node);
         tool_json_string(json, "vote", redlock_vote_name(vote.kind));
-        if (vote.latency_us >= 0) {
-            tool_json_number(json, "latency_us", vote.latency_us);
-        } else {
-            tool_json_null(json, "latency_us");
-        }
+        tool_json_known(json, "latency_us", vote.latency_us);
         tool_json_string(json, "error", vote.error);
         if (!holders && vote.holder_text[0] != '\0') {
             tool_json_string(json, "holder_text", vote.holder_text);
@@ -125,11 +116,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
         if (holders && vote.kind == REDLOCK_VOTE_GRANTED) {
             tool_json_string(json, "holder", vote.holder);
             tool_json_string(json, "holder_text", vote.holder_text);
-            if (vote.holder_ttl_ms >= 0) {
-                tool_json_number(json, "holder_ttl_ms", vote.holder_ttl_ms);
-            } else {
-                tool_json_null(json, "holder_ttl_ms");
-            }
+            tool_json_known(json, "holder_ttl_ms", vote.holder_ttl_ms);
         }
         tool_json_close(json, '}');
     }
@@ -142,23 +129,21 @@ void tool_report_wait(struct tool_json *json, const struct tool_session *session
     assert(code == REDLOCK_OK); /* nothing in the call can fail */
     tool_json_number(json, "waited_ms", session->waited_ms);
     tool_json_bool(json, "handed_over", statistics.handed_over > 0);
-    if (session->result != NULL) {
-        tool_json_number(json, "passed_over", (int64_t)redlock_result_passed_over(session->result));
-    } else {
-        tool_json_null(json, "passed_over"); /* no memory for the result */
-    }
+    /* Without memory there is no result. */
+    tool_json_known(json, "passed_over",
+                    session->result != NULL ? (int64_t)redlock_result_passed_over(session->result) : -1);
 }
 
 void tool_report_acquired(const struct tool_session *session) {
     const struct tool_options *options = session->options;
-    if (!options->json || options->wait_ms == 0) {
+    if (!options->json || options->lock.wait_timeout_ms == 0) {
         return;
     }
     struct tool_json json = {.out = tool_words_line(options->words)};
     tool_json_open(&json, NULL, '{');
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
-    send_object(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
 }
 
 /* With what the sentence leaves open; NULL: nothing. */
@@ -185,10 +170,9 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
     tool_report_votes(&json, result, false);
     if (is_run) {
-        send_object(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
+        tool_report_send(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
     } else {
-        tool_json_close(&json, '}');
-        fputc('\n', json.out);
+        tool_json_end(&json);
         fflush(stdout);
     }
 }
@@ -227,12 +211,8 @@ static int report_failure(const struct tool_session *session, const char *advice
     return tool_report_exit_status(options, code);
 }
 
-int tool_report_failure(const struct tool_session *session) {
-    return report_failure(session, "", NULL);
-}
-
-void tool_report_failure_and(const struct tool_session *session, const char *explanation) {
-    (void)report_failure(session, "", explanation);
+int tool_report_failure(const struct tool_session *session, const char *explanation) {
+    return report_failure(session, "", explanation);
 }
 
 /* Writes what to do if enough nodes answer, but too many of them too late, or guards keep too many
@@ -247,9 +227,10 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
     if (timeout_ms != 0) {
         snprintf(advice, size, " Give --node-timeout %" PRId64 ".", timeout_ms);
     } else if (ms != 0) {
-        bool unknown = options->restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->first_boot;
+        bool unknown = options->manager.restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->manager.first_boot;
         snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
-                 tool_duration_format(ms, time, sizeof time), options->wait_ms != 0 ? "a longer -w" : "-w TIME",
+                 tool_duration_format(ms, time, sizeof time),
+                 options->lock.wait_timeout_ms != 0 ? "a longer -w" : "-w TIME",
                  unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
     }
 }
@@ -284,7 +265,7 @@ int tool_report_not_acquired(const struct tool_session *session) {
         return options->contended_status;
     }
     advise_on_nodes(session, nodes, sizeof nodes);
-    if (options->wait_ms != 0 && attempts > 0) {
+    if (options->lock.wait_timeout_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
                  attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
                  contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);

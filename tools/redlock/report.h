@@ -15,9 +15,14 @@ int tool_report_exit_status(const struct tool_options *options, int code);
 __attribute__((format(printf, 3, 4))) void tool_report_note(const struct tool_options *options,
                                                             enum tool_words_level level, const char *format, ...);
 
-/* That object, on standard error: {key:name,"message":message}. */
-void tool_report_object(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
-                        const char *key, const char *name, const char *message);
+/* Ends an object on standard error, and sends it. */
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
+                      enum tool_words_kind kind);
+
+/* A line on standard error, also with -q: "redlock: ", the mark and the text, made safe for a
+ * terminal, or with --json {key:name,"message":text}. */
+void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
+                      const char *key, const char *name, const char *mark, const char *text);
 
 /* What cannot be written, or what becomes of it: on standard error, as a sentence or as the error
  * OUTPUT. */
@@ -31,12 +36,10 @@ __attribute__((format(printf, 2, 3))) void tool_report_output(const struct tool_
 __attribute__((format(printf, 3, 4))) void tool_report_warn(const struct tool_options *options, const char *name,
                                                             const char *format, ...);
 
-/* Reports the failure in session->code and session->result, as a sentence or as JSON. Returns its
- * exit status. */
-int tool_report_failure(const struct tool_session *session);
-
-/* The same, with what it means: a sentence more, or a member "explanation". */
-void tool_report_failure_and(const struct tool_session *session, const char *explanation);
+/* Reports the failure in session->code and session->result, as a sentence or as JSON, with what it
+ * means, if that is not NULL: a sentence more, or a member "explanation". Returns its exit
+ * status. */
+int tool_report_failure(const struct tool_session *session, const char *explanation);
 
 /* The same for an acquire that failed, with the time waited and what to do. With -E, a contended
  * lock is reported as JSON only. */

@@ -5,18 +5,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <redlock/telemetry.h>
 
-#include "encryption.h"
 #include "holders.h"
 #include "nodes.h"
 #include "reload.h"
 #include "report.h"
-#include "text.h"
 #include "usage.h"
 #include "values/clock.h"
 
@@ -40,17 +37,10 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
                                                    TOOL_WORDS_DEBUG};
-    const struct tool_options *options = ((const struct tool_session *)data)->options;
-    if (options->json) {
-        tool_report_object(options, levels[level], TOOL_WORDS_LOG, "log", names[level], line);
-        return;
-    }
-    FILE *out = tool_words_line(options->words);
-    tool_words_level(options->words, levels[level]);
-    fprintf(out, "redlock: %s: ", names[level]);
-    tool_print_safe(out, line);
-    fputc('\n', out);
-    tool_words_send(options->words, TOOL_WORDS_LOG);
+    char mark[16];
+    (void)snprintf(mark, sizeof mark, "%s: ", names[level]);
+    tool_report_line(((const struct tool_session *)data)->options, levels[level], TOOL_WORDS_LOG, "log", names[level],
+                     mark, line);
 }
 
 static void note_renewal(const redlock_telemetry_event *event, void *data) {
@@ -113,12 +103,12 @@ static void keep_from_command_signals(struct tool_session *session) {
  * "nodes 1 and 2 …" the lines, if the nodes are from a file. */
 static int report_bad_input(const struct tool_options *options, const char *error) {
     const unsigned *lines = options->node_lines;
-    const char *tls = tool_tls_option(error);
     unsigned one = 0;
     unsigned other = 0;
     int length = 0;
-    if (tls != NULL) {
-        return tool_usage(options, "%s: %s", tls, error);
+    const int status = tool_options_refused(options, error);
+    if (status != 0) {
+        return status;
     }
     if (options->nodes_file == NULL) {
         return tool_usage(options, "%s", error);
@@ -160,31 +150,10 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
         return TOOL_EXIT_SYSTEM;
     }
-    redlock_manager_options manager_options;
-    redlock_manager_options_default(&manager_options);
+    redlock_manager_options manager_options = options->manager;
     manager_options.nodes = options->nodes;
     manager_options.node_count = options->node_count;
-    manager_options.connect_timeout_ms = options->connect_timeout_ms;
-    if (options->node_timeout_ms != TOOL_NOT_GIVEN) {
-        manager_options.node_timeout_ms = options->node_timeout_ms;
-    }
-    session->node_timeout_ms = manager_options.node_timeout_ms;
-    manager_options.restart_guard = options->restart_guard;
-    manager_options.clock_guard = options->clock_guard;
-    manager_options.first_boot = options->first_boot;
-    manager_options.ttl_max_ms = options->ttl_max_ms;
-    manager_options.fence_expiry_ms = options->fence_expiry_ms;
-    manager_options.holder = options->holder;
-    manager_options.quorum = (size_t)options->quorum;
-    if (options->fence_suffix != NULL) {
-        manager_options.fence_suffix = options->fence_suffix;
-    }
-    if (options->wait_suffix != NULL) {
-        manager_options.wait_suffix = options->wait_suffix;
-    }
-    if (options->tls_given) {
-        manager_options.tls = &options->tls_options;
-    }
+    manager_options.tls = options->tls_given ? &options->tls_options : NULL;
     if (options->verbose) {
         manager_options.on_log = log_line;
         manager_options.log_data = session;
@@ -233,7 +202,7 @@ int tool_session_finish(struct tool_session *session, int started) {
 }
 
 void tool_session_connect(struct tool_session *session, bool everyone) {
-    int64_t timeout_ms = session->options->connect_timeout_ms;
+    int64_t timeout_ms = session->options->manager.connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
     /* The nodes' own timeouts are a little later than ours, and say why. */
     int64_t over_ms = tool_now_ms() + timeout_ms + CONNECT_SLICE_MS;
@@ -278,20 +247,12 @@ static void explain_wait(struct ev_loop *loop, ev_timer *watcher, int events) {
 /* Asks for the lock until it is held, the wait is over or a signal comes. Returns the request's
  * code. */
 static int ask(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data) {
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = session->options->ttl_ms;
-    options.wait_timeout_ms = session->options->wait_ms;
-    options.order = session->options->order;
+    redlock_acquire_options options = session->options->lock;
     if (options.wait_timeout_ms > 0) {
         int64_t spent_ms = tool_session_age_ms(session);
         options.wait_timeout_ms = options.wait_timeout_ms > spent_ms ? options.wait_timeout_ms - spent_ms : 0;
     }
-    options.fencing = session->options->fence;
-    options.heal = !session->options->no_heal;
-    options.lock_delay_ms = session->options->lock_delay_ms;
     options.auto_extend = auto_extend;
-    options.auto_extend_max_ms = session->options->max_time_ms;
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
@@ -362,7 +323,7 @@ static void ask_who_holds_it(struct tool_session *session) {
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status) {
     int code = REDLOCK_ERR_CANCELLED;
-    *status = tool_session_begin(session, session->options->wait_ms != 0);
+    *status = tool_session_begin(session, session->options->lock.wait_timeout_ms != 0);
     if (*status != 0) {
         return false;
     }
@@ -384,11 +345,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
             return false;
         }
         *status = tool_report_not_acquired(session);
-        if (is_expected) {
-            tool_nodes_warn(session);
-        } else {
-            tool_nodes_warn_after_failure(session);
-        }
+        tool_nodes_warn(session, is_expected);
         return false;
     }
     return true;
@@ -400,19 +357,37 @@ void tool_session_ignore_stop(struct tool_session *session) {
     }
 }
 
+int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = session->options->lock.ttl_ms;
+    options.lock_delay_ms = session->options->lock.lock_delay_ms;
+    return redlock_adopt(session->manager, session->options->resource, token, &options, lease);
+}
+
 static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
     (void)loop, (void)timer, (void)events;
 }
 
-void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over) {
+void tool_session_rest(struct tool_session *session, int64_t ms, bool (*is_over)(const void *data), const void *data) {
     ev_timer timer;
     ev_now_update(session->loop);
     ev_timer_init(&timer, time_is_up, (double)ms / 1000, 0.);
     ev_timer_start(session->loop, &timer);
-    while (ev_is_active(&timer) && (over == NULL || !*over)) {
+    while (ev_is_active(&timer) && (is_over == NULL || !is_over(data))) {
         ev_run(session->loop, EVRUN_ONCE);
     }
     ev_timer_stop(session->loop, &timer);
+}
+
+bool tool_session_is_stopped(const void *session) {
+    return ((const struct tool_session *)session)->stop_signal != 0;
+}
+
+redlock_node_info tool_session_node(const struct tool_session *session, size_t index) {
+    redlock_node_info info = {.size = sizeof info};
+    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
+    return info;
 }
 
 static void closed(void *data) {

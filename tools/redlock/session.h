@@ -39,7 +39,6 @@ struct tool_session {
     uint32_t warned_unusable;   /* a bit for each unusable node that was reported */
     uint32_t warned_settings;   /* likewise for each node with risky settings */
     uint32_t warned_far;        /* likewise for each node that is too far away */
-    int64_t node_timeout_ms;    /* as given, or the library's default */
     int64_t held_for_ms;        /* how long the keys live; -1: for ever; 0: not known */
     /* Who holds the lock that was refused; "" if it is not known. */
     char held_by[REDLOCK_HOLDER_SIZE_MAX + 1];
@@ -89,6 +88,9 @@ void tool_session_stop_explaining(struct tool_session *session);
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status);
 
+/* A handle of the lock that has this token. Returns a code of the library. */
+int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease);
+
 /* For a session that a signal stopped: releases a lock that was just taken, prints why, returns the
  * exit status. */
 int tool_session_stopped(struct tool_session *session);
@@ -98,8 +100,12 @@ void tool_session_watch_stop(struct tool_session *session);
 /* Stops watching signals. */
 void tool_session_ignore_stop(struct tool_session *session);
 
-/* Runs the loop for this time, or until *over; NULL: nothing ends it earlier. */
-void tool_session_pause(struct tool_session *session, int64_t ms, const bool *over);
+/* Runs the loop for this time, or until it is over; NULL: nothing ends it earlier. */
+void tool_session_rest(struct tool_session *session, int64_t ms, bool (*is_over)(const void *data), const void *data);
+/* Whether a signal stopped the session; for the above. */
+bool tool_session_is_stopped(const void *session);
+
+redlock_node_info tool_session_node(const struct tool_session *session, size_t index);
 
 /* Closes the manager, which sends pending releases, and frees everything. */
 void tool_session_close(struct tool_session *session);

@@ -38,8 +38,6 @@ struct tool_findings {
 int tool_status_find(struct tool_session *session, struct tool_findings *findings);
 void tool_status_free(struct tool_findings *findings);
 
-redlock_node_info tool_status_node(const struct tool_session *session, size_t index);
-
 /* Why a ready node takes no writes now, and so no new locks, in its own words; "" if it takes them,
  * or if it is not known: the user may have no right to the probe's key. */
 const char *tool_status_write_error(const struct tool_findings *findings, size_t node);

@@ -6,12 +6,7 @@
 
 #include "nodes.h"
 #include "report.h"
-
-redlock_node_info tool_status_node(const struct tool_session *session, size_t index) {
-    redlock_node_info info = {.size = sizeof info};
-    (void)redlock_manager_node(session->manager, index, &info); /* the index is in range */
-    return info;
-}
+#include "values/values.h"
 
 bool tool_status_keeps_no_queue(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY && info->queue_refused;
@@ -25,35 +20,24 @@ int64_t tool_status_quarantine_ms(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY || info->quarantine_ms > 0 ? info->quarantine_ms : -1;
 }
 
-static bool all_listen_or_refuse(const struct tool_session *session, size_t nodes) {
-    for (size_t i = 0; i < nodes; i++) {
-        redlock_node_info info = tool_status_node(session, i);
-        if (tool_status_is_undecided(&info)) {
-            return false;
-        }
+/* Or a signal came. */
+static bool all_listen_or_refuse(const void *data) {
+    const struct tool_session *session = data;
+    bool all = true;
+    for (size_t i = 0; i < redlock_manager_node_count(session->manager); i++) {
+        redlock_node_info info = tool_session_node(session, i);
+        all = all && !tool_status_is_undecided(&info);
     }
-    return true;
-}
-
-static void time_is_up(struct ev_loop *loop, ev_timer *timer, int events) {
-    (void)loop, (void)timer, (void)events;
+    return all || session->stop_signal != 0;
 }
 
 /* Waits until the nodes that are ready listen or refuse to. All connections together have the
  * connect timeout. */
-static void await_listening(struct tool_session *session, size_t nodes) {
-    const int64_t rest_ms = session->options->connect_timeout_ms - tool_session_age_ms(session);
-    if (rest_ms <= 0) {
-        return;
+static void await_listening(struct tool_session *session) {
+    const int64_t rest_ms = session->options->manager.connect_timeout_ms - tool_session_age_ms(session);
+    if (rest_ms > 0) {
+        tool_session_rest(session, rest_ms, all_listen_or_refuse, session);
     }
-    ev_timer timer;
-    ev_now_update(session->loop);
-    ev_timer_init(&timer, time_is_up, (double)rest_ms / 1000, 0.);
-    ev_timer_start(session->loop, &timer);
-    while (session->stop_signal == 0 && ev_is_active(&timer) && !all_listen_or_refuse(session, nodes)) {
-        ev_run(session->loop, EVRUN_ONCE);
-    }
-    ev_timer_stop(session->loop, &timer);
 }
 
 static int no_memory(const struct tool_session *session) {
@@ -74,7 +58,7 @@ static int inspect(struct tool_session *session, struct tool_findings *findings,
     int started = redlock_inspect(session->manager, resource, tool_session_completed, session);
     int code = tool_session_finish(session, started);
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     redlock_result *result = session->result;
     session->result = NULL;
@@ -116,12 +100,6 @@ const char *tool_status_list_error(const struct tool_findings *findings, size_t 
     return vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED ? vote.error : redlock_vote_name(vote.kind);
 }
 
-static int compare_numbers(const void *left, const void *right) {
-    const int64_t a = *(const int64_t *)left;
-    const int64_t b = *(const int64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* The keys of one resource become a lock. The waiters are the median, as for an inspection. */
 static void add_lock(struct tool_findings *findings, const struct tool_sight *listed, const struct tool_key *keys,
                      size_t count) {
@@ -137,7 +115,7 @@ static void add_lock(struct tool_findings *findings, const struct tool_sight *li
             waiters[told++] = keys[i].waiters;
         }
     }
-    qsort(waiters, told, sizeof *waiters, compare_numbers);
+    qsort(waiters, told, sizeof *waiters, tool_number_order);
     struct tool_lock *lock = &findings->locks[findings->lock_count++];
     *lock = (struct tool_lock){.resource = keys[0].resource,
                                .holders = tool_holders_count(sights, findings->nodes, findings->quorum),
@@ -217,7 +195,7 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
         return no_memory(session);
     }
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
     findings->listing = session->result;
     session->result = NULL;
@@ -266,7 +244,7 @@ const char *tool_status_write_advice(const char *write_error) {
 }
 
 bool tool_status_may_vote(const struct tool_session *session, const struct tool_findings *findings, size_t node) {
-    redlock_node_info info = tool_status_node(session, node);
+    redlock_node_info info = tool_session_node(session, node);
     return tool_nodes_may_vote(session, &info) && tool_status_write_error(findings, node)[0] == '\0';
 }
 
@@ -280,10 +258,10 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
         return status;
     }
     ask_nodes(session, findings);
-    await_listening(session, findings->nodes);
+    await_listening(session);
     /* Count last, to include what the requests learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_status_node(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         findings->ready += info.state == REDLOCK_NODE_READY;
         findings->voters += tool_status_may_vote(session, findings, i);
         findings->refusing += info.state == REDLOCK_NODE_READY && tool_status_write_error(findings, i)[0] != '\0';

@@ -7,30 +7,22 @@
 #include "report.h"
 #include "status.h"
 
-static void number_or_null(struct tool_json *json, const char *name, int64_t value) {
-    if (value >= 0) {
-        tool_json_number(json, name, value);
-    } else {
-        tool_json_null(json, name);
-    }
-}
-
 static void json_nodes(struct tool_json *json, const struct tool_session *session,
                        const struct tool_findings *findings) {
     tool_json_open(json, "nodes", '[');
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_status_node(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", info.name);
         tool_json_string(json, "state", redlock_node_state_name(info.state));
         tool_json_string(json, "version", info.version);
         tool_json_string(json, "role", info.role);
-        number_or_null(json, "uptime_s", info.uptime_s);
-        number_or_null(json, "round_trip_us", info.round_trip_us);
-        number_or_null(json, "round_trip_min_us", info.round_trip_min_us);
+        tool_json_known(json, "uptime_s", info.uptime_s);
+        tool_json_known(json, "round_trip_us", info.round_trip_us);
+        tool_json_known(json, "round_trip_min_us", info.round_trip_min_us);
         tool_json_string(json, "warning", info.warning);
         tool_json_string(json, "error", info.error);
-        number_or_null(json, "quarantine_ms", tool_status_quarantine_ms(&info));
+        tool_json_known(json, "quarantine_ms", tool_status_quarantine_ms(&info));
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
         tool_json_bool(json, "queue_refused", info.queue_refused);
@@ -53,10 +45,10 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     if (holders->verdict == TOOL_HELD || (lock->result == NULL && holders->token != NULL)) {
         tool_json_string(json, "token", holders->token);
         tool_json_string(json, "holder_text", redlock_token_holder(holders->token));
-        number_or_null(json, "remaining_ms", holders->remaining_ms);
+        tool_json_known(json, "remaining_ms", holders->remaining_ms);
     }
-    number_or_null(json, "waiters", lock->waiters);
-    number_or_null(json, "waited_ms", lock->waited_ms);
+    tool_json_known(json, "waiters", lock->waiters);
+    tool_json_known(json, "waited_ms", lock->waited_ms);
     tool_json_number(json, "held_on", (int64_t)holders->held);
     tool_json_number(json, "free_on", (int64_t)holders->free);
     tool_json_number(json, "unknown_on", (int64_t)(holders->nodes - holders->answered));
@@ -73,10 +65,10 @@ static void write_reason(const struct tool_session *session, const struct tool_f
         (void)snprintf(reason, size,
                        "no quorum: a round trip to too many nodes takes longer than --node-timeout %" PRId64
                        ": give --node-timeout %" PRId64,
-                       session->node_timeout_ms, tool_nodes_timeout_needed_ms(session));
+                       session->options->manager.node_timeout_ms, tool_nodes_timeout_needed_ms(session));
     } else if (tool_status_is_slow(findings)) {
         (void)snprintf(reason, size, "no quorum: too few nodes answered within --node-timeout %" PRId64,
-                       session->node_timeout_ms);
+                       session->options->manager.node_timeout_ms);
     } else if (findings->refusing > 0 && findings->voters < findings->quorum) {
         (void)snprintf(reason, size, "no quorum: too many nodes take no writes; write_error says why");
     } else {
@@ -105,6 +97,5 @@ void tool_status_print_json(FILE *out, const struct tool_session *session, const
         json_lock(&json, &findings->locks[i]);
     }
     tool_json_close(&json, ']');
-    tool_json_close(&json, '}');
-    fputc('\n', out);
+    tool_json_end(&json);
 }

@@ -5,6 +5,7 @@
 #include "nodes.h"
 #include "status.h"
 #include "text.h"
+#include "values/values.h"
 
 /* Makes a family begin: its help and its type. All are gauges. */
 static void begin(FILE *out, const char *name, const char *help) {
@@ -44,42 +45,53 @@ static void single(FILE *out, const char *name, const char *help, size_t value) 
     fprintf(out, "%s %zu\n", name, value);
 }
 
-/* Each metric of a node, and how to read it: -1 says that it is not known. Then there is no sample:
- * a 0 would be a lie, and a NaN would spoil sums and hide from absent(). */
+/* What is told of each node, or of each lock. */
+struct family {
+    const char *name, *help;
+    int64_t per_second; /* of a time; 0: a number */
+};
+
+/* One sample of a family, which begins with its first. Ends the labels. */
+static void print_value(FILE *out, const struct family *family, int64_t value) {
+    fputs("} ", out);
+    if (family->per_second != 0) {
+        print_seconds(out, value, family->per_second);
+    } else {
+        fprintf(out, "%" PRId64 "\n", value);
+    }
+}
+
+static void begin_sample(FILE *out, const struct family *family, bool *begun) {
+    if (!*begun) {
+        begin(out, family->name, family->help);
+    }
+    *begun = true;
+    fprintf(out, "%s{", family->name);
+}
+
 enum node_metric { UP, VOTING, QUEUES, WARNED, LISTED, ROUND_TRIP, UPTIME, QUARANTINE, NODE_METRICS };
 
-static int64_t read_node(const struct tool_session *session, const struct tool_findings *findings, size_t index,
-                         enum node_metric metric) {
-    const redlock_node_info info = tool_status_node(session, index);
+/* -1 says that it is not known. Then there is no sample: a 0 would be a lie, and a NaN would spoil
+ * sums and hide from absent(). */
+static void read_node(const struct tool_session *session, const struct tool_findings *findings, size_t index,
+                      int64_t values[NODE_METRICS]) {
+    const redlock_node_info info = tool_session_node(session, index);
     const bool ready = info.state == REDLOCK_NODE_READY;
-    switch (metric) {
-    case UP:
-        return ready;
-    case VOTING:
-        return tool_status_may_vote(session, findings, index);
-    case QUEUES:
-        return ready && !tool_status_is_undecided(&info) ? info.listens : -1;
-    case WARNED:
-        return info.connects == 0 && info.warning[0] == '\0' ? -1 : info.warning[0] != '\0';
-    case LISTED:
-        return findings->all ? tool_status_has_listed(findings, index) : -1;
-    case ROUND_TRIP:
-        return ready ? info.round_trip_us : -1;
-    case UPTIME:
-        return ready ? info.uptime_s : -1;
-    case QUARANTINE:
-        return tool_status_quarantine_ms(&info);
-    case NODE_METRICS:
-        break;
-    }
-    return -1;
+    values[UP] = ready;
+    values[VOTING] = tool_status_may_vote(session, findings, index);
+    values[QUEUES] = ready && !tool_status_is_undecided(&info) ? info.listens : -1;
+    values[WARNED] = info.connects == 0 && info.warning[0] == '\0' ? -1 : info.warning[0] != '\0';
+    values[LISTED] = findings->all ? tool_status_has_listed(findings, index) : -1;
+    values[ROUND_TRIP] = ready ? info.round_trip_us : -1;
+    values[UPTIME] = ready ? info.uptime_s : -1;
+    values[QUARANTINE] = tool_status_quarantine_ms(&info);
 }
 
 /* A node that is named twice has one line: it is one server, and two lines would be invalid. */
 static bool is_named_before(const struct tool_session *session, size_t index) {
-    const redlock_node_info info = tool_status_node(session, index);
+    const redlock_node_info info = tool_session_node(session, index);
     for (size_t i = 0; i < index; i++) {
-        const redlock_node_info other = tool_status_node(session, i);
+        const redlock_node_info other = tool_session_node(session, i);
         if (strcmp(info.name, other.name) == 0) {
             return true;
         }
@@ -88,10 +100,7 @@ static bool is_named_before(const struct tool_session *session, size_t index) {
 }
 
 static void print_nodes(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
-    static const struct {
-        const char *name, *help;
-        int64_t per_second; /* of a time; 0: a number */
-    } families[] = {
+    static const struct family families[] = {
         [UP] = {"redlock_node_up", "Whether the node is connected and answers.", 0},
         [VOTING] = {"redlock_node_voting", "Whether it is up, near enough, takes writes, and may vote.", 0},
         [QUEUES] = {"redlock_node_keeps_queues", "Whether it keeps queues of those who wait.", 0},
@@ -104,21 +113,12 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
     for (int metric = 0; metric < NODE_METRICS; metric++) {
         bool begun = false;
         for (size_t i = 0; i < findings->nodes; i++) {
-            const int64_t value = read_node(session, findings, i, (enum node_metric)metric);
-            if (value < 0 || is_named_before(session, i)) {
-                continue;
-            }
-            if (!begun) {
-                begin(out, families[metric].name, families[metric].help);
-                begun = true;
-            }
-            fprintf(out, "%s{", families[metric].name);
-            print_label(out, "node", tool_status_node(session, i).name);
-            fputs("} ", out);
-            if (families[metric].per_second != 0) {
-                print_seconds(out, value, families[metric].per_second);
-            } else {
-                fprintf(out, "%" PRId64 "\n", value);
+            int64_t values[NODE_METRICS];
+            read_node(session, findings, i, values);
+            if (values[metric] >= 0 && !is_named_before(session, i)) {
+                begin_sample(out, &families[metric], &begun);
+                print_label(out, "node", tool_session_node(session, i).name);
+                print_value(out, &families[metric], values[metric]);
             }
         }
     }
@@ -126,31 +126,18 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
 
 enum lock_metric { HELD, HELD_NODES, FREE_NODES, UNKNOWN_NODES, TTL, WAITERS, FIRST_WAITER, HOLDER, LOCK_METRICS };
 
-static int64_t read_lock(const struct tool_lock *lock, enum lock_metric metric) {
+static void read_lock(const struct tool_lock *lock, int64_t values[LOCK_METRICS]) {
     const struct tool_holders *holders = &lock->holders;
     const bool held = holders->verdict == TOOL_HELD;
     const bool known = holders->verdict != TOOL_UNKNOWN;
-    switch (metric) {
-    case HELD:
-        return known ? held : -1;
-    case HELD_NODES:
-        return known ? (int64_t)holders->held : -1;
-    case FREE_NODES:
-        return known ? (int64_t)holders->free : -1;
-    case UNKNOWN_NODES:
-        return (int64_t)(holders->nodes - holders->answered);
-    case TTL:
-        return held ? holders->remaining_ms : -1;
-    case WAITERS:
-        return lock->waiters;
-    case FIRST_WAITER:
-        return lock->waited_ms;
-    case HOLDER:
-        return held ? 1 : -1;
-    case LOCK_METRICS:
-        break;
-    }
-    return -1;
+    values[HELD] = known ? held : -1;
+    values[HELD_NODES] = known ? (int64_t)holders->held : -1;
+    values[FREE_NODES] = known ? (int64_t)holders->free : -1;
+    values[UNKNOWN_NODES] = (int64_t)(holders->nodes - holders->answered);
+    values[TTL] = held ? holders->remaining_ms : -1;
+    values[WAITERS] = lock->waiters;
+    values[FIRST_WAITER] = lock->waited_ms;
+    values[HOLDER] = held ? 1 : -1;
 }
 
 /* A resource that is given twice has one line. Those of --all differ. */
@@ -164,46 +151,33 @@ static bool is_given_before(const struct tool_findings *findings, size_t index) 
 }
 
 /* The token stays out: whoever has it can release the lock. */
-static void print_lock(FILE *out, const char *name, const struct tool_lock *lock, enum lock_metric metric) {
-    const int64_t value = read_lock(lock, metric);
-    fprintf(out, "%s{", name);
-    print_label(out, "resource", lock->resource);
-    if (metric == HOLDER) {
-        fputc(',', out);
-        print_label(out, "holder", redlock_token_holder(lock->holders.token));
-    }
-    fputs("} ", out);
-    if (metric == TTL || metric == FIRST_WAITER) {
-        print_seconds(out, value, 1000);
-    } else {
-        fprintf(out, "%" PRId64 "\n", value);
-    }
-}
-
 static void print_locks(FILE *out, const struct tool_findings *findings) {
-    static const struct {
-        const char *name, *help;
-    } families[] = {
-        [HELD] = {"redlock_lock_held", "Whether one token is on a quorum of nodes."},
-        [HELD_NODES] = {"redlock_lock_nodes_held", "The nodes that have the token which most have."},
-        [FREE_NODES] = {"redlock_lock_nodes_free", "The nodes on which it is free."},
-        [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", "The nodes that could not tell."},
-        [TTL] = {"redlock_lock_ttl_seconds", "Until its keys end on a quorum, unless it is renewed."},
-        [WAITERS] = {"redlock_lock_waiters", "How many wait for it in queues."},
-        [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", "How long the first of them has waited."},
-        [HOLDER] = {"redlock_lock_holder_info", "Who holds it, in the holder's own words."},
+    static const struct family families[] = {
+        [HELD] = {"redlock_lock_held", "Whether one token is on a quorum of nodes.", 0},
+        [HELD_NODES] = {"redlock_lock_nodes_held", "The nodes that have the token which most have.", 0},
+        [FREE_NODES] = {"redlock_lock_nodes_free", "The nodes on which it is free.", 0},
+        [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", "The nodes that could not tell.", 0},
+        [TTL] = {"redlock_lock_ttl_seconds", "Until its keys end on a quorum, unless it is renewed.", 1000},
+        [WAITERS] = {"redlock_lock_waiters", "How many wait for it in queues.", 0},
+        [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", "How long the first of them has waited.", 1000},
+        [HOLDER] = {"redlock_lock_holder_info", "Who holds it, in the holder's own words.", 0},
     };
     for (int metric = 0; metric < LOCK_METRICS; metric++) {
         bool begun = false;
         for (size_t i = 0; i < findings->lock_count; i++) {
-            if (read_lock(&findings->locks[i], (enum lock_metric)metric) < 0 || is_given_before(findings, i)) {
+            const struct tool_lock *lock = &findings->locks[i];
+            int64_t values[LOCK_METRICS];
+            read_lock(lock, values);
+            if (values[metric] < 0 || is_given_before(findings, i)) {
                 continue;
             }
-            if (!begun) {
-                begin(out, families[metric].name, families[metric].help);
-                begun = true;
+            begin_sample(out, &families[metric], &begun);
+            print_label(out, "resource", lock->resource);
+            if (metric == HOLDER) {
+                fputc(',', out);
+                print_label(out, "holder", redlock_token_holder(lock->holders.token));
             }
-            print_lock(out, families[metric].name, &findings->locks[i], (enum lock_metric)metric);
+            print_value(out, &families[metric], values[metric]);
         }
     }
 }

@@ -2,59 +2,96 @@
 #include "status.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "nodes.h"
-#include "table.h"
 #include "text.h"
 #include "values/values.h"
 
-/* Appends a remark about a node. */
-static void add_remark(char *buffer, size_t size, const char *part) {
-    size_t used = strlen(buffer);
-    if (part[0] != '\0') {
-        snprintf(buffer + used, size - used, "%s%s", used > 0 ? "; " : "", part);
+enum { COLUMNS = 7 };
+
+/* Of a table: each column is as wide as its widest cell. */
+struct row {
+    const char *cells[COLUMNS];
+};
+
+static const char *shown(const struct row *row, size_t column, size_t columns) {
+    const char *cell = row->cells[column];
+    return *cell == '\0' && column + 1 < columns ? "-" : cell;
+}
+
+/* The first row is the heading. "" appears as "-", except in the last column, which is not
+ * padded. */
+static void print_table(FILE *out, const struct row *rows, size_t count, size_t columns) {
+    size_t widths[COLUMNS] = {0};
+    for (size_t i = 0; i < count; i++) {
+        for (size_t column = 0; column < columns; column++) {
+            size_t width = tool_safe_width(shown(&rows[i], column, columns));
+            widths[column] = width > widths[column] ? width : widths[column];
+        }
     }
+    for (size_t i = 0; i < count; i++) {
+        size_t owed = 0; /* spaces to print before the next cell, so that no line ends in spaces */
+        for (size_t column = 0; column < columns; column++) {
+            const char *cell = shown(&rows[i], column, columns);
+            if (*cell != '\0') {
+                fprintf(out, "%*s", (int)owed, "");
+                tool_print_safe(out, cell);
+                owed = 0;
+            }
+            owed += widths[column] - tool_safe_width(cell) + 2;
+        }
+        fputc('\n', out);
+    }
+}
+
+/* Appends a remark about a node, behind the one before. */
+__attribute__((format(printf, 3, 4))) static void add_remark(char *buffer, size_t size, const char *format, ...) {
+    va_list arguments;
+    size_t used = strlen(buffer);
+    used += (size_t)snprintf(buffer + used, size - used, "%s", used > 0 ? "; " : "");
+    va_start(arguments, format);
+    if (used < size) {
+        (void)vsnprintf(buffer + used, size - used, format, arguments);
+    }
+    va_end(arguments);
 }
 
 static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
                    const redlock_node_info *info, char *buffer, size_t size) {
+    const bool ready = info->state == REDLOCK_NODE_READY;
+    const char *write_error = ready ? tool_status_write_error(findings, node) : "";
+    const char *list_error = findings->all && ready ? tool_status_list_error(findings, node) : "";
+    const bool no_queue = tool_status_keeps_no_queue(info);
+    char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
-        char duration[32];
-        char quarantine[512];
-        snprintf(quarantine, sizeof quarantine, "no vote for %s: %s",
-                 tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
-        add_remark(buffer, size, quarantine);
+        add_remark(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
+                   info->quarantine);
     }
     if (tool_nodes_is_far(session, info)) {
-        char far[160];
-        tool_nodes_far_text(session, info, far, sizeof far);
-        add_remark(buffer, size, far);
+        tool_nodes_far_text(session, info, text, sizeof text);
+        add_remark(buffer, size, "%s", text);
     }
-    const char *write_error = info->state == REDLOCK_NODE_READY ? tool_status_write_error(findings, node) : "";
     if (write_error[0] != '\0') {
-        char refusal[512];
-        snprintf(refusal, sizeof refusal, "takes no locks: %s (%s)", write_error,
-                 tool_status_write_advice(write_error));
-        add_remark(buffer, size, refusal);
+        add_remark(buffer, size, "takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
     }
-    add_remark(buffer, size, info->error);
-    add_remark(buffer, size, info->warning);
-    if (tool_status_keeps_no_queue(info) || tool_status_is_undecided(info)) {
-        char queue[512];
-        snprintf(queue, sizeof queue, "%s%s%s", tool_status_keeps_no_queue(info) ? "no queue" : "not subscribed yet",
-                 info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
-        add_remark(buffer, size, queue);
+    if (info->error[0] != '\0') {
+        add_remark(buffer, size, "%s", info->error);
     }
-    const char *list_error =
-        findings->all && info->state == REDLOCK_NODE_READY ? tool_status_list_error(findings, node) : "";
+    if (info->warning[0] != '\0') {
+        add_remark(buffer, size, "%s", info->warning);
+    }
+    if (no_queue || tool_status_is_undecided(info)) {
+        add_remark(buffer, size, "%s%s%s", no_queue ? "no queue" : "not subscribed yet",
+                   info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
+    }
     if (list_error[0] != '\0') {
-        char list[512];
-        snprintf(list, sizeof list, "%s: %s",
-                 tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks", list_error);
-        add_remark(buffer, size, list);
+        add_remark(buffer, size, "%s: %s",
+                   tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
+                   list_error);
     }
 }
 
@@ -76,7 +113,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     if (needed_ms != 0 && findings->voters < findings->quorum) {
         fprintf(out, ": give --node-timeout %" PRId64, needed_ms);
     } else if (slow) {
-        fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)", session->node_timeout_ms);
+        fprintf(out, ": too few nodes answered within %" PRId64 " ms (--node-timeout)",
+                session->options->manager.node_timeout_ms);
     }
     /* The end of a quarantine does not make a node take writes. */
     int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);
@@ -94,11 +132,10 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
 }
 
 static void print_nodes(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
-    struct tool_row rows[REDLOCK_NODES_MAX + 1] = {
-        {{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
+    struct row rows[REDLOCK_NODES_MAX + 1] = {{{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
     struct node_cells cells[REDLOCK_NODES_MAX] = {0};
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_status_node(session, i);
+        redlock_node_info info = tool_session_node(session, i);
         if (info.uptime_s >= 0 && info.uptime_s < 60) {
             snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
         } else if (info.uptime_s >= 0) {
@@ -109,10 +146,10 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
         remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
-        rows[i + 1] = (struct tool_row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
-                                         cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+        rows[i + 1] = (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
+                                    cells[i].uptime, cells[i].round_trip, cells[i].remark}};
     }
-    tool_table_print(out, rows, findings->nodes + 1, TOOL_TABLE_COLUMNS);
+    print_table(out, rows, findings->nodes + 1, COLUMNS);
     print_summary(out, session, findings);
 }
 
@@ -222,7 +259,7 @@ struct lock_cells {
 };
 
 /* One line for each lock. */
-static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, struct tool_row *row) {
+static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, struct row *row) {
     const struct tool_holders *holders = &lock->holders;
     const char *text = redlock_token_holder(holders->token);
     const char *holder = text[0] != '\0' || holders->token == NULL ? text : holders->token;
@@ -236,7 +273,7 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
     if (lock->waiters >= 0) {
         snprintf(cells->waiters, sizeof cells->waiters, "%" PRId64, lock->waiters);
     }
-    *row = (struct tool_row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
+    *row = (struct row){{lock->resource, cells->state, cells->nodes, cells->ttl, cells->waiters, holder}};
 }
 
 /* Whoever reads "no locks" must know who has said so. */
@@ -256,7 +293,7 @@ static void print_none(FILE *out, const struct tool_findings *findings) {
 
 static void print_all(FILE *out, const struct tool_findings *findings) {
     const size_t count = findings->lock_count;
-    struct tool_row *rows = calloc(count + 1, sizeof *rows);
+    struct row *rows = calloc(count + 1, sizeof *rows);
     struct lock_cells *cells = calloc(count + 1, sizeof *cells);
     fputc('\n', out);
     if (rows == NULL || cells == NULL) {
@@ -264,11 +301,11 @@ static void print_all(FILE *out, const struct tool_findings *findings) {
     } else if (count == 0) {
         print_none(out, findings);
     } else {
-        rows[0] = (struct tool_row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
+        rows[0] = (struct row){{"RESOURCE", "STATE", "NODES", "TTL LEFT", "WAITERS", "HOLDER"}};
         for (size_t i = 0; i < count; i++) {
             fill_lock(&findings->locks[i], &cells[i], &rows[i + 1]);
         }
-        tool_table_print(out, rows, count + 1, 6);
+        print_table(out, rows, count + 1, 6);
     }
     free(rows);
     free(cells);

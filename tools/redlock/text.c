@@ -1,48 +1,7 @@
-/* Makes text from outside safe to print: checks UTF-8, escapes characters that cannot be seen. */
+/* Makes text from outside safe to print: escapes characters that cannot be seen. */
 #include "text.h"
 
-/* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF (RFC
- * 3629). */
-static size_t sequence_length(const unsigned char *byte, unsigned *low, unsigned *high) {
-    *low = 0x80;
-    *high = 0xBF;
-    if (byte[0] >= 0xC2 && byte[0] <= 0xDF) {
-        return 2;
-    }
-    if (byte[0] >= 0xE0 && byte[0] <= 0xEF) {
-        *low = byte[0] == 0xE0 ? 0xA0 : *low;
-        *high = byte[0] == 0xED ? 0x9F : *high;
-        return 3;
-    }
-    if (byte[0] >= 0xF0 && byte[0] <= 0xF4) {
-        *low = byte[0] == 0xF0 ? 0x90 : *low;
-        *high = byte[0] == 0xF4 ? 0x8F : *high;
-        return 4;
-    }
-    return 0;
-}
-
-size_t tool_utf8_read(const char *text, uint32_t *code) {
-    const unsigned char *byte = (const unsigned char *)text;
-    unsigned low;
-    unsigned high;
-    *code = byte[0];
-    if (byte[0] < 0x80) {
-        return 1;
-    }
-    size_t length = sequence_length(byte, &low, &high);
-    if (length == 0 || byte[1] < low || byte[1] > high) {
-        return 0;
-    }
-    *code = byte[0] & (0x7FU >> length);
-    for (size_t i = 1; i < length; i++) {
-        if (byte[i] < 0x80 || byte[i] > 0xBF) {
-            return 0;
-        }
-        *code = *code << 6 | (byte[i] & 0x3FU);
-    }
-    return length;
-}
+#include "values/values.h"
 
 bool tool_is_unsafe(uint32_t code) {
     static const struct {

@@ -1,4 +1,4 @@
-/* Makes text from outside safe to print: checks UTF-8, escapes characters that cannot be seen. */
+/* Makes text from outside safe to print: escapes characters that cannot be seen. */
 #ifndef TOOL_TEXT_H
 #define TOOL_TEXT_H
 
@@ -6,10 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-/* Returns the length of the UTF-8 character at text (terminated) and sets *code; 0 if it is not
- * well-formed. */
-size_t tool_utf8_read(const char *text, uint32_t *code);
 
 /*
  * Whether the character must be escaped: it controls a terminal, begins a line, changes the

@@ -3,37 +3,23 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "operands.h"
 #include "report.h"
-#include "text.h"
 #include "values/values.h"
 
 int tool_usage(const struct tool_options *options, const char *format, ...) {
-    char *sentence = NULL;
+    char sentence[8192];
     va_list arguments;
     va_start(arguments, format);
-    const int length = vasprintf(&sentence, format, arguments);
+    size_t length = (size_t)vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    const char *text = length < 0 ? "out of memory while writing a message" : sentence;
-    const char *space = options->command == TOOL_NO_COMMAND ? "" : " ";
-    const char *command = tool_command_name(options->command);
-    char message[4096];
-    (void)snprintf(message, sizeof message, "%s; see redlock%s%s --help", text, space, command);
-    if (options->json) {
-        tool_report_object(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error",
-                           redlock_error_name(REDLOCK_ERR_INVALID), message);
-    } else {
-        FILE *out = tool_words_line(options->words);
-        fputs("redlock: ", out);
-        tool_print_safe(out, text);
-        fprintf(out, "; see redlock%s%s --help\n", space, command);
-        tool_words_send(options->words, TOOL_WORDS_REPORT);
-    }
-    if (length >= 0) {
-        free(sentence);
-    }
+    length = length < sizeof sentence ? length : sizeof sentence - 1;
+    (void)snprintf(sentence + length, sizeof sentence - length, "; see redlock%s%s --help",
+                   options->command == TOOL_NO_COMMAND ? "" : " ", tool_command_name(options->command));
+    tool_report_line(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", redlock_error_name(REDLOCK_ERR_INVALID), "",
+                     sentence);
     return TOOL_EXIT_USAGE;
 }
 

@@ -28,10 +28,6 @@ bool tool_uris_meet(const struct tool_uri *one, const struct tool_uri *other) {
            strcmp(one->rest, other->rest) == 0;
 }
 
-static int hex_digit(char c) {
-    return isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
-}
-
 /* Returns NULL with *decoded, or `malformed`, or that there is no memory. */
 static const char *decode(const char *text, size_t size, const char *malformed, char **decoded) {
     size_t length = 0;
@@ -49,7 +45,7 @@ static const char *decode(const char *text, size_t size, const char *malformed, 
             memcmp(text + i, "%00", 3) == 0) {
             return malformed;
         }
-        out[length++] = (char)(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
+        out[length++] = (char)strtol((const char[]){text[i + 1], text[i + 2], '\0'}, NULL, 16);
         i += 2;
     }
     return NULL;

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "confirm.h"
 #include "nodes.h"
 #include "report.h"
 #include "values/clock.h"
@@ -17,6 +16,7 @@
 #define GRACE_MS      INT64_C(5000) /* unless --grace says */
 #define MARGIN_MS_MAX INT64_C(500)
 #define NS_PER_MS     INT64_C(1000000)
+#define PAUSE_MS      INT64_C(20) /* between two looks whether a release is confirmed */
 /* The validity is rounded down to ms, so the deadline that it gives differs by less than this. */
 #define SAME_NS (2 * NS_PER_MS)
 
@@ -25,11 +25,11 @@ static int64_t least(int64_t a, int64_t b) {
 }
 
 static int64_t margin_ms(const struct tool_options *options) {
-    return least(options->ttl_ms / 10, MARGIN_MS_MAX);
+    return least(options->lock.ttl_ms / 10, MARGIN_MS_MAX);
 }
 
 static int64_t grace_ms(const struct tool_options *options) {
-    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->ttl_ms / 5);
+    return least(options->grace_ms == TOOL_NOT_GIVEN ? GRACE_MS : options->grace_ms, options->lock.ttl_ms / 5);
 }
 
 /* How long before the deadline the command is stopped. */
@@ -47,7 +47,7 @@ void tool_work_check_grace(const struct tool_session *session) {
                      "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
                      "a fifth of the ttl",
                      tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
-                     tool_duration_exact(options->ttl_ms, texts[1], sizeof texts[1]),
+                     tool_duration_exact(options->lock.ttl_ms, texts[1], sizeof texts[1]),
                      tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));
 }
 
@@ -133,14 +133,16 @@ static bool may_run(void *data) {
 /* What became of the lease, for end_command(). Nothing is left of one that was over first. */
 static void say_why(const struct tool_work *work, int64_t left_ms, char *why, size_t size) {
     const struct tool_options *options = work->session->options;
-    const bool capped = options->max_time_ms > 0 && tool_session_held_ms(work->session) >= options->max_time_ms;
+    const bool capped =
+        options->lock.auto_extend_max_ms > 0 && tool_session_held_ms(work->session) >= options->lock.auto_extend_max_ms;
     const char *votes = capped ? "" : work->session->renewal_failed;
     char cap[64] = "", end[64] = " in time", text[32];
     if (left_ms > 0) {
         snprintf(end, sizeof end, " and ends in %s", tool_duration_format(left_ms, text, sizeof text));
     }
     if (left_ms > 0 && capped) {
-        snprintf(cap, sizeof cap, " after --max-time %s", tool_duration_exact(options->max_time_ms, text, sizeof text));
+        snprintf(cap, sizeof cap, " after --max-time %s",
+                 tool_duration_exact(options->lock.auto_extend_max_ms, text, sizeof text));
     }
     snprintf(why, size, "was not renewed%s%s%s%s", cap, end, votes[0] != '\0' ? ": " : "", votes);
 }
@@ -188,7 +190,7 @@ void tool_work_init(struct tool_work *work, struct tool_session *session) {
 /* Without a fencing token, removes the variable of a redlock that runs this one. */
 static int set_fence(const struct tool_work *work) {
     char fence[32];
-    if (!work->session->options->fence) {
+    if (!work->session->options->lock.fencing) {
         return unsetenv("REDLOCK_FENCE");
     }
     snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(work->lease));
@@ -250,7 +252,7 @@ static void warn_of_reach(struct tool_work *work) {
 /* Warns of trouble while the lease is still valid. */
 static void warn(struct tool_work *work) {
     if (!work->lost) {
-        tool_nodes_warn(work->session);
+        tool_nodes_warn(work->session, true);
         warn_of_renewal(work);
         warn_of_reach(work);
     }
@@ -326,21 +328,56 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     return TOOL_EXIT_LOST;
 }
 
+/* The library goes on with the first release, too. So LOST is a yes: no key is left at a quorum. */
+static int release_again(struct tool_session *session, const char *token) {
+    redlock_lease *lease;
+    const int code = tool_session_adopt(session, token, &lease);
+    return code != REDLOCK_OK ? code
+                              : tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+}
+
+/* That a node has no key any more says nothing new: the votes of the first release tell which nodes
+ * have confirmed it. */
+static void report_first(struct tool_session *session, redlock_result *first) {
+    redlock_result_free(session->result);
+    session->result = first;
+    session->code = REDLOCK_ERR_NO_QUORUM;
+}
+
+/*
+ * A release found no quorum. Asks again until a quorum of nodes says
+ * that the lock is not held under this token any more, for rest_ms (after which the lock has ended
+ * anyway) and for the connect timeout at most. Connections that died without a sound have been
+ * replaced by then. Returns whether it is confirmed. The session keeps the result of the release.
+ */
+static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
+    const int64_t connect_ms = session->options->manager.connect_timeout_ms;
+    const int64_t over_ms = tool_session_age_ms(session) + (rest_ms < connect_ms ? rest_ms : connect_ms);
+    redlock_result *first = session->result;
+    int code = REDLOCK_ERR_NO_QUORUM;
+    session->result = NULL;
+    while (code == REDLOCK_ERR_NO_QUORUM && tool_session_age_ms(session) < over_ms) {
+        tool_session_rest(session, PAUSE_MS, NULL, NULL);
+        code = release_again(session, token);
+    }
+    report_first(session, first);
+    return code == REDLOCK_OK || code == REDLOCK_ERR_LOST;
+}
+
 int tool_work_released(struct tool_work *work, int code, int status) {
     struct tool_session *session = work->session;
     if (work->lost) {
         return TOOL_EXIT_LOST; /* reported when it happened */
     }
     if (code == REDLOCK_ERR_LOST) {
-        return tool_report_failure(session);
+        return tool_report_failure(session, NULL);
     }
-    if (code == REDLOCK_OK ||
-        (code == REDLOCK_ERR_NO_QUORUM && tool_confirm_release(session, work->token, work->rest_ms))) {
+    if (code == REDLOCK_OK || (code == REDLOCK_ERR_NO_QUORUM && confirm_release(session, work->token, work->rest_ms))) {
         return status;
     }
-    tool_report_failure_and(session, status != 0
-                                         ? "the exit status is the command's; the keys that are left end with their ttl"
-                                         : "the command succeeded; the keys that are left end with their ttl");
+    (void)tool_report_failure(
+        session, status != 0 ? "the exit status is the command's; the keys that are left end with their ttl"
+                             : "the command succeeded; the keys that are left end with their ttl");
     return status != 0 ? status : TOOL_EXIT_UNCONFIRMED;
 }
 

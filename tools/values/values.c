@@ -1,4 +1,4 @@
-/* Reads and writes numbers and times as people write them. */
+/* Reads and writes numbers and times as people write them; reads UTF-8. */
 #include "values/values.h"
 
 #include <inttypes.h>
@@ -39,6 +39,11 @@ bool tool_number_read(const char *text, int64_t most, int64_t *number, const cha
     }
     *number = read;
     return true;
+}
+
+int tool_number_order(const void *left, const void *right) {
+    const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
 }
 
 enum tool_duration_error tool_duration_parse(const char *text, int64_t *ms) {
@@ -84,4 +89,47 @@ const char *tool_duration_exact(int64_t ms, char *buffer, size_t size) {
     }
     snprintf(buffer, size, "%" PRId64 "%s", ms / units[unit].ms, units[unit].name);
     return buffer;
+}
+
+/* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF (RFC
+ * 3629). */
+static size_t sequence_length(const unsigned char *byte, unsigned *low, unsigned *high) {
+    *low = 0x80;
+    *high = 0xBF;
+    if (byte[0] >= 0xC2 && byte[0] <= 0xDF) {
+        return 2;
+    }
+    if (byte[0] >= 0xE0 && byte[0] <= 0xEF) {
+        *low = byte[0] == 0xE0 ? 0xA0 : *low;
+        *high = byte[0] == 0xED ? 0x9F : *high;
+        return 3;
+    }
+    if (byte[0] >= 0xF0 && byte[0] <= 0xF4) {
+        *low = byte[0] == 0xF0 ? 0x90 : *low;
+        *high = byte[0] == 0xF4 ? 0x8F : *high;
+        return 4;
+    }
+    return 0;
+}
+
+size_t tool_utf8_read(const char *text, uint32_t *code) {
+    const unsigned char *byte = (const unsigned char *)text;
+    unsigned low;
+    unsigned high;
+    *code = byte[0];
+    if (byte[0] < 0x80) {
+        return 1;
+    }
+    size_t length = sequence_length(byte, &low, &high);
+    if (length == 0 || byte[1] < low || byte[1] > high) {
+        return 0;
+    }
+    *code = byte[0] & (0x7FU >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (byte[i] < 0x80 || byte[i] > 0xBF) {
+            return 0;
+        }
+        *code = *code << 6 | (byte[i] & 0x3FU);
+    }
+    return length;
 }

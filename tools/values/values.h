@@ -1,4 +1,4 @@
-/* Numbers and times as people write them to all tools: 500ms, 10s, 2m, 1h, 1d. */
+/* Numbers, times (500ms, 10s, 2m, 1h, 1d) and text as people write them to all tools. */
 #ifndef TOOL_VALUES_H
 #define TOOL_VALUES_H
 
@@ -9,6 +9,9 @@
 /* Reads digits, and no sign, up to `most`; *end is what follows them. Where it is NULL, nothing may
  * follow. False, and nothing is set, for anything else. */
 bool tool_number_read(const char *text, int64_t most, int64_t *number, const char **end);
+
+/* For qsort() of int64_t, or of structs that begin with one. */
+int tool_number_order(const void *left, const void *right);
 
 enum tool_duration_error {
     TOOL_DURATION_OK = 0,
@@ -25,5 +28,17 @@ const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
 
 /* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
 const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
+
+/* Returns the length of the UTF-8 character at text (terminated) and sets *code; 0 if it is not
+ * well-formed. */
+size_t tool_utf8_read(const char *text, uint32_t *code);
+
+/* Steele, Lea, Flood: splitmix64. */
+static inline uint64_t tool_random(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
 
 #endif

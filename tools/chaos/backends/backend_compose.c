@@ -13,7 +13,6 @@
 
 #include "backends/admin.h"
 #include "backends/backend.h"
-#include "backends/node_files.h"
 #include "backends/program.h"
 #include "faults/fault.h"
 #include "faults/lists.h"
@@ -245,15 +244,8 @@ static bool stop(struct chaos_backend *backend, struct chaos_error *error) {
 }
 
 bool chaos_backend_compose(struct chaos_backend *backend, struct chaos_error *error) {
-    static const struct chaos_backend_ops ops = {
-        .start = start,
-        .kill = kill_node,
-        .restart = restart_node,
-        .pause = pause_node,
-        .resume = resume_node,
-        .lose = lose_packets,
-        .stop = stop,
-    };
+    static const struct chaos_backend_ops ops = {start,       kill_node,    restart_node, pause_node,
+                                                 resume_node, lose_packets, stop};
     const char *file = backend->options.compose_file != NULL ? backend->options.compose_file : "docker-compose.yml";
     struct containers *own = chaos_allocate(1, sizeof *own);
     uint32_t random = 0;

@@ -6,13 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/admin.h"
 #include "backends/backend.h"
-#include "backends/node_files.h"
 #include "backends/program.h"
 #include "faults/fault.h"
 #include "faults/lists.h"
@@ -108,25 +106,11 @@ static bool make_certificate(struct chaos_backend *backend, struct chaos_error *
     if (snprintf(backend->certificate, PATH_MAX, "%s/" CERTIFICATE, backend->options.directory) >= PATH_MAX) {
         return chaos_fail(error, "the directory's name is too long for the file " CERTIFICATE " in it");
     }
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:prime256v1",
-                                "-nodes",
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=redlock-chaos",
-                                "-addext",
-                                "subjectAltName=IP:127.0.0.1",
-                                "-keyout",
-                                backend->certificate,
-                                "-out",
-                                backend->certificate,
-                                NULL};
+    const char *const argv[] = {"/bin/sh", "-c",
+                                "exec openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days "
+                                "2 -subj /CN=redlock-chaos "
+                                "-addext subjectAltName=IP:127.0.0.1 -keyout \"$0\" -out \"$0\"",
+                                backend->certificate, NULL};
     chaos_program_run(argv, NULL, -1, CERTIFICATE_MS, &said);
     if (said.status == CHAOS_CANNOT_RUN) {
         return chaos_fail(error,
@@ -430,15 +414,8 @@ static bool lose_packets(struct chaos_backend *backend, size_t n, bool lost, str
 }
 
 bool chaos_backend_process(struct chaos_backend *backend, struct chaos_error *error) {
-    static const struct chaos_backend_ops ops = {
-        .start = start,
-        .kill = kill_node,
-        .restart = restart_node,
-        .pause = pause_node,
-        .resume = resume_node,
-        .lose = lose_packets,
-        .stop = stop,
-    };
+    static const struct chaos_backend_ops ops = {start,       kill_node,    restart_node, pause_node,
+                                                 resume_node, lose_packets, stop};
     struct processes *own = chaos_allocate(1, sizeof *own);
     own->shim = -1;
     const char *shim = backend->options.shim;

@@ -4,7 +4,6 @@
 #define CHAOS_CLOCK_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Tells the shim where the page is. */

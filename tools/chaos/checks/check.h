@@ -113,9 +113,9 @@ int64_t chaos_availability_10000(const struct chaos_verdict *verdict);
 /*
  * Slack is what this machine may add to a deadline (LATE), and the auditor's clock error is
  * nothing: one machine. What each check looks for stands above it, and what of it is proven in
- * tools/chaos/README.md: check_overlap.c, check_keys.c, check_late_work.c (PAST), check_updates.c,
- * check_operations.c (LATE), check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c
- * (CRASH, LEFT, INCOMPLETE). Each can be run alone (check_parts.h).
+ * tools/chaos/README.md: check_time.c (OVERLAP, PAST, LATE), check_keys.c, check_updates.c,
+ * check_fence.c (STALE, FENCE), check_order.c (ORDER), check_record.c (CRASH, LEFT, INCOMPLETE).
+ * Each can be run alone (check_parts.h).
  */
 void chaos_check(const struct chaos_history *history, int64_t slack_us, struct chaos_verdict *verdict);
 /* Whether a guard that is on is for this fault. */

@@ -14,6 +14,7 @@
 #include "client/client_stop.h"
 #include "faults/lists.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 static_assert((int)CHAOS_RESTART_GUARD_OFF == (int)REDLOCK_RESTART_GUARD_OFF &&
                   (int)CHAOS_RESTART_GUARD_OBSERVED == (int)REDLOCK_RESTART_GUARD_OBSERVED &&
@@ -182,7 +183,7 @@ static void keep(struct client *client, const redlock_lease *lease, const struct
 
 /* From 0 to max. */
 static int64_t random_up_to(struct client *client, int64_t max) {
-    return (int64_t)(chaos_random(&client->random) % ((uint64_t)max + 1));
+    return (int64_t)(tool_random(&client->random) % ((uint64_t)max + 1));
 }
 
 static struct choice choose(struct client *client) {

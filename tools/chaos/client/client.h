@@ -8,7 +8,6 @@
 #include <stdint.h>
 
 #include "faults/experiments.h"
-#include "faults/setup.h"
 
 struct chaos_client_options {
     size_t client;            /* from 0 */

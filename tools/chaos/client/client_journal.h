@@ -2,7 +2,6 @@
 #ifndef CHAOS_CLIENT_JOURNAL_H
 #define CHAOS_CLIENT_JOURNAL_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,14 +6,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "values/values.h"
 
-/* How a value is read. What ANY_OTHER does, take_other() says. */
-enum kind { A_NUMBER, A_TIME, A_NAME, A_FLAG, ANY_OTHER };
+/* How a value is read: A_CHOICE is one of two words, and true for the second. What ANY_OTHER does,
+ * take_other() says. */
+enum kind { A_NUMBER, A_TIME, A_NAME, A_FLAG, A_CHOICE, ANY_OTHER };
 enum { OF_RUN = 1, OF_FAULT = 2, OF_JUDGE = 4, HELP_COLUMN = 30 };
 
 /* Each option: which commands have it, how it is read and where to, and what the help says of
@@ -34,9 +34,11 @@ static const struct about {
     { name, value, help, OF_RUN, A_NAME, 0, 0, IN(member) }
 #define FLAG(name, member, help)                                                                                       \
     { name, NULL, help, OF_RUN, A_FLAG, 0, 0, IN(member) }
+#define CHOICE(name, value, member, help)                                                                              \
+    { name, value, help, OF_RUN, A_CHOICE, 0, 0, IN(member) }
 #define OTHER(name, value, help)                                                                                       \
     { name, value, help, OF_RUN, ANY_OTHER, 0, 0, 0 }
-    OTHER("backend", "process|compose", "redis-servers on loopback (the default), or docker-compose"),
+    CHOICE("backend", "process|compose", composed, "redis-servers on loopback (the default), or docker-compose"),
     NUMBER("nodes", "N", 1, CHAOS_NODES_MAX, settings.nodes, "5;  1 to 31"),
     NUMBER("clients", "N", 1, CHAOS_CLIENTS_MAX, settings.clients, "20; processes of their own; 1 to 64"),
     NUMBER("resources", "N", 1, CHAOS_RESOURCES_MAX, settings.resources, "3"),
@@ -53,9 +55,10 @@ static const struct about {
     TIME("hold", 0, 60000, settings.hold_ms,
          "20ms; how long a client holds a lock, at most; one in ten holds ten times as long"),
     TIME("think", 0, 60000, settings.think_ms, "200ms; how long a client pauses between locks, at most"),
-    OTHER("order", "fair|none", "fair: clients wait for a lock in its queue; none: they try again and again"),
+    CHOICE("order", "fair|none", settings.polls,
+           "fair: clients wait for a lock in its queue; none: they try again and again"),
     FLAG("tls", settings.tls, "clients speak TLS with the nodes, through the same faulty links; needs openssl"),
-    OTHER("persistence", "none|aof", "aof: a node that is killed comes back with its keys"),
+    CHOICE("persistence", "none|aof", settings.append_only, "aof: a node that is killed comes back with its keys"),
     NAME("output", "DIR", output,
          "default: redlock-chaos-EXPERIMENT-SEED; gets history.jsonl, report.html,\nschedule.txt, and the nodes' logs"),
     NAME("server", "PROGRAM", server, "redis-server or valkey-server; default: from the PATH"),
@@ -124,24 +127,17 @@ static bool take_other(struct chaos_options *options, const char *name, const ch
         return chaos_restart_guard_find(value, &protection->restart_guard) ||
                complain("--restart-guard takes off, observed or strict, not '%s'", value);
     }
-    if (strcmp(name, "backend") == 0) {
-        options->backend = value;
-        return strcmp(value, "process") == 0 || strcmp(value, "compose") == 0 ||
-               complain("--backend takes process or compose, not '%s'", value);
-    }
-    if (strcmp(name, "faults") == 0) {
-        struct chaos_error error;
-        options->kinds_given = true;
-        return chaos_fault_kinds_parse(value, &options->kinds, &error) || complain("--faults: %s", error.text);
-    }
-    if (strcmp(name, "order") == 0) {
-        options->settings.polls = strcmp(value, "none") == 0;
-        return options->settings.polls || strcmp(value, "fair") == 0 ||
-               complain("--order takes fair or none, not '%s'", value);
-    }
-    options->settings.append_only = strcmp(value, "aof") == 0;
-    return options->settings.append_only || strcmp(value, "none") == 0 ||
-           complain("--persistence takes none or aof, not '%s'", value);
+    struct chaos_error error;
+    options->kinds_given = true;
+    return chaos_fault_kinds_parse(value, &options->kinds, &error) || complain("--faults: %s", error.text);
+}
+
+static bool take_choice(const struct about *about, const char *value, bool *member) {
+    const char *second = strchr(about->value, '|') + 1;
+    int length = (int)(second - about->value - 1);
+    *member = strcmp(value, second) == 0;
+    return *member || (strncmp(value, about->value, (size_t)length) == 0 && value[length] == '\0') ||
+           complain("--%s takes %.*s or %s, not '%s'", about->name, length, about->value, second, value);
 }
 
 static bool take(struct chaos_options *options, const struct about *about, const char *value) {
@@ -155,6 +151,8 @@ static bool take(struct chaos_options *options, const struct about *about, const
         return value[0] != '\0' || complain("--%s takes a name, not ''", about->name);
     case A_FLAG:
         return *(bool *)member = true;
+    case A_CHOICE:
+        return take_choice(about, value, member);
     default:
         return take_other(options, about->name, value);
     }
@@ -208,10 +206,9 @@ static bool is_sensible(const struct chaos_options *options) {
          "--schedule says what happens: no experiment and no --faults beside it"},
         {options->experiment != NULL && options->kinds_given,
          "an experiment has its own faults: no --faults beside it"},
-        {drops && strcmp(options->backend, "compose") != 0,
+        {drops && !options->composed,
          "--faults: drop needs --backend compose, where each node has a network of its own"},
-        {options->settings.tls && strcmp(options->backend, "process") != 0,
-         "--tls needs --backend process, whose nodes get a certificate"},
+        {options->settings.tls && options->composed, "--tls needs --backend process, whose nodes get a certificate"},
         {configures, "--faults: configure is no fault, and never comes at random: write a --schedule"},
         {options->compare && (protection->fencing || guarded || protection->first_boot),
          "--compare runs without protection, with fencing tokens, and with all: say none beside it"},
@@ -255,6 +252,7 @@ static bool parse_run(int argc, char **argv, int rest, struct chaos_options *opt
         snprintf(seed, sizeof seed, " --seed %" PRId64, options->seed);
         append(options->command_line, sizeof options->command_line, seed);
     }
+    options->backend = options->composed ? "compose" : "process";
     if (!is_sensible(options)) {
         return false;
     }
@@ -330,11 +328,8 @@ bool chaos_options_parse(int argc, char **argv, struct chaos_options *options) {
                     {"list", CHAOS_LIST, 0, parse_nothing},        {"help", CHAOS_HELP, 0, parse_nothing},
                     {"--help", CHAOS_HELP, 0, parse_nothing},      {"-h", CHAOS_HELP, 0, parse_nothing},
                     {"--version", CHAOS_VERSION, 0, parse_nothing}};
-    *options = (struct chaos_options){.command = CHAOS_HELP,
-                                      .backend = "process",
-                                      .compose_file = "docker-compose.yml",
-                                      .seed = -1,
-                                      .slack_ms = 1000};
+    *options = (struct chaos_options){
+        .command = CHAOS_HELP, .compose_file = "docker-compose.yml", .seed = -1, .slack_ms = 1000};
     chaos_settings_default(&options->settings);
     (void)chaos_fault_kinds_parse("safe", &options->kinds, NULL);
     keep_command_line(argc, argv, options);

@@ -16,7 +16,8 @@ struct chaos_options {
     enum chaos_command command;
     const struct chaos_experiment *experiment; /* NULL for none */
     struct chaos_settings settings;
-    const char *backend;
+    const char *backend; /* "process" or, if it is composed, "compose" */
+    bool composed;
     const char *output;   /* NULL: a new directory here, named after experiment and seed */
     const char *schedule; /* a file, "-" for standard input; NULL for none */
     const char *server;

@@ -3,11 +3,9 @@
 #include "faults/experiments.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "faults/lists.h"
-#include "faults/setup.h"
 
 /*
  * A schedule under way. Times come from the run's length; where something must outlast a ttl, from

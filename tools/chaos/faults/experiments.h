@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "faults/protection.h"
 #include "faults/schedule.h"
+#include "faults/setup.h"
 
 /* What a run is made of: from the command line, else from the experiment, else the defaults. */
 struct chaos_settings {

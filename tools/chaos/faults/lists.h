@@ -26,14 +26,6 @@ void *chaos_sorted(const void *list, size_t count, size_t size, int (*order)(con
 size_t chaos_count_before(const void *list, size_t count, size_t size, const void *sought,
                           int (*order)(const void *, const void *));
 
-/* Steele, Lea, Flood: splitmix64. */
-static inline uint64_t chaos_random(uint64_t *state) {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
 static inline int64_t chaos_least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "faults/fault.h"
-#include "faults/protection.h"
 #include "faults/setup.h"
 
 /* The last 16 characters of a token, terminated: those of one that waited begin with its ticket. */

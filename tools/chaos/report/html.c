@@ -7,28 +7,9 @@
 #include <string.h>
 
 #include "faults/lists.h"
+#include "values/values.h"
 
 static const char replacement[] = "\xEF\xBF\xBD";
-
-/* How many bytes the character has that begins here; 0 if none does. */
-static unsigned decode(const unsigned char *s, uint32_t *character) {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned length = s[0] < 0x80 ? 1 : s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : s[0] >= 0xE0 ? 3 : s[0] >= 0xC2 ? 2 : 0;
-    if (length <= 1) {
-        *character = s[0];
-        return length;
-    }
-    *character = s[0] & (0xFFU >> (length + 1));
-    for (unsigned i = 1; i < length; i++) {
-        if ((s[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-        *character = *character << 6 | (s[i] & 0x3F);
-    }
-    bool valid = s[0] < 0xF5 && *character >= smallest[length] && *character <= 0x10FFFF &&
-                 (*character < 0xD800 || *character >= 0xE000);
-    return valid ? length : 0;
-}
 
 /* Control characters except tab and newline, marks that change the line's direction, and
  * noncharacters. */
@@ -43,7 +24,7 @@ static bool is_unfit(uint32_t character) {
 static const char *next_fit(const char **at, size_t *length) {
     const char *from = *at;
     uint32_t character;
-    unsigned bytes = decode((const unsigned char *)from, &character);
+    size_t bytes = tool_utf8_read(from, &character);
     bool fit = bytes > 0 && !is_unfit(character);
     *at += bytes > 0 ? bytes : 1;
     *length = fit ? bytes : sizeof replacement - 1;

@@ -32,8 +32,6 @@ struct chaos_view chaos_view_of(const struct chaos_history *history, const struc
 int64_t chaos_view_band_end(const struct chaos_view *view, const struct chaos_band *band);
 /* The class of a fault in the style sheet: "down", "link", "ill" or "breaks". */
 const char *chaos_view_shade(const struct chaos_band *band);
-/* Until when the client relied on the lease, as the checker sees it, and how it ended. */
-int64_t chaos_view_lease_end(const struct chaos_view *view, const struct chaos_lease *lease, enum chaos_how *how);
 
 /* The page as the build has put it together from page.html, page.css and page_*.js. Terminated.
  * {{title}}, {{body}} and {{data}} stand in it, in this order, once each. */
@@ -42,10 +40,6 @@ extern const unsigned char chaos_page[];
 /* The page lists so many violations; the numbers count all. */
 enum { CHAOS_VIOLATIONS_SHOWN = 1000 };
 
-/* The page up to its body; the title tells the violations, of what is named; "" for nothing. */
-void chaos_page_begin(FILE *out, const char *title, size_t violations);
-/* The rest: the script draws `data`, which is taken, and NULL without memory. False with errno. */
-bool chaos_page_end(FILE *out, json_t *data);
 enum chaos_mood { CHAOS_MOOD_CLEAN, CHAOS_MOOD_EXPECTED, CHAOS_MOOD_WRONG, CHAOS_MOOD_NOTHING };
 /* What stands above: name (of the experiment), version, title, purpose. Begins <main>. */
 void chaos_page_header(FILE *out, const char *name, const char *version, const char *title, const char *purpose);
