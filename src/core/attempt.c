@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "core/extension.h"
+#include "core/held.h"
 #include "core/planted.h"
 #include "core/time.h"
 #include "core/waiter.h"
@@ -73,7 +73,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
-    lease->heal_ns = redlock_extension_heal_ns(lease);
+    lease->heal_ns = redlock_held_heal_ns(lease);
 }
 
 /* R13: the reason still depends on silent nodes. Each of them answers or times out soon, so
@@ -87,7 +87,7 @@ static int reason_by_now(const struct redlock_round *votes) {
 }
 
 static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
-    redlock_extension_hold(lease, now_ns);
+    redlock_held_begin(lease, now_ns);
     actions->acquired = true;
     actions->acquired_code = REDLOCK_OK;
 }
@@ -130,7 +130,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     }
     lease->state = REDLOCK_LEASE_FENCING;
     lease->fence_written = true;
-    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.touched & ~not_ours, event->now_ns, actions);
+    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.to_release & ~not_ours, event->now_ns, actions);
 }
 
 /* Whether the token counts in the broken variants of docs/protocols.md, "Fencing tokens". */

@@ -237,9 +237,9 @@ int redlock_waiter_reason(const struct redlock_lease_core *lease) {
 static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps, bool takes,
                   struct redlock_actions *actions) {
     if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
-        const redlock_nodes touched = lease->keys.touched;
+        const redlock_nodes to_release = lease->keys.to_release;
         redlock_lease_clean_up(lease, actions);
-        lease->keys.touched = touched;
+        lease->keys.to_release = to_release;
         lease->queue->granted = 0;
     } else {
         redlock_lease_clean_up(lease, actions);
@@ -439,7 +439,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
         return;
     }
     /* Whatever the node said of the key before, it is out of date. */
-    redlock_keys_heal(&lease->keys, event->nodes);
+    redlock_keys_set_outside(&lease->keys, event->nodes);
     if (redlock_deadline_ns(queue->nodes[node_of(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;
