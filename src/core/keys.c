@@ -14,6 +14,7 @@ void redlock_keys_wait(struct redlock_keys *keys, redlock_nodes asked) {
 void redlock_keys_next_round(struct redlock_keys *keys, enum redlock_operation operation,
                              const struct redlock_round *votes, redlock_nodes not_below) {
     keys->may_have = redlock_keys_may_have(keys, operation, votes, not_below);
+    keys->backing &= keys->may_have;
     keys->set_outside = 0;
     keys->unanswered = redlock_keys_late(keys, votes);
     keys->heal_unanswered = 0;

@@ -27,7 +27,7 @@
  *                  key or prolong it                       by then; as heal_unanswered: an answer
  * heal_unanswered  it takes a HEAL                         it answers that; with the next round
  * backing          its vote makes the deadline, or comes   other votes make the deadline; its vote
- *                  late and is as good                     is void; it says that the key is gone
+ *                  late and is as good                     is void; with may_have
  *
  * A fresh token empties them all.
  *
@@ -35,8 +35,8 @@
  *   push may set the key later, whatever the answer to that WAIT is: all who were asked may have it.
  * - A FENCE that is DENIED for the node's counter says that the node has the key.
  * - A HEAL is not a round. A vote of the round before it says nothing about the HEAL.
- * - Until the cleanup, asked_earlier, set_outside and, if nodes tell the truth, backing are in
- *   to_release. `unanswered` is not: an EXTEND goes to all nodes.
+ * - Until the cleanup, asked_earlier and set_outside are in to_release. If nodes tell the truth, so
+ *   is backing, and all of it may have the key. `unanswered` is not: an EXTEND goes to all nodes.
  * - Fewer than a quorum may be backing a lease that is HELD. A node that says the key is gone backs
  *   nothing, but the lock is lost only when that is certain: when too few nodes may have the key.
  */

@@ -87,6 +87,8 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
         {"heal_unanswered is in unanswered", is_in(keys->heal_unanswered, keys->unanswered)},
         {"asked_earlier is in to_release", implies(owns_keys, is_in(keys->asked_earlier, keys->to_release))},
         {"set_outside is in to_release", implies(owns_keys, is_in(keys->set_outside, keys->to_release))},
+        {"backing may have the key",
+         implies(truthful, is_in(keys->backing, keys->may_have | keys->set_outside | votes->granted))},
         {"backing is in to_release", implies(owns_keys & truthful, is_in(keys->backing, keys->to_release))},
         {"a quorum may have the key of what is held",
          implies(holds & lease->was_held & truthful, redlock_nodes_count(may_have) >= votes->quorum)},

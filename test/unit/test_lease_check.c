@@ -19,7 +19,8 @@ TEST(each_broken_relation_is_told) {
         {"heal_unanswered is in unanswered", offsetof(struct redlock_lease_core, keys.heal_unanswered), 1U << 30},
         {"asked_earlier is in to_release", offsetof(struct redlock_lease_core, keys.asked_earlier), 1U << 30},
         {"set_outside is in to_release", offsetof(struct redlock_lease_core, keys.set_outside), 1U << 30},
-        {"backing is in to_release", offsetof(struct redlock_lease_core, keys.backing), 1U << 30},
+        {"backing may have the key", offsetof(struct redlock_lease_core, keys.backing), 1U << 30},
+        {"backing is in to_release", offsetof(struct redlock_lease_core, keys.to_release), 1},
         {"a quorum may have the key of what is held", offsetof(struct redlock_lease_core, keys.may_have), 3},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
