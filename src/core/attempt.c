@@ -10,6 +10,7 @@
 #include "core/waiter.h"
 
 void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    assert(code != REDLOCK_OK && !redlock_lease_is_held(lease));
     lease->state = REDLOCK_LEASE_ENDED;
     actions->acquired = true;
     actions->acquired_code = code;
@@ -118,6 +119,7 @@ static int reason_without_number(const struct redlock_lease_core *lease) {
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
+    assert(lease->plan.fencing);
     const struct redlock_round *votes = &lease->votes;
     const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied
                                    : lease->operation == REDLOCK_OP_WAIT  ? ~granted(lease)
@@ -192,6 +194,7 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
 
 void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlock_event *event,
                             struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_QUEUED && lease->queue);
     redlock_waiter_note(lease, event);
     if (redlock_waiter_has_quorum(lease)) {
         redlock_waiter_stand_on_grants(lease);
@@ -211,6 +214,7 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
 /* A node whose clock jumped may have lost the key (docs/protocols.md, "Clock guard"). */
 void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING);
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
         const redlock_nodes granted = lease->votes.granted & event->nodes;
         lease->votes.granted &= ~granted;

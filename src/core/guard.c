@@ -36,6 +36,7 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
 
 /* Inserts into `count` sorted numbers. The array must have room for one more. */
 static void insert(int64_t *numbers, unsigned count, int64_t number) {
+    assert(count < REDLOCK_NODES_MAX);
     unsigned place = count;
     for (; place > 0 && numbers[place - 1] > number; place--) {
         numbers[place] = numbers[place - 1];
@@ -68,6 +69,7 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
 }
 
 static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_ns) {
+    assert(clock->known);
     const int64_t apart_ns = redlock_clock_difference_ns(clock->offset_ns, median_ns);
     return redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, clock->error_ns);
 }
@@ -251,6 +253,7 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
 
 void redlock_guard_init(struct redlock_guard *guard, const struct redlock_guard_plan *plan) {
     assert(plan->node_count >= 1 && plan->node_count <= REDLOCK_NODES_MAX);
+    assert(plan->quorum >= 1 && plan->quorum <= plan->node_count && plan->ttl_max_ms > 0);
     *guard = (struct redlock_guard){.plan = *plan};
 }
 
@@ -345,6 +348,7 @@ int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node,
 }
 
 enum redlock_guard_reason redlock_guard_why(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    assert(node < guard->plan.node_count);
     const struct redlock_guard_node *known = &guard->nodes[node];
     if (redlock_guard_until_ns(guard, node, now_ns) == 0) {
         return REDLOCK_GUARD_NONE;

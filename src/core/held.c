@@ -1,6 +1,8 @@
 /* The states HELD and EXTENDING of core/lease_state.h. */
 #include "core/held.h"
 
+#include <assert.h>
+
 #include "core/planted.h"
 #include "core/time.h"
 
@@ -94,6 +96,7 @@ static void stand_on_round(struct redlock_lease_core *lease) {
 
 /* A waiter may have asked long ago: its grants are old, and little of the ttl is left. */
 static void renew_if_short(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(stands_on_grants(lease));
     const int64_t whole_ns = lease->deadline_ns - term_start_ns(lease);
     if (lease->deadline_ns - now_ns < whole_ns / 4 * 3) {
         lease->next_try_ns = now_ns;
@@ -130,6 +133,7 @@ void redlock_held_begin(struct redlock_lease_core *lease, int64_t now_ns) {
 }
 
 void redlock_held_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how, struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
     if (lease->plan.lock_delay_ms == 0) {
         redlock_lease_clean_up(lease, actions);
     }
@@ -161,6 +165,7 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
 }
 
 static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_EXTENDING && code != REDLOCK_OK);
     end_round(code, actions);
     redlock_held_answer(lease, code, actions);
     lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
@@ -178,6 +183,7 @@ static bool is_gone(const struct redlock_lease_core *lease) {
 }
 
 void redlock_held_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_EXTENDING);
     bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
     if (lease->was_held) {
         redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
@@ -217,6 +223,7 @@ void redlock_held_decide(struct redlock_lease_core *lease, int64_t now_ns, struc
 }
 
 void redlock_held_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_HELD);
     if (now_ns >= lease->deadline_ns) {
         redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     } else if (is_gone(lease)) {
@@ -252,6 +259,7 @@ void redlock_held_extend(struct redlock_lease_core *lease, const struct redlock_
 }
 
 static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_HELD && lease->plan.heal);
     lease->heal_ns = REDLOCK_NEVER_NS;
     if (now_ns >= lease->heal_before_ns) {
         return;
@@ -266,6 +274,7 @@ int64_t redlock_held_expiring_ns(const struct redlock_lease_core *lease) {
 }
 
 void redlock_held_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
     if (now_ns >= redlock_held_expiring_ns(lease)) {
         lease->expiring_told = actions->expiring = true;
     }
@@ -287,6 +296,7 @@ void redlock_held_due(struct redlock_lease_core *lease, int64_t now_ns, struct r
 /* A renewal that failed for want of answers need not wait for its delay: a node that did not answer
  * can be asked. So each node that comes back causes one round at most. */
 void redlock_held_ready(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns) {
+    assert(redlock_lease_is_held(lease));
     const struct redlock_round *votes = &lease->votes;
     if (lease->operation != REDLOCK_OP_EXTEND || !(nodes & ~(votes->granted | votes->denied))) {
         return;
@@ -302,6 +312,7 @@ void redlock_held_ready(struct redlock_lease_core *lease, redlock_nodes nodes, i
  * The votes of the current round are void too: the node may have given them before the step. */
 void redlock_held_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                        struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
     const redlock_nodes granted = lease->votes.granted & nodes;
     lease->keys.backing = redlock_lease_backing_nodes(lease) & ~nodes;
     lease->votes.granted &= ~granted;

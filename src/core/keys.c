@@ -1,6 +1,8 @@
 /* Which nodes may have the current token's key, and where a request may still set it. */
 #include "core/keys.h"
 
+#include <assert.h>
+
 void redlock_keys_begin(struct redlock_keys *keys, redlock_nodes asked) {
     *keys = (struct redlock_keys){.to_release = asked, .may_have = asked};
 }
@@ -48,12 +50,14 @@ void redlock_keys_set_outside(struct redlock_keys *keys, redlock_nodes nodes) {
 
 void redlock_keys_heal_sent(struct redlock_keys *keys, const struct redlock_round *votes, redlock_nodes asked,
                             redlock_nodes taken) {
+    assert((taken & ~asked) == 0);
     keys->unanswered = redlock_keys_late(keys, votes) | taken;
     keys->heal_unanswered |= taken;
     keys->set_outside &= ~(asked & ~taken);
 }
 
 void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redlock_vote_kind vote) {
+    assert(node < REDLOCK_NODES_MAX);
     const redlock_nodes self = REDLOCK_NODE(node);
     if (vote == REDLOCK_VOTE_FAILED) {
         keys->set_outside &= ~self;

@@ -256,6 +256,11 @@ struct redlock_lease_core {
     struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
+/* HELD, with an extension under way or not. */
+static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease) {
+    return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
+}
+
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);

@@ -1,6 +1,7 @@
 /* Accessors and copies of results. */
 #include "result/result.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +93,7 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         copy->votes[i].text = &texts[i];
         copy->votes[i].holder = put(&at, result->votes[i].holder);
     }
+    assert(at == (char *)copy + size);
     return copy;
 }
 
