@@ -21,6 +21,7 @@ static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t n
 
 static void quarantine_for_clock(struct redlock_guard *guard, unsigned node, enum redlock_guard_reason reason,
                                  int64_t step_ns, int64_t now_ns) {
+    assert(node < guard->plan.node_count && reason >= REDLOCK_GUARD_CLOCK_STEP);
     struct redlock_guard_node *known = &guard->nodes[node];
     known->clock_until_ns = end_of_quarantine_ns(guard, now_ns);
     known->clock_reason = reason;
@@ -139,6 +140,7 @@ static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
 
 /* Compares an unconfirmed clock with the others. Returns true if it is newly found to be ahead. */
 static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    assert((guard->unjudged & REDLOCK_NODE(node)) != 0);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t ahead_ns;
     if (now_ns >= known->clock_until_ns) {

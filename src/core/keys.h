@@ -31,8 +31,8 @@
  *
  * A fresh token empties them all.
  *
- * - If fewer nodes than a quorum may have the key by now, the lock is lost. Where a WAIT went, a
- *   push may set the key later, whatever the answer to that WAIT is: all who were asked may have it.
+ * - If fewer nodes than a quorum may have the key by now, the lock is lost. After a WAIT, all who
+ *   were asked may have it, whatever they answered: they may grant it later, and push that.
  * - A FENCE that is DENIED for the node's counter says that the node has the key.
  * - A HEAL is not a round. A vote of the round before it says nothing about the HEAL.
  * - Until the cleanup, asked_earlier and set_outside are in to_release. If nodes tell the truth, so

@@ -123,6 +123,7 @@ static void ask_old(struct redlock_leadership *leadership, const struct redlock_
 
 /* This word has changed, so only whom it names can have a quorum now. */
 static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
+    assert(leadership->quorum > 0);
     unsigned all = 0, old = 0;
     for (unsigned i = 0; i < leadership->node_count; i++) {
         const struct redlock_leader_node *node = &leadership->nodes[i];
@@ -143,6 +144,7 @@ static void decide(struct redlock_leadership *leadership, const struct redlock_l
 
 static void take(struct redlock_leadership *leadership, struct redlock_leader_node *node,
                  const struct redlock_leader_word *word, int64_t now_ns) {
+    assert(word);
     node->knows = true;
     set_token(&node->token, word);
     const bool hints = node->heard && is_elected(&node->token);

@@ -100,6 +100,7 @@ int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quoru
 }
 
 redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns) {
+    assert(queue->granted != 0);
     redlock_nodes nodes = 0;
     NODES(i, queue->granted) {
         if (HAS(queue->granted, i) && queue->nodes[i].bound_ns >= bound_ns) {

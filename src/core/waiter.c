@@ -290,6 +290,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 /* Some nodes granted, but no quorum, and the others have answered since. */
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
+    assert(lease->queue->granted != 0 && lease->queue->looks);
     struct redlock_queue *queue = lease->queue;
     if (queue->behind) {
         yield(lease, event, true, false, actions);
@@ -333,6 +334,7 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
  * the lock is left free, the dead before us were too many for one request, or one of them has the
  * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->queue->granted == 0 && answered(lease) >= lease->votes.quorum);
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);
     const int64_t dead_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
@@ -350,6 +352,7 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
 /* All nodes that will answer have answered, and none has granted. */
 static void judge_wait(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
+    assert(lease->queue->granted == 0);
     struct redlock_queue *queue = lease->queue;
     if (answered(lease) < lease->votes.quorum) {
         queue->ask_ns = retry_ns(lease, event->now_ns);

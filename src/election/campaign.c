@@ -66,6 +66,7 @@ static void tell(redlock_election *election, redlock_election_event_kind kind, r
 /* The observer may not know what was told: news that waited is of the token that the lease has now.
  * And what it knows may not have been told. */
 static void tell_leader(redlock_election *election, const redlock_leader *leader) {
+    assert(leader->token);
     if (election->knows_leader && strcmp(election->leader_token, leader->token) == 0) {
         return;
     }

@@ -173,6 +173,7 @@ static void ask(struct redlock_listing *listing, unsigned node) {
 static void go_on(struct redlock_listing *listing, unsigned node) {
     const struct listed_node *listed = &listing->nodes[node];
     struct redlock_text *remark = NULL;
+    assert(!listed->page);
     if (listed->cursor != 0) {
         ask(listing, node);
         return;

@@ -82,6 +82,7 @@ static void finish_if_answered(struct redlock_group *group, struct redlock_query
 
 static void vote(const struct redlock_group *group, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
                  struct redlock_text *error) {
+    assert(node < group->node_count);
     struct redlock_query_vote *vote = &query->votes[node];
     if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
         vote->kind = kind;

@@ -98,6 +98,7 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
 }
 
 redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason) {
+    assert(code != REDLOCK_OK);
     const redlock_result result = {
         .code = code, .of = of, .resource = resource ? resource : "", .attempts = 0, .reason = reason};
     return redlock_result_copy(&result);
