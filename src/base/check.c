@@ -10,6 +10,7 @@
 #include "base/holder.h"
 
 int redlock_fail(struct redlock_failure *failure, int code, const char *format, ...) {
+    assert(code != REDLOCK_OK);
     if (failure->size > 0) {
         va_list arguments;
         va_start(arguments, format);
@@ -63,6 +64,7 @@ static size_t size_of(const void *given) {
 
 int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
                           const void *given) {
+    assert(known_size > EMPTY_SIZE);
     if (given == NULL) {
         return REDLOCK_OK;
     }

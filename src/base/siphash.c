@@ -1,6 +1,8 @@
 /* SipHash-2-4, by J.-P. Aumasson and D. J. Bernstein: "SipHash: a fast short-input PRF" (2012). */
 #include "base/siphash.h"
 
+#include <assert.h>
+
 struct state {
     uint64_t v[4];
 };
@@ -33,6 +35,7 @@ static void take(struct state *state, uint64_t word) {
 
 /* The first byte is the lowest, on any machine. */
 static uint64_t word_of(const unsigned char *bytes, size_t size) {
+    assert(size <= 8);
     uint64_t word = 0;
     for (size_t i = 0; i < size; i++) {
         word |= (uint64_t)bytes[i] << (8 * i);

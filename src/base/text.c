@@ -45,6 +45,7 @@ void redlock_text_drop_counted(struct redlock_text *text) {
 }
 
 void redlock_text_printable(const char *string, char *buffer, size_t size) {
+    assert(size > 0);
     static const char digits[] = "0123456789abcdef";
     size_t used = 0;
     for (const char *c = string; *c != '\0'; c++) {

@@ -1,4 +1,5 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -265,6 +266,7 @@ static int end(redlock_client *client, struct lease_call *ending, enum redlock_e
     case REDLOCK_EXIT_STRANGE:
         return redlock_client_perform(client, &ending->call);
     case REDLOCK_EXIT_LAST:
+        assert(hold);
         code = redlock_client_perform(client, &ending->call);
         redlock_reentrant_release_done(redlock_client_reentrant(client), hold, !ending->refused);
         break;

@@ -1,4 +1,5 @@
 /* A redlock_cancel: any thread, or a signal handler, ends acquires and listings that block. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "blocking/client.h"
@@ -24,6 +25,7 @@ void redlock_cancel_free(redlock_cancel *cancel) {
 
 /* Returns whether it changed. Safe in a signal handler: no lock, and no wait for another thread. */
 static bool turn(redlock_cancel *cancel, unsigned odd) {
+    assert(odd <= 1);
     unsigned turns = atomic_load(&cancel->turns);
     while ((turns & 1) != odd) {
         if (atomic_compare_exchange_weak(&cancel->turns, &turns, turns + 1)) {

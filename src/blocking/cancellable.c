@@ -1,10 +1,13 @@
 /* The list of the calls that somebody may cancel. */
 #include "blocking/cancellable.h"
 
+#include <assert.h>
+
 void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call) {
     if (call->cancel == NULL) {
         return;
     }
+    assert(call->stop && !call->link);
     call->next = *list;
     call->link = list;
     if (call->next != NULL) {
@@ -17,6 +20,7 @@ void redlock_cancellable_remove(struct redlock_cancellable *call) {
     if (call->link == NULL) {
         return;
     }
+    assert(*call->link == call);
     *call->link = call->next;
     if (call->next != NULL) {
         call->next->link = call->link;

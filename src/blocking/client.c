@@ -77,6 +77,7 @@ void redlock_call_complete(struct redlock_call *call) {
 }
 
 void redlock_client_attach(redlock_client *client, struct redlock_attached *attached) {
+    assert(attached->free);
     attached->next = client->attached;
     client->attached = attached;
 }
@@ -162,6 +163,7 @@ static void on_closed(void *data) {
 }
 
 static void begin_close(redlock_client *client) {
+    assert(client->manager && !client->closing);
     client->closing = true;
     int failed = redlock_manager_close(client->manager, on_closed, client);
     assert(failed == 0);
@@ -170,6 +172,7 @@ static void begin_close(redlock_client *client) {
 
 static void report_start(redlock_client *client, int code) {
     struct start *start = client->start;
+    assert(start);
     client->start = NULL;
     start->code = code;
     redlock_rundown_sem_post(&start->done);

@@ -177,6 +177,7 @@ static int ask(struct redlock_call *call, const redlock_client_election *electio
 }
 
 static void wait_for_end(struct stop_call *stop) {
+    assert(stop->election->election);
     stop->next = stop->election->stopping;
     stop->election->stopping = stop;
 }
@@ -240,6 +241,7 @@ int redlock_client_election_campaign(redlock_client_election *election) {
 }
 
 static struct timespec deadline_after(int64_t timeout_ms) {
+    assert(timeout_ms > 0);
     struct timespec now;
     int failed = clock_gettime(CLOCK_MONOTONIC, &now);
     assert(failed == 0);

@@ -61,6 +61,7 @@ void redlock_eventcount_remove(struct redlock_eventcount *eventcount, const stru
 }
 
 void redlock_eventcount_sleep(struct redlock_eventcount *eventcount, struct redlock_sleeper *sleeper) {
+    assert(sleeper->row < REDLOCK_EVENTCOUNT_ROWS && sleeper->bit != 0);
     atomic_uint *epoch = &eventcount->rows[sleeper->row].epoch;
     for (;;) {
         unsigned seen = atomic_load(epoch), state = REDLOCK_SLEEPER_AWAKE;
@@ -75,6 +76,7 @@ void redlock_eventcount_sleep(struct redlock_eventcount *eventcount, struct redl
 }
 
 void redlock_eventcount_finish(struct redlock_eventcount *eventcount, struct redlock_sleeper *sleeper) {
+    assert(sleeper->row < REDLOCK_EVENTCOUNT_ROWS && sleeper->bit != 0);
     uint32_t *to_wake = &eventcount->rows[sleeper->row].to_wake, bit = sleeper->bit;
     unsigned before = atomic_exchange(&sleeper->state, REDLOCK_SLEEPER_DONE);
     assert(before != REDLOCK_SLEEPER_DONE);

@@ -1,6 +1,7 @@
 /* Merges the events of an election. */
 #include "blocking/events.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define BIT(kind) (1U << (kind))
@@ -16,12 +17,14 @@ static void copy(char *to, size_t size, const char *from) {
 }
 
 static void keep_leader(struct redlock_events *events, const redlock_leader *leader) {
+    assert(leader && leader->token && leader->holder);
     events->leader = *leader;
     copy(events->texts.token, sizeof events->texts.token, leader->token);
     copy(events->texts.holder, sizeof events->texts.holder, leader->holder);
 }
 
 void redlock_events_add(struct redlock_events *events, const redlock_election_event *event) {
+    assert(event->kind != REDLOCK_ELECTION_NOTHING && event->kind <= REDLOCK_ELECTION_EXPIRING);
     const bool unread_term = events->waiting & BIT(REDLOCK_ELECTION_LEADING);
     switch (event->kind) {
     case REDLOCK_ELECTION_LOST:

@@ -1,4 +1,5 @@
 /* What the blocking client says of its nodes, in copies that any thread may keep. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ static bool own_strings(redlock_node_info *info) {
         *string = memcpy(at, *string, length);
         at += length;
     }
+    assert(at == *string_of(info, 0) + size);
     return true;
 }
 

@@ -107,6 +107,7 @@ static void unlock(struct redlock_reentrant *table) {
 }
 
 static struct redlock_hold **bucket_of(const struct redlock_reentrant *table, uint64_t hash) {
+    assert((table->bucket_count & (table->bucket_count - 1)) == 0);
     return &table->buckets[hash & (table->bucket_count - 1)];
 }
 
@@ -168,6 +169,7 @@ static struct redlock_hold *add(struct redlock_reentrant *table, const char *res
 }
 
 static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
+    assert(hold->state != REDLOCK_HOLD_HELD);
     struct redlock_hold **link = bucket_of(table, hold->hash);
     while (*link != hold) {
         link = &(*link)->next;
@@ -210,6 +212,7 @@ static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
 
 static enum redlock_enter share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease,
                                 int *code) {
+    assert(hold->state == REDLOCK_HOLD_HELD && hold->count > 0 && hold->lease);
     if (redlock_lease_validity_ms(hold->lease) == 0) {
         *code = REDLOCK_ERR_LOST;
     } else if (hold->count >= table->count_max) {
@@ -285,6 +288,7 @@ void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redl
 }
 
 static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hold_owner owner, bool forget) {
+    assert(hold->state == REDLOCK_HOLD_HELD && hold->count > 0);
     if (!same_owner(hold->owner, owner) && !(forget && !hold->owner.is_thread)) {
         return REDLOCK_EXIT_REFUSED;
     }

@@ -1,4 +1,5 @@
 /* Does work under a lock: acquires, runs the work, and releases however the work ends. */
+#include <assert.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -14,6 +15,7 @@ struct held {
 /* The thread ends inside the work, so nobody can get the result of the release. */
 static void release_at_exit(void *data) {
     struct held *held = data;
+    assert(held->client && held->lease);
     (void)redlock_client_release_as(held->client, held->lease, held->owner, NULL);
 }
 

@@ -4,12 +4,13 @@
 
 #include <assert.h>
 
-#include "core/extension.h"
+#include "core/held.h"
 #include "core/planted.h"
 #include "core/time.h"
 #include "core/waiter.h"
 
 void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    assert(code != REDLOCK_OK && !redlock_lease_is_held(lease));
     lease->state = REDLOCK_LEASE_ENDED;
     actions->acquired = true;
     actions->acquired_code = code;
@@ -73,7 +74,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
     }
     redlock_lease_start_round(lease, REDLOCK_OP_ACQUIRE, asked, event->now_ns, actions);
     lease->state = REDLOCK_LEASE_ACQUIRING;
-    lease->heal_ns = redlock_extension_heal_ns(lease);
+    lease->heal_ns = redlock_held_heal_ns(lease);
 }
 
 /* R13: the reason still depends on silent nodes. Each of them answers or times out soon, so
@@ -87,7 +88,7 @@ static int reason_by_now(const struct redlock_round *votes) {
 }
 
 static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
-    redlock_extension_hold(lease, now_ns);
+    redlock_held_begin(lease, now_ns);
     actions->acquired = true;
     actions->acquired_code = REDLOCK_OK;
 }
@@ -118,6 +119,7 @@ static int reason_without_number(const struct redlock_lease_core *lease) {
  */
 static void write_back(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
+    assert(lease->plan.fencing);
     const struct redlock_round *votes = &lease->votes;
     const redlock_nodes not_ours = lease->operation == REDLOCK_OP_ACQUIRE ? votes->denied
                                    : lease->operation == REDLOCK_OP_WAIT  ? ~granted(lease)
@@ -130,7 +132,7 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
     }
     lease->state = REDLOCK_LEASE_FENCING;
     lease->fence_written = true;
-    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.touched & ~not_ours, event->now_ns, actions);
+    redlock_lease_start_round(lease, REDLOCK_OP_FENCE, lease->keys.to_release & ~not_ours, event->now_ns, actions);
 }
 
 /* Whether the token counts in the broken variants of docs/protocols.md, "Fencing tokens". */
@@ -192,6 +194,7 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
 
 void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlock_event *event,
                             struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_QUEUED && lease->queue);
     redlock_waiter_note(lease, event);
     if (redlock_waiter_has_quorum(lease)) {
         redlock_waiter_stand_on_grants(lease);
@@ -211,6 +214,7 @@ void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlo
 /* A node whose clock jumped may have lost the key (docs/protocols.md, "Clock guard"). */
 void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING);
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
         const redlock_nodes granted = lease->votes.granted & event->nodes;
         lease->votes.granted &= ~granted;

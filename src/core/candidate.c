@@ -10,12 +10,14 @@ void redlock_candidate_init(struct redlock_candidate *candidate) {
 }
 
 static void campaign(struct redlock_candidate *candidate, int64_t now_ns, struct redlock_candidate_actions *actions) {
+    assert(!actions->cancel && !actions->acquire);
     candidate->state = REDLOCK_CANDIDATE_CAMPAIGNING;
     candidate->wake_ns = redlock_after_ms(now_ns, REDLOCK_CANDIDATE_LOOK_MS);
     actions->acquire = true;
 }
 
 static void tell(redlock_election_event_kind what, int code, struct redlock_candidate_actions *actions) {
+    assert(actions->tell == REDLOCK_ELECTION_NOTHING);
     actions->tell = what;
     actions->code = code;
 }
@@ -30,6 +32,7 @@ static void tell_trouble(struct redlock_candidate *candidate, int code, struct r
 /* Resigns or ends. `next` is the state in which it waits for that. */
 static void leave(struct redlock_candidate *candidate, enum redlock_candidate_state next, int64_t now_ns,
                   struct redlock_candidate_actions *actions) {
+    assert(next == REDLOCK_CANDIDATE_LEAVING || next == REDLOCK_CANDIDATE_ENDING);
     switch (candidate->state) {
     case REDLOCK_CANDIDATE_CAMPAIGNING:
         actions->cancel = true;
@@ -55,6 +58,7 @@ static void leave(struct redlock_candidate *candidate, enum redlock_candidate_st
 
 static void left(struct redlock_candidate *candidate, int code, int64_t now_ns,
                  struct redlock_candidate_actions *actions) {
+    assert(candidate->state == REDLOCK_CANDIDATE_LEAVING || candidate->state == REDLOCK_CANDIDATE_ENDING);
     candidate->wake_ns = REDLOCK_NEVER_NS;
     candidate->trouble = REDLOCK_OK;
     candidate->untold = false;
@@ -80,7 +84,6 @@ static void on_timer(struct redlock_candidate *candidate, int code, int64_t now_
     if (candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING) {
         tell_trouble(candidate, code, actions);
     } else if (candidate->state != REDLOCK_CANDIDATE_PAUSED) {
-        assert(candidate->state == REDLOCK_CANDIDATE_LEAVING || candidate->state == REDLOCK_CANDIDATE_ENDING);
         left(candidate, REDLOCK_OK, now_ns, actions);
     } else if (candidate->untold) {
         candidate->untold = false;
@@ -135,6 +138,7 @@ static void on_call(struct redlock_candidate *candidate, enum redlock_candidate_
 /* Nothing counts any more but the end of the close. */
 static void on_closing(struct redlock_candidate *candidate, enum redlock_candidate_input input,
                        struct redlock_candidate_actions *actions) {
+    assert(candidate->state == REDLOCK_CANDIDATE_CLOSING);
     if (input == REDLOCK_CANDIDATE_CLOSED) {
         candidate->state = REDLOCK_CANDIDATE_ENDED;
         tell(REDLOCK_ELECTION_ENDED, REDLOCK_ERR_CLOSED, actions);

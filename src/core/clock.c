@@ -25,6 +25,7 @@ static struct redlock_clock read_clock(const struct redlock_clock_sample *sample
 
 /* How far the clock may be from our estimate at a later time. */
 static int64_t error_at(const struct redlock_clock *clock, int64_t at_ns) {
+    assert(at_ns >= clock->at_ns);
     const int64_t since_ns = at_ns - clock->at_ns;
     return clock->error_ns + (since_ns / 100 + (since_ns % 100 != 0)) * REDLOCK_CLOCK_RATE_PERCENT;
 }
@@ -37,6 +38,7 @@ static int64_t error_at(const struct redlock_clock *clock, int64_t at_ns) {
  */
 static void narrow(struct redlock_clock *clock, int64_t error_ns, int64_t move_ns, int64_t move_error_ns,
                    int64_t at_ns) {
+    assert(error_ns >= 0 && move_error_ns >= 0);
     const int64_t low_ns = redlock_min_ns(error_ns, redlock_max_ns(-error_ns, move_ns - move_error_ns));
     const int64_t high_ns = redlock_max_ns(-error_ns, redlock_min_ns(error_ns, move_ns + move_error_ns));
     const int64_t width_ns = high_ns - low_ns;

@@ -1,6 +1,8 @@
 /* The table of states is in docs/architecture.md, "Owed releases". */
 #include "core/debt.h"
 
+#include <assert.h>
+
 #include "core/time.h"
 
 #define RETRY_MIN_MS 100
@@ -23,6 +25,7 @@ static redlock_nodes open_debts(const struct redlock_debt *debt, int64_t now_ns)
 }
 
 void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain, int64_t expires_ns) {
+    assert(owing != 0);
     *debt = (struct redlock_debt){.owing = owing, .uncertain = owing & uncertain, .expires_ns = expires_ns};
 }
 

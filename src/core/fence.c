@@ -37,6 +37,7 @@ static uint64_t highest(uint64_t a, uint64_t b) {
 
 /* The next number above `floor` with the client's low digits. */
 static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
+    assert(floor < REDLOCK_FENCE_MAX);
     const uint64_t number = floor - floor % REDLOCK_FENCE_CLIENTS + low_digits(fence);
     return number > floor ? number : number + REDLOCK_FENCE_CLIENTS;
 }
@@ -70,6 +71,7 @@ bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool foll
 }
 
 int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_us) {
+    assert(ahead_us >= 0 && ahead_us <= REDLOCK_FENCE_AHEAD_MAX_US);
     const uint64_t counter_us = counter / REDLOCK_FENCE_CLIENTS;
     if (wall_us < 0 || counter_us <= (uint64_t)wall_us || counter_us - (uint64_t)wall_us > REDLOCK_FENCE_AHEAD_MAX_US) {
         return ahead_us;

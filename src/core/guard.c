@@ -21,6 +21,7 @@ static int64_t end_of_quarantine_ns(const struct redlock_guard *guard, int64_t n
 
 static void quarantine_for_clock(struct redlock_guard *guard, unsigned node, enum redlock_guard_reason reason,
                                  int64_t step_ns, int64_t now_ns) {
+    assert(node < guard->plan.node_count && reason >= REDLOCK_GUARD_CLOCK_STEP);
     struct redlock_guard_node *known = &guard->nodes[node];
     known->clock_until_ns = end_of_quarantine_ns(guard, now_ns);
     known->clock_reason = reason;
@@ -36,6 +37,7 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
 
 /* Inserts into `count` sorted numbers. The array must have room for one more. */
 static void insert(int64_t *numbers, unsigned count, int64_t number) {
+    assert(count < REDLOCK_NODES_MAX);
     unsigned place = count;
     for (; place > 0 && numbers[place - 1] > number; place--) {
         numbers[place] = numbers[place - 1];
@@ -68,6 +70,7 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
 }
 
 static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_ns) {
+    assert(clock->known);
     const int64_t apart_ns = redlock_clock_difference_ns(clock->offset_ns, median_ns);
     return redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, clock->error_ns);
 }
@@ -137,6 +140,7 @@ static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
 
 /* Compares an unconfirmed clock with the others. Returns true if it is newly found to be ahead. */
 static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    assert((guard->unjudged & REDLOCK_NODE(node)) != 0);
     struct redlock_guard_node *known = &guard->nodes[node];
     int64_t ahead_ns;
     if (now_ns >= known->clock_until_ns) {
@@ -251,6 +255,7 @@ static void remember(struct redlock_guard_node *known, const struct redlock_gree
 
 void redlock_guard_init(struct redlock_guard *guard, const struct redlock_guard_plan *plan) {
     assert(plan->node_count >= 1 && plan->node_count <= REDLOCK_NODES_MAX);
+    assert(plan->quorum >= 1 && plan->quorum <= plan->node_count && plan->ttl_max_ms > 0);
     *guard = (struct redlock_guard){.plan = *plan};
 }
 
@@ -345,6 +350,7 @@ int64_t redlock_guard_until_ns(const struct redlock_guard *guard, unsigned node,
 }
 
 enum redlock_guard_reason redlock_guard_why(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    assert(node < guard->plan.node_count);
     const struct redlock_guard_node *known = &guard->nodes[node];
     if (redlock_guard_until_ns(guard, node, now_ns) == 0) {
         return REDLOCK_GUARD_NONE;

@@ -1,6 +1,8 @@
 /* The bounds and the quantiles of a histogram. */
 #include "core/histogram.h"
 
+#include <assert.h>
+
 int64_t redlock_histogram_bound_us(size_t bucket) {
     if (bucket < 4) {
         return (int64_t)bucket + 1;
@@ -13,6 +15,7 @@ int64_t redlock_histogram_bound_us(size_t bucket) {
 
 /* `rank` of the values are before the quantile: 0 to count. */
 static int64_t value_at(const redlock_histogram *histogram, double rank) {
+    assert(rank >= 0 && histogram->count > 0);
     double before = 0;
     int64_t low_us = 0;
     for (size_t bucket = 0; bucket < REDLOCK_HISTOGRAM_BUCKETS - 1; bucket++) {

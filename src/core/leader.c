@@ -21,6 +21,7 @@
 #define TOKEN_DIGITS  48
 
 static uint32_t draw(struct redlock_leadership *leadership, uint32_t below) {
+    assert(below > 0);
     leadership->random = leadership->random * 1664525u + 1013904223u;
     return (uint32_t)(((uint64_t)leadership->random * below) >> 32);
 }
@@ -66,6 +67,7 @@ static int64_t due_ns(const struct redlock_leader_node *node) {
 }
 
 static void ask(struct redlock_leader_node *node, int64_t now_ns) {
+    assert(!node->asked);
     if (node->hinted) {
         node->spent_ns = redlock_after_ms(node->spent_ns > now_ns ? node->spent_ns : now_ns, HINT_EVERY_MS);
     }
@@ -121,6 +123,7 @@ static void ask_old(struct redlock_leadership *leadership, const struct redlock_
 
 /* This word has changed, so only whom it names can have a quorum now. */
 static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
+    assert(leadership->quorum > 0);
     unsigned all = 0, old = 0;
     for (unsigned i = 0; i < leadership->node_count; i++) {
         const struct redlock_leader_node *node = &leadership->nodes[i];
@@ -141,6 +144,7 @@ static void decide(struct redlock_leadership *leadership, const struct redlock_l
 
 static void take(struct redlock_leadership *leadership, struct redlock_leader_node *node,
                  const struct redlock_leader_word *word, int64_t now_ns) {
+    assert(word);
     node->knows = true;
     set_token(&node->token, word);
     const bool hints = node->heard && is_elected(&node->token);
@@ -154,8 +158,8 @@ static void take(struct redlock_leadership *leadership, struct redlock_leader_no
 
 void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned index,
                                const struct redlock_leader_word *word, int64_t now_ns) {
+    assert(index < leadership->node_count && leadership->nodes[index].asked);
     struct redlock_leader_node *node = &leadership->nodes[index];
-    assert(node->asked);
     node->asked = false;
     if (node->outdated) {
         /* it was another server, and is to be asked now */
@@ -170,12 +174,14 @@ void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned i
 }
 
 void redlock_leadership_hint(struct redlock_leadership *leadership, unsigned index) {
+    assert(index < leadership->node_count);
     leadership->nodes[index].hinted = true;
 }
 
 /* What it announced before it was heard is missed. So it is asked then, also if an answer to an
  * earlier question is to come. */
 void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned index, bool heard, int64_t now_ns) {
+    assert(index < leadership->node_count);
     struct redlock_leader_node *node = &leadership->nodes[index];
     const int64_t latest_ns = redlock_after_ms(now_ns, heard ? 0 : about_ms(leadership, UNHEARD_MS));
     node->again = node->again || heard;
@@ -184,6 +190,7 @@ void redlock_leadership_hear(struct redlock_leadership *leadership, unsigned ind
 }
 
 void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned index, int64_t now_ns) {
+    assert(index < leadership->node_count);
     struct redlock_leader_node *node = &leadership->nodes[index];
     node->knows = false;
     node->outdated = node->asked;
@@ -191,6 +198,7 @@ void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned i
 }
 
 void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size) {
+    assert(token && size > 0);
     struct redlock_leader_token own;
     set_token(&own, &(struct redlock_leader_word){.token = token, .token_size = size});
     set_leader(leadership, &own);

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "core/attempt.h"
-#include "core/extension.h"
+#include "core/held.h"
 #include "core/planted.h"
 #include "core/time.h"
 #include "core/waiter.h"
@@ -39,14 +39,14 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
         if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
-            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
             end_lost(lease, actions);
             break;
         }
-        redlock_extension_answer(lease, REDLOCK_ERR_CANCELLED, actions);
+        redlock_held_answer(lease, REDLOCK_ERR_CANCELLED, actions);
         lease->state = REDLOCK_LEASE_RELEASING;
-        assert(redlock_nodes_count(lease->keys.touched) >= lease->votes.quorum);
-        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.touched, now_ns, actions);
+        assert(redlock_nodes_count(lease->keys.to_release) >= lease->votes.quorum);
+        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.to_release, now_ns, actions);
         if (may_leave && redlock_waiter_leaves(lease, now_ns)) {
             actions->handing = REDLOCK_HAND_LATER;
         }
@@ -134,16 +134,16 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
         break;
     case REDLOCK_LEASE_HELD:
         if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
-            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
         } else {
-            redlock_extension_due(lease, now_ns, actions);
+            redlock_held_due(lease, now_ns, actions);
         }
         break;
     case REDLOCK_LEASE_EXTENDING:
         if (ended) {
-            redlock_extension_pass_deadline(lease, now_ns, actions);
+            redlock_held_pass_deadline(lease, now_ns, actions);
         } else {
-            redlock_extension_due(lease, now_ns, actions);
+            redlock_held_due(lease, now_ns, actions);
         }
         break;
     default:
@@ -163,7 +163,7 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
         redlock_attempt_queued(lease, event, actions);
         break;
     case REDLOCK_LEASE_EXTENDING:
-        redlock_extension_decide(lease, event->now_ns, actions);
+        redlock_held_decide(lease, event->now_ns, actions);
         break;
     case REDLOCK_LEASE_RELEASING:
         decide_release(lease, actions);
@@ -172,7 +172,7 @@ static void decide(struct redlock_lease_core *lease, const struct redlock_event 
         if (lease->operation == REDLOCK_OP_WAIT) {
             redlock_waiter_note_late(lease, event);
         }
-        redlock_extension_late(lease, event->now_ns, actions);
+        redlock_held_late(lease, event->now_ns, actions);
         break;
     default:
         break;
@@ -217,7 +217,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
         if (event->type == REDLOCK_EVENT_GRANT && lease->queue) {
             redlock_waiter_note_late(lease, event);
         } else if (event->type == REDLOCK_EVENT_READY && lease->state != REDLOCK_LEASE_FENCING) {
-            redlock_extension_ready(lease, event->nodes, event->now_ns);
+            redlock_held_ready(lease, event->nodes, event->now_ns);
         }
         break;
     default:
@@ -240,7 +240,7 @@ static void on_void(struct redlock_lease_core *lease, const struct redlock_event
         break;
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
-        redlock_extension_void(lease, event->nodes, event->now_ns, actions);
+        redlock_held_void(lease, event->nodes, event->now_ns, actions);
         break;
     default:
         break;
@@ -317,7 +317,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         on_cancel(lease, event->code, actions);
         break;
     case REDLOCK_EVENT_EXTEND:
-        redlock_extension_ask(lease, event, actions);
+        redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_RELEASE:
         on_release(lease, event->now_ns, event->may_leave, actions);
@@ -337,10 +337,10 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_WAITING:
         return redlock_min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
-        return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease)),
+        return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_held_expiring_ns(lease)),
                               redlock_min_ns(lease->next_try_ns, lease->heal_ns));
     case REDLOCK_LEASE_EXTENDING:
-        return redlock_min_ns(loss_ns(lease), redlock_extension_expiring_ns(lease));
+        return redlock_min_ns(loss_ns(lease), redlock_held_expiring_ns(lease));
     default:
         return REDLOCK_NEVER_NS;
     }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/extension.h"
+#include "core/held.h"
 #include "core/lease_state.h"
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed);

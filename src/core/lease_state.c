@@ -1,5 +1,7 @@
-/* What attempts and extensions share: to start a round, and to clean up. */
+/* What the states share: a round starts, the keys are released, the relations of the fields. */
 #include "core/lease_state.h"
+
+#include "core/planted.h"
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
@@ -19,9 +21,23 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
 
 /* R8: release wherever a request that sets the key went. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    actions->cleanup = lease->keys.touched;
-    actions->uncertain = lease->keys.touched & redlock_keys_late(&lease->keys, &lease->votes);
-    lease->keys.touched = 0;
+    actions->cleanup = lease->keys.to_release;
+    actions->uncertain = lease->keys.to_release & redlock_keys_late(&lease->keys, &lease->votes);
+    lease->keys.to_release = 0;
+}
+
+int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {
+    bool ended = now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END);
+    switch (lease->state) {
+    case REDLOCK_LEASE_ADOPTED:
+        return REDLOCK_OK;
+    case REDLOCK_LEASE_HELD:
+        return ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
+    case REDLOCK_LEASE_EXTENDING:
+        return lease->extend_by_caller ? REDLOCK_ERR_BUSY : ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
+    default:
+        return REDLOCK_ERR_LOST;
+    }
 }
 
 /* Without a branch: the core's tests are to reach every one. */
@@ -49,34 +65,31 @@ static bool fits_operation(const struct redlock_lease_core *lease) {
     return implies(has_round, operations[lease->state] == lease->operation);
 }
 
-/*
- * Two relations that one might expect do not hold. `late` is not in `touched`: EXTEND goes to all
- * nodes, and a node that surely refused the SET leaves `touched` alone. And fewer nodes than a
- * quorum may be backing a lease that is held: a node that says it has the key no more backs
- * nothing, but the lock is lost only when fewer than a quorum may have the key.
- */
 const char *redlock_lease_check(const struct redlock_lease_core *lease, bool truthful) {
     const struct redlock_round *votes = &lease->votes;
     const struct redlock_keys *keys = &lease->keys;
     const redlock_nodes all = redlock_nodes_all(lease->node_count);
     const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
     const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_WAITING | 1U << REDLOCK_LEASE_LOST);
-    const redlock_nodes may_have = redlock_keys_keepers(keys, lease->operation, votes, lease->fence.not_below);
+    const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
     const unsigned votes_count = redlock_nodes_count(votes->granted) + redlock_nodes_count(votes->denied) +
                                  redlock_nodes_count(votes->failed) + redlock_nodes_count(votes->unknown);
-    const bool owns_keys = keys->touched != 0; /* until the cleanup */
+    const bool owns_keys = keys->to_release != 0; /* until the cleanup */
     const struct {
         const char *relation;
         bool is_true;
     } relations[] = {
         {"votes are of nodes that were asked", is_in(voted, votes->asked)},
         {"a node has one vote", redlock_nodes_count(voted) == votes_count},
-        {"nodes are those of the group", is_in(votes->asked | keys->touched | keys->keepers | keys->late, all)},
-        {"healing is in late", is_in(keys->healing, keys->late)},
-        {"before is in touched", implies(owns_keys, is_in(keys->before, keys->touched))},
-        {"healed is in touched", implies(owns_keys, is_in(keys->healed, keys->touched))},
-        {"backing is in touched", implies(owns_keys & truthful, is_in(keys->backing, keys->touched))},
+        {"nodes are those of the group",
+         is_in(votes->asked | keys->to_release | keys->may_have | keys->unanswered, all)},
+        {"heal_unanswered is in unanswered", is_in(keys->heal_unanswered, keys->unanswered)},
+        {"asked_earlier is in to_release", implies(owns_keys, is_in(keys->asked_earlier, keys->to_release))},
+        {"set_outside is in to_release", implies(owns_keys, is_in(keys->set_outside, keys->to_release))},
+        {"backing may have the key",
+         implies(truthful, is_in(keys->backing, keys->may_have | keys->set_outside | votes->granted))},
+        {"backing is in to_release", implies(owns_keys & truthful, is_in(keys->backing, keys->to_release))},
         {"a quorum may have the key of what is held",
          implies(holds & lease->was_held & truthful, redlock_nodes_count(may_have) >= votes->quorum)},
         {"the round is that of the state", fits_operation(lease)},

@@ -104,9 +104,8 @@
  * - The deadline comes first. At and after it, no vote can win and nothing is extended (R3, R12),
  *   however late the clock was read. Only a release ignores it: its votes show whether the lock was
  *   still ours.
- * - A node may have the key, unless it surely refused the SET (DENIED, FAILED, not asked), or said
- *   "missing" or "another token" after that and was not healed since. A loss that is certain is
- *   LOST at once, with the vote that shows it.
+ * - A loss that is certain is LOST at once, with the vote that shows it: core/keys.h says which
+ *   nodes may have the key.
  * - An adopted lease that was never held has no deadline to keep. If its first EXTEND fails, it is
  *   ADOPTED again (NO_QUORUM; TOO_SLOW if a quorum came too late). If too few nodes may have the
  *   key, it is LOST without `lost`.
@@ -257,11 +256,24 @@ struct redlock_lease_core {
     struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
+/* HELD, with an extension under way or not. */
+static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease) {
+    return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
+}
+
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
+
+/* Whether an EXTEND event is allowed now: REDLOCK_OK, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
+int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);
+
+/* The nodes that back a held lease by now. */
+static inline redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease) {
+    return lease->backing_grows ? lease->keys.backing | lease->votes.granted : lease->keys.backing;
+}
 
 /* The first relation between the lease's fields that does not hold, in words; NULL if all do. They
  * hold after each step; the simulator and debug builds check that. `truthful`: no node says what

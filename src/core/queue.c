@@ -11,6 +11,7 @@
 #define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)
 
 void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round) {
+    assert(node_count >= 1 && node_count <= REDLOCK_NODES_MAX);
     memset(queue->nodes, 0, node_count * sizeof queue->nodes[0]);
     queue->granted = queue->fresh = 0;
     queue->looked = 0;
@@ -37,6 +38,7 @@ static uint32_t round_of(const struct redlock_queue *queue, uint32_t round) {
 }
 
 bool redlock_queue_may_grant(const struct redlock_queue *queue, unsigned node, uint32_t round) {
+    assert(node < REDLOCK_NODES_MAX);
     round = round_of(queue, round);
     return !is_stale(queue, node, round) && !(HAS(queue->granted, node) && round <= queue->nodes[node].granted);
 }
@@ -56,6 +58,7 @@ bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t ro
 
 void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
                         int64_t now_ns) {
+    assert(node < REDLOCK_NODES_MAX && view);
     struct redlock_queue_node *at = &queue->nodes[node];
     at->queued = at->queued > queue->round ? at->queued : queue->round; /* a void stays */
     at->holder = (uint8_t)view->holder;
@@ -97,6 +100,7 @@ int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quoru
 }
 
 redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns) {
+    assert(queue->granted != 0);
     redlock_nodes nodes = 0;
     NODES(i, queue->granted) {
         if (HAS(queue->granted, i) && queue->nodes[i].bound_ns >= bound_ns) {
@@ -152,6 +156,7 @@ uint32_t redlock_queue_rank(const struct redlock_queue *queue) {
 }
 
 int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum) {
+    assert(quorum > 0);
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;
     NODES(i, viewed(queue)) {

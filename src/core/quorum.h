@@ -3,6 +3,7 @@
 #ifndef REDLOCK_CORE_QUORUM_H
 #define REDLOCK_CORE_QUORUM_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ static inline unsigned redlock_nodes_count(redlock_nodes nodes) {
 
 /* The index of the lowest node; `nodes` is not empty. */
 static inline unsigned redlock_nodes_first(redlock_nodes nodes) {
+    assert(nodes != 0);
     return (unsigned)__builtin_ctz(nodes);
 }
 

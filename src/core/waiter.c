@@ -74,6 +74,7 @@ static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 }
 
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(lease->queue);
     struct redlock_queue *queue = lease->queue;
     if (queue->barred) {
         return; /* until enough nodes listen, and no longer */
@@ -118,6 +119,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
  * comes later could get a lock that was just released, with its first try. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
+    assert(lease->queue);
     lease->attempts++;
     lease->heal_ns = REDLOCK_NEVER_NS; /* of a first try */
     lease->round_ttl_ms = lease->queue->ttl_ms = lease->plan.ttl_ms;
@@ -186,6 +188,7 @@ static void note_vote(struct redlock_lease_core *lease, const struct redlock_eve
 }
 
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->state == REDLOCK_LEASE_QUEUED);
     switch (event->type) {
     case REDLOCK_EVENT_VOTE:
         note_vote(lease, event);
@@ -211,6 +214,7 @@ bool redlock_waiter_has_quorum(const struct redlock_lease_core *lease) {
 }
 
 void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
+    assert(redlock_waiter_has_quorum(lease));
     const int64_t bound_ns = redlock_queue_bound_ns(lease->queue, lease->votes.quorum);
     lease->deadline_ns = redlock_deadline_ns(bound_ns, lease->round_ttl_ms);
     lease->keys.backing = redlock_queue_backing(lease->queue, bound_ns);
@@ -223,6 +227,7 @@ bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
 }
 
 int redlock_waiter_reason(const struct redlock_lease_core *lease) {
+    assert(lease->queue);
     const unsigned by_now = answered(lease), pending = redlock_nodes_count(redlock_round_pending(&lease->votes));
     if (by_now >= lease->votes.quorum) {
         return REDLOCK_ERR_CONTENDED;
@@ -236,10 +241,11 @@ int redlock_waiter_reason(const struct redlock_lease_core *lease) {
  * with them either, and the holder may heal its key where it is free. */
 static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps, bool takes,
                   struct redlock_actions *actions) {
+    assert(lease->queue->granted != 0 && !redlock_waiter_has_quorum(lease));
     if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
-        const redlock_nodes touched = lease->keys.touched;
+        const redlock_nodes to_release = lease->keys.to_release;
         redlock_lease_clean_up(lease, actions);
-        lease->keys.touched = touched;
+        lease->keys.to_release = to_release;
         lease->queue->granted = 0;
     } else {
         redlock_lease_clean_up(lease, actions);
@@ -263,6 +269,7 @@ static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
 
 /* Looks soon when as many keys of others have ended as we lack grants. */
 static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(!redlock_waiter_has_quorum(lease));
     struct redlock_queue *queue = lease->queue;
     const int64_t soon_ns = 2 * look_delay_ns(lease), most_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     if (queue->looked < LOOKS_QUICK) {
@@ -283,6 +290,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 /* Some nodes granted, but no quorum, and the others have answered since. */
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
+    assert(lease->queue->granted != 0 && lease->queue->looks);
     struct redlock_queue *queue = lease->queue;
     if (queue->behind) {
         yield(lease, event, true, false, actions);
@@ -326,6 +334,7 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
  * the lock is left free, the dead before us were too many for one request, or one of them has the
  * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->queue->granted == 0 && answered(lease) >= lease->votes.quorum);
     struct redlock_queue *queue = lease->queue;
     const uint32_t rank = redlock_queue_rank(queue);
     const int64_t dead_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
@@ -343,6 +352,7 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
 /* All nodes that will answer have answered, and none has granted. */
 static void judge_wait(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
+    assert(lease->queue->granted == 0);
     struct redlock_queue *queue = lease->queue;
     if (answered(lease) < lease->votes.quorum) {
         queue->ask_ns = retry_ns(lease, event->now_ns);
@@ -402,6 +412,7 @@ static bool is_known(const struct redlock_lease_core *lease) {
 
 void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_QUEUED && !redlock_waiter_has_quorum(lease));
     struct redlock_queue *queue = lease->queue;
     switch (event->type) {
     case REDLOCK_EVENT_TIMER:
@@ -426,6 +437,7 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
 }
 
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->state == REDLOCK_LEASE_FENCING || redlock_lease_is_held(lease));
     struct redlock_queue *queue = lease->queue;
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
         const redlock_nodes granted = queue->granted;
@@ -439,7 +451,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
         return;
     }
     /* Whatever the node said of the key before, it is out of date. */
-    redlock_keys_heal(&lease->keys, event->nodes);
+    redlock_keys_set_outside(&lease->keys, event->nodes);
     if (redlock_deadline_ns(queue->nodes[node_of(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;

@@ -66,6 +66,7 @@ static void tell(redlock_election *election, redlock_election_event_kind kind, r
 /* The observer may not know what was told: news that waited is of the token that the lease has now.
  * And what it knows may not have been told. */
 static void tell_leader(redlock_election *election, const redlock_leader *leader) {
+    assert(leader->token);
     if (election->knows_leader && strcmp(election->leader_token, leader->token) == 0) {
         return;
     }
@@ -104,6 +105,7 @@ static void on_acquired(const redlock_result *result, void *data) {
     redlock_election *election = data;
     const int code = redlock_result_code(result);
     redlock_lease *lease = election->pending;
+    assert(lease && !election->lease);
     election->pending = NULL;
     if (code != REDLOCK_OK) {
         /* The end of an acquire that was cancelled is not told. */
@@ -156,6 +158,7 @@ static void stop_watching(redlock_election *election, redlock_lease *lease) {
 
 static void release(redlock_election *election, bool report) {
     redlock_lease *lease = election->lease;
+    assert(lease);
     election->lease = NULL;
     stop_watching(election, lease);
     const int code = redlock_release(lease, report ? on_released : NULL, election);
@@ -165,6 +168,7 @@ static void release(redlock_election *election, bool report) {
 
 static void acquire(redlock_election *election) {
     redlock_request *request;
+    assert(!election->pending && !election->lease);
     atomic_fetch_add_explicit(&election->standing->term, 1, memory_order_release);
     election->leader_waits = false;
     const int code = redlock_group_campaign(election->all->group, election->name, &election->options, &request,
@@ -185,6 +189,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
     struct redlock_candidate_actions actions;
     redlock_candidate_step(&election->candidate, input, code, redlock_group_now_ns(group), &actions);
     if (actions.cancel) {
+        assert(election->pending);
         redlock_request_cancel((redlock_request *)election->pending);
     }
     if (actions.release) {

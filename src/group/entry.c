@@ -144,6 +144,7 @@ static void note_begun(struct redlock_group *group, redlock_nodes begun) {
 }
 
 void redlock_group_node_greeted(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting) {
+    assert(node < group->node_count);
     struct redlock_guards *guards = group->guards;
     redlock_line_note_clock(&group->line, node, &greeting->clock);
     if (!guards) {
@@ -348,6 +349,7 @@ static void due(struct redlock_group *group, struct redlock_owner *owner, int64_
 /* A close has waited long enough, or nothing is left to wait for. Every callback still runs
  * (R14). */
 static void end(struct redlock_group *group) {
+    assert(group->closing && group->drained);
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
     for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
@@ -380,12 +382,14 @@ void redlock_group_wake(struct redlock_group *group) {
 }
 
 void redlock_group_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    assert(node < group->node_count);
     redlock_votes_pushed(group, node, push);
     run_callbacks(group);
 }
 
 void redlock_group_listens(struct redlock_group *group, unsigned node, enum redlock_listening listening,
                            struct redlock_text *why) {
+    assert(node < group->node_count);
     redlock_votes_listens(group, node, listening, why);
     if (listening != REDLOCK_LISTENING) {
         redlock_observers_deaf(group, node);
@@ -394,17 +398,20 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
 }
 
 void redlock_group_moved(struct redlock_group *group, unsigned node) {
+    assert(node < group->node_count);
     redlock_votes_moved(group, node);
     redlock_observers_moved(group, node);
     redlock_group_rearm(group); /* callbacks run with redlock_group_ready_changed() */
 }
 
 void redlock_group_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
+    assert(node < group->node_count);
     redlock_observers_hinted(group, node, hint);
     run_callbacks(group);
 }
 
 void redlock_group_hears(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    assert(node < group->node_count && channel);
     redlock_observers_hear(group, node, channel);
     run_callbacks(group);
 }
@@ -431,7 +438,7 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
 }
 
 void redlock_group_drain(struct redlock_group *group, redlock_group_drained done, void *ctx) {
-    assert(!group->closing);
+    assert(!group->closing && done);
     group->closing = true;
     redlock_guards_close(group);
     group->drained = done;

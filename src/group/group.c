@@ -109,6 +109,7 @@ void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_erra
 
 bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
                         void (*ring)(struct redlock_alarm *alarm)) {
+    assert(ring);
     *alarm = (struct redlock_alarm){.owner = {.kind = REDLOCK_OWNER_ALARM}, .ring = ring};
     return redlock_schedule_reserve(&group->schedule);
 }

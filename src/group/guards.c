@@ -1,6 +1,7 @@
 /* Which nodes the guards keep from voting, and why, in words. */
 #include "group/guards.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #define SPAN_SIZE 32
 
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan) {
+    assert(!group->guards);
     struct redlock_guards *guards = calloc(1, sizeof *guards);
     if (!guards || !redlock_schedule_reserve(&group->schedule)) {
         free(guards);
@@ -45,6 +47,7 @@ redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int
 }
 
 redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns) {
+    assert(group->guards);
     return redlock_guard_may_not_vote_by_clock(&group->guards->guard, now_ns);
 }
 
@@ -87,6 +90,7 @@ static const char *step(int64_t step_ns, char text[SPAN_SIZE]) {
 
 /* For how long the node may not vote, and why; 0 and "" if it may. */
 static int64_t write_why(const struct redlock_group *group, unsigned node, char why[REDLOCK_GUARDS_WHY_SIZE]) {
+    assert(group->guards && node < group->node_count);
     const struct redlock_guard *guard = &group->guards->guard;
     const int64_t now_ns = redlock_group_now_ns(group), until_ns = redlock_guard_until_ns(guard, node, now_ns);
     char jumped[SPAN_SIZE];
@@ -146,6 +150,7 @@ void redlock_guards_log(struct redlock_group *group, unsigned node) {
 }
 
 void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why) {
+    assert(group->guards);
     for (unsigned i = 0; i < group->node_count; i++) {
         why[i] = redlock_guard_why(&group->guards->guard, i, now_ns);
     }
@@ -178,6 +183,7 @@ void redlock_guards_log_step(struct redlock_group *group, unsigned node, const s
 }
 
 int64_t redlock_guards_park_until_ns(const struct redlock_group *group, int64_t wait_ms, int64_t now_ns) {
+    assert(group->guards);
     const bool quorum = redlock_nodes_count(group->ready) >= group->quorum;
     int64_t most_ns = quorum ? group->node_timeout_ns : group->connect_timeout_ns;
     if (wait_ms > 0 && wait_ms < most_ns / REDLOCK_NS_PER_MS) {

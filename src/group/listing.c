@@ -143,6 +143,7 @@ static void decide_if_answered(struct redlock_listing *listing) {
 
 static void vote(struct redlock_listing *listing, unsigned node, redlock_vote_kind kind, struct redlock_text *error) {
     struct listed_node *listed = &listing->nodes[node];
+    assert(kind != REDLOCK_VOTE_PENDING && listed->kind == REDLOCK_VOTE_PENDING);
     listed->kind = kind;
     listed->error = redlock_text_keep(error);
     decide_if_answered(listing);
@@ -152,6 +153,7 @@ static void vote(struct redlock_listing *listing, unsigned node, redlock_vote_ki
 static void ask(struct redlock_listing *listing, unsigned node) {
     struct redlock_group *group = listing->group;
     const struct listed_node *listed = &listing->nodes[node];
+    assert(listed->kind == REDLOCK_VOTE_PENDING && listed->late < PAGE_TRIES);
     const struct redlock_page page = {.cursor = listed->cursor,
                                       .pattern = listing->pattern,
                                       .count = PAGE_KEYS >> (2 * listed->late),
@@ -171,6 +173,7 @@ static void ask(struct redlock_listing *listing, unsigned node) {
 static void go_on(struct redlock_listing *listing, unsigned node) {
     const struct listed_node *listed = &listing->nodes[node];
     struct redlock_text *remark = NULL;
+    assert(!listed->page);
     if (listed->cursor != 0) {
         ask(listing, node);
         return;
@@ -252,6 +255,7 @@ static bool copy_entry(const struct redlock_group *group, const struct redlock_p
 /* Runs `each` for the page of the node. A callback may end the listing. */
 static void tell_page(struct redlock_listing *listing, unsigned node) {
     struct listed_node *listed = &listing->nodes[node];
+    assert(listed->page);
     const char *at = listed->page, *end = at + listed->page_size;
     char resource[REDLOCK_RESOURCE_SIZE_MAX + 1], token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_page_entry entry;
@@ -297,6 +301,7 @@ static void tell_result(struct redlock_listing *listing) {
 }
 
 void redlock_listing_run_callbacks(struct redlock_listing *listing) {
+    assert(listing->in_queue && !listing->over);
     listing->in_queue = false;
     listing->in_callback = true;
     for (unsigned i = 0; i < listing->group->node_count && !listing->decided; i++) {

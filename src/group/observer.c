@@ -44,6 +44,7 @@ static struct redlock_channel *join_channel(struct redlock_group *group, const s
 }
 
 static void leave_channel(struct redlock_group *group, struct redlock_channel *channel) {
+    assert(channel->users > 0);
     struct redlock_channel **link = &group->channels.first;
     if (--channel->users > 0) {
         return;
@@ -90,6 +91,7 @@ static void free_if_over(struct redlock_observer *observer) {
 
 /* Its callback does not run any more. */
 static void end(struct redlock_observer *observer) {
+    assert(!observer->ended);
     struct redlock_group *group = observer->group;
     observer->ended = true;
     leave_channel(group, observer->channel);
@@ -269,6 +271,7 @@ void redlock_observers_moved(struct redlock_group *group, unsigned node) {
 }
 
 void redlock_observer_run_callback(struct redlock_observer *observer) {
+    assert(observer->in_queue && !observer->in_callback);
     observer->in_queue = false;
     if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {
         const char *token = redlock_leadership_tell(&observer->leadership)->bytes;

@@ -2,6 +2,7 @@
  * key's ttl has ended the debt. */
 #include "group/owed.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,7 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
 }
 
 bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
+    assert(release->nodes != 0 && release->token_size > 0 && release->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     const struct redlock_target *target = release->target;
     if (group->owed.count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
@@ -111,6 +113,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
 
 void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
                          const struct redlock_answer *answer) {
+    assert((owed->debt.asked & REDLOCK_NODE(node)) != 0);
     const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_owner_may_ask_by_source(&owed->owner, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);

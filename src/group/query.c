@@ -56,6 +56,7 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
 }
 
 void redlock_query_free(struct redlock_group *group, struct redlock_query *query) {
+    assert(group->deleting || query->errand.owner.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
@@ -81,6 +82,7 @@ static void finish_if_answered(struct redlock_group *group, struct redlock_query
 
 static void vote(const struct redlock_group *group, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
                  struct redlock_text *error) {
+    assert(node < group->node_count);
     struct redlock_query_vote *vote = &query->votes[node];
     if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
         vote->kind = kind;
@@ -164,6 +166,7 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
 }
 
 static void finish_connect(struct redlock_group *group, struct redlock_query *query) {
+    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT && !query->done);
     for (unsigned i = 0; i < group->node_count; i++) {
         if ((group->ready & REDLOCK_NODE(i)) && !group->env.is_too_far(group->env.ctx, i)) {
             vote(group, query, i, REDLOCK_VOTE_GRANTED, NULL);
@@ -203,9 +206,7 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
 }
 
 void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
-    /* An inspection ends with its votes. */
-    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT);
-    finish_connect(group, query);
+    finish_connect(group, query); /* an inspection ends with its votes */
 }
 
 void redlock_queries_ready_changed(struct redlock_group *group) {
@@ -234,6 +235,7 @@ static int compare(const void *a, const void *b) {
 /* The lower median of what nodes could tell; -1 if fewer than `least` could. All should tell the
  * same, but a node may be late, or its clock may be wrong. */
 static int64_t median(int64_t *told, unsigned count, unsigned least) {
+    assert(count <= REDLOCK_NODES_MAX);
     qsort(told, count, sizeof *told, compare);
     return count > 0 && count >= least ? told[(count - 1) / 2] : -1;
 }
@@ -256,6 +258,7 @@ static void tell_of_queue(const struct redlock_group *group, const struct redloc
 }
 
 static void run_callback(struct redlock_group *group, struct redlock_query *query) {
+    assert(query->done && !query->callback_done);
     const bool inspect = query->errand.owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,

@@ -197,6 +197,7 @@ void redlock_loop_io(redlock_loop_watch *watched, unsigned events) {
 }
 
 static bool add_slot(struct redlock_loop *loop, struct redlock_loop_watch *watched, struct redlock_watch *watch) {
+    assert(!watch->impl);
     watched->loop = loop;
     watched->watch = watch;
     watched->timer_ns = REDLOCK_NEVER_NS;
@@ -223,6 +224,7 @@ static int attach(void *context, struct redlock_watch *watch) {
 }
 
 static void detach(void *context, struct redlock_watch *watch) {
+    assert(watch->impl);
     struct redlock_loop *loop = context;
     struct redlock_loop_watch *watched = watch->impl;
     loop->ops.remove(watched->slot);
@@ -249,6 +251,7 @@ static void detach(void *context, struct redlock_watch *watch) {
 }
 
 static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
+    assert(watch->impl);
     struct redlock_loop *loop = context;
     struct redlock_loop_watch *watched = watch->impl;
     watched->events = fd < 0 ? 0 : events;
@@ -286,6 +289,7 @@ static void ask_flush_soon(void *context, struct redlock_watch *watch) {
 }
 
 void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor) {
+    assert(loop->adapter);
     *reactor = (struct redlock_reactor){
         .ctx = loop,
         .now_ns = redlock_loop_now_ns,

@@ -131,6 +131,7 @@ const redlock_loop_ops redlock_poll_ops = {.size = sizeof redlock_poll_ops,
                                            .flush_soon = flush_soon};
 
 static void destroy(redlock_poll *poll) {
+    assert(!poll->dispatching);
     if (poll->fd >= 0) {
         (void)close(poll->fd);
     }

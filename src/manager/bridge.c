@@ -1,6 +1,7 @@
 /* Connects the group of a manager to its loop and its nodes, in both directions. */
 #include "manager/bridge.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,6 +142,7 @@ static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {
         .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
     redlock_manager *manager = context;
+    assert(node < manager->count);
     return redlock_loop_forked(manager->loop) ? redlock_text_constant(&forked)
                                               : redlock_node_refusal(manager->nodes[node]);
 }
@@ -180,6 +182,7 @@ static void note_server(redlock_manager *manager, unsigned index, const char *ru
 
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
     redlock_manager *manager = context;
+    assert(index < manager->count);
     redlock_group_node_greeted(manager->group, index, greeting);
     note_server(manager, index, greeting->run_id);
 }
@@ -195,6 +198,7 @@ static bool on_is_token(void *context, void *owner, const char *token, size_t si
 
 static void on_naming_changed(void *context, unsigned index, enum redlock_naming naming) {
     redlock_manager *manager = context;
+    assert(index < REDLOCK_NODES_MAX && naming < REDLOCK_NAMING_COUNT);
     for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
         manager->naming[i] &= ~REDLOCK_NODE(index);
     }

@@ -1,4 +1,5 @@
 /* The public manager. It owns the loop, the nodes and the group. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -83,6 +84,7 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
     const struct redlock_node_listener listener = redlock_bridge_listener(manager);
     struct redlock_reactor reactor;
     struct redlock_address address;
+    assert(manager->count < REDLOCK_NODES_MAX);
     redlock_loop_reactor(manager->loop, &reactor);
     int code = parse_address(manager, options->nodes[manager->count], &address, failure);
     if (code != REDLOCK_OK) {
@@ -276,6 +278,7 @@ int redlock_manager_create_on(const redlock_loop_ops *ops, void *loop, const red
 
 static void on_drained(void *context) {
     redlock_manager *manager = context;
+    assert(manager->closing);
     redlock_closed_callback closed = manager->closed;
     void *data = manager->closed_data;
     redlock_elections_closed(&manager->elections);

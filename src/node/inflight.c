@@ -22,6 +22,7 @@ static bool set_room(struct redlock_inflight *inflight, size_t room) {
 }
 
 bool redlock_inflight_grow(struct redlock_inflight *inflight) {
+    assert(inflight->count == inflight->room);
     return set_room(inflight, inflight->room == 0 ? ROOM_MIN : inflight->room * 2);
 }
 

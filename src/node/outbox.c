@@ -16,6 +16,7 @@ static void release(struct redlock_outbox *outbox) {
 }
 
 bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
+    assert(outbox->head <= outbox->tail && outbox->tail <= outbox->room);
     size_t held = redlock_outbox_size(outbox);
     if (held + size >= outbox->room / 2) {
         size_t room = outbox->room < ROOM_MIN ? ROOM_MIN : outbox->room;
@@ -42,6 +43,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
 }
 
 void redlock_outbox_give_back(struct redlock_outbox *outbox) {
+    assert(redlock_outbox_size(outbox) == 0);
     if (outbox->room > REDLOCK_OUTBOX_IDLE_MAX || (outbox->room > ROOM_MIN && outbox->room / 8 > outbox->peak)) {
         release(outbox);
         outbox->bytes = NULL;

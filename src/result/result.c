@@ -1,6 +1,7 @@
 /* Accessors and copies of results. */
 #include "result/result.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,10 +93,12 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
         copy->votes[i].text = &texts[i];
         copy->votes[i].holder = put(&at, result->votes[i].holder);
     }
+    assert(at == (char *)copy + size);
     return copy;
 }
 
 redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason) {
+    assert(code != REDLOCK_OK);
     const redlock_result result = {
         .code = code, .of = of, .resource = resource ? resource : "", .attempts = 0, .reason = reason};
     return redlock_result_copy(&result);

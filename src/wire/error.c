@@ -1,6 +1,7 @@
 /* A server's error as text for people. */
 #include "wire/error.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ size_t redlock_wire_error(const struct redlock_reply_value *error, const char *p
         unsigned char byte = (unsigned char)error->bytes[i];
         buffer[i] = byte < 0x20 || byte >= 0x7f ? '?' : (char)byte;
     }
+    assert(size < REDLOCK_WIRE_ERROR_SIZE);
     buffer[size] = '\0';
     return size;
 }

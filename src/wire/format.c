@@ -70,6 +70,7 @@ char *redlock_format_time(char *at, const struct redlock_message *message) {
  * appends the other keys and the arguments. */
 static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
                           size_t arguments) {
+    assert(keys >= 1 && keys <= 9);
     static const char by_sha[] = "$7\r\nEVALSHA\r\n", by_source[] = "$4\r\nEVAL\r\n";
     const char count[] = {'$', '1', '\r', '\n', (char)('0' + keys), '\r', '\n'};
     const struct redlock_script *script = redlock_script_get(id);
@@ -116,6 +117,7 @@ static char *format_number(char *at, uint64_t number) {
 /* A fencing token or the node's time needs a script, which sets the key just as SET NX PX
  * does. */
 char *redlock_format_acquire(char *at, const struct redlock_message *message) {
+    assert(message->fence != 0 || message->timed);
     const bool fenced = message->fence != 0;
     at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
     at = fenced ? format_counter(at, message) : at;
@@ -171,6 +173,7 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
     const size_t pattern_size = strlen(page->pattern);
     char cursor[24];
     const int cursor_size = snprintf(cursor, sizeof cursor, "%" PRIu64, page->cursor);
+    assert(cursor_size > 0 && (size_t)cursor_size < sizeof cursor);
     assert(script->source_size <= SCRIPT_SIZE_MAX && pattern_size <= REDLOCK_PATTERN_SIZE_MAX);
     at = literal(at, eval, sizeof eval - 1);
     at = redlock_resp_bulk(at, script->source, script->source_size);
@@ -184,6 +187,7 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
 }
 
 char *redlock_format_digits(char *at, uint64_t number, unsigned count) {
+    assert(count > 0);
     for (unsigned i = count; i > 0; i--) {
         at[i - 1] = (char)('0' + number % 10);
         number /= 10;
@@ -192,6 +196,7 @@ char *redlock_format_digits(char *at, uint64_t number, unsigned count) {
 }
 
 char *redlock_format_fence(char *at, const struct redlock_message *message) {
+    assert(message->fence != 0);
     at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
     at = format_counter(at, message);
     at = format_token(at, message);

@@ -1,6 +1,8 @@
 /* What the replies to SET … NX GET mean. */
 #include "wire/naming.h"
 
+#include <assert.h>
+
 #include "base/holder.h"
 #include "wire/cause.h"
 #include "wire/rights.h"
@@ -98,6 +100,7 @@ static enum redlock_naming_proof after_error(enum redlock_naming_reply second, s
 /* The table in naming.h, row by row. */
 enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
                                                struct redlock_answer *answer) {
+    assert(first < REDLOCK_NAMING_REPLY_COUNT && second < REDLOCK_NAMING_REPLY_COUNT);
     if (second == REDLOCK_NAMING_OTHER) {
         return broken(answer);
     }

@@ -1,6 +1,7 @@
 /* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. */
 #include "wire/page.h"
 
+#include <assert.h>
 #include <redlock/redlock.h>
 
 /* A time to live, or a count of waiters. JSON readers keep it exact (2^53 - 1). */
@@ -25,6 +26,7 @@ static bool take_number(const char **at, const char *end, int64_t least, int64_t
 }
 
 bool redlock_page_next(const char **at, const char *end, struct redlock_page_entry *entry) {
+    assert(*at <= end);
     int64_t key_size, token_size;
     if (!take_number(at, end, 1, REDLOCK_RESOURCE_SIZE_MAX, &key_size) ||
         !take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &token_size) ||

@@ -2,6 +2,7 @@
  * announces (scripts/parts/announce.lua) is not read: anybody may say it. */
 #include "wire/push.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "wire/channel.h"
@@ -9,6 +10,7 @@
 
 /* Takes the bytes up to the next space as a word, and the space. */
 static bool take_word(struct redlock_reply_value *rest, struct redlock_reply_value *word) {
+    assert(rest->bytes || rest->size == 0);
     const char *space = memchr(rest->bytes, ' ', rest->size);
     if (space == NULL) {
         return false;

@@ -1,6 +1,7 @@
 /* What the reply to each kind of request means. */
 #include "wire/read.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ struct told {
 };
 
 bool redlock_read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
+    assert(digits_max >= 1 && digits_max <= 18);
     int64_t sum = 0;
     if (value->type != REDLOCK_REPLY_STRING || value->size == 0 || value->size > digits_max) {
         return false;

@@ -227,6 +227,7 @@ static bool take_known(struct redlock_reader *reader) {
 static void place_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
     if (value->type == REDLOCK_REPLY_STATUS || value->type == REDLOCK_REPLY_ERROR ||
         value->type == REDLOCK_REPLY_STRING) {
+        assert(value->integer >= 0 && (size_t)value->integer + value->size <= reader->strings_size);
         value->bytes = reader->strings + value->integer;
         value->integer = 0;
     }

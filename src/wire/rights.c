@@ -1,6 +1,7 @@
 /* What a user may run on a server, and what the server has. */
 #include "wire/rights.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ static bool is_needed(const char *name) {
 }
 
 static void take(struct redlock_rights *rights, const char *name, enum redlock_right right) {
+    assert(right != REDLOCK_RIGHT_OPEN);
     const bool denied = right == REDLOCK_RIGHT_DENIED;
     if (!is_needed(name)) {
         append(rights->wanted, " ", denied ? "+" : "", name, !denied);

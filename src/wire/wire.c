@@ -94,6 +94,7 @@ size_t redlock_wire_format(const struct redlock_message *message, enum redlock_n
 void redlock_wire_seal(const struct redlock_message *message, unsigned node, char *bytes, size_t size) {
     static const size_t digit = sizeof "$1\r\n1\r\n" - 1;
     const size_t behind = 2 + digit * (message->target->announced ? 2 : 1);
+    assert(node < REDLOCK_NODES_MAX);
     assert(message->operation == REDLOCK_OP_WAIT && size > behind + REDLOCK_SEAL_DIGITS);
     (void)redlock_format_digits(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
                                 REDLOCK_SEAL_DIGITS);

@@ -2,8 +2,8 @@
  * there. */
 #include "core/candidate.h"
 #include "core/debt.h"
-#include "core/extension.h"
 #include "core/guard.h"
+#include "core/held.h"
 #include "core/leader.h"
 #include "core/planted.h"
 #include "core/quorum.h"
@@ -77,10 +77,10 @@ WRAPPED(void, redlock_waiter_poll, struct redlock_lease_core *lease, int64_t now
     lease->queue->polls_until_ns = REDLOCK_PLANTED(QUEUE_POLLS_ON) ? REDLOCK_NEVER_NS : lease->queue->polls_until_ns;
 }
 
-WRAPPED(void, redlock_extension_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
+WRAPPED(void, redlock_held_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
         struct redlock_actions *actions) {
     if (!REDLOCK_PLANTED(JUMP_IGNORED)) {
-        __real_redlock_extension_void(lease, nodes, now_ns, actions);
+        __real_redlock_held_void(lease, nodes, now_ns, actions);
     }
 }
 

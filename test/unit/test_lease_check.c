@@ -15,12 +15,13 @@ TEST(each_broken_relation_is_told) {
     } table[] = {
         {"votes are of nodes that were asked", offsetof(struct redlock_lease_core, votes.asked), 0},
         {"a node has one vote", offsetof(struct redlock_lease_core, votes.denied), 1},
-        {"nodes are those of the group", offsetof(struct redlock_lease_core, keys.keepers), 1U << 30 | 31},
-        {"healing is in late", offsetof(struct redlock_lease_core, keys.healing), 1U << 30},
-        {"before is in touched", offsetof(struct redlock_lease_core, keys.before), 1U << 30},
-        {"healed is in touched", offsetof(struct redlock_lease_core, keys.healed), 1U << 30},
-        {"backing is in touched", offsetof(struct redlock_lease_core, keys.backing), 1U << 30},
-        {"a quorum may have the key of what is held", offsetof(struct redlock_lease_core, keys.keepers), 3},
+        {"nodes are those of the group", offsetof(struct redlock_lease_core, keys.may_have), 1U << 30 | 31},
+        {"heal_unanswered is in unanswered", offsetof(struct redlock_lease_core, keys.heal_unanswered), 1U << 30},
+        {"asked_earlier is in to_release", offsetof(struct redlock_lease_core, keys.asked_earlier), 1U << 30},
+        {"set_outside is in to_release", offsetof(struct redlock_lease_core, keys.set_outside), 1U << 30},
+        {"backing may have the key", offsetof(struct redlock_lease_core, keys.backing), 1U << 30},
+        {"backing is in to_release", offsetof(struct redlock_lease_core, keys.to_release), 1},
+        {"a quorum may have the key of what is held", offsetof(struct redlock_lease_core, keys.may_have), 3},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         struct redlock_lease_core lease = held();
@@ -47,6 +48,6 @@ TEST(each_state_has_only_its_fields) {
     lease = held();
     lease.state = REDLOCK_LEASE_WAITING;
     assert_string_equal(redlock_lease_check(&lease, true), "who gave up has cleaned up");
-    lease.keys.touched = 0;
+    lease.keys.to_release = 0;
     assert_null(redlock_lease_check(&lease, true));
 }

@@ -35,7 +35,7 @@ static void held(struct life *life) {
 TEST(a_lease_counts_from_the_wait_that_was_granted) {
     struct life life;
     held(&life);
-    assert_int_equal(life.core.keys.touched, 31);
+    assert_int_equal(life.core.keys.to_release, 31);
     queued(&life, 5, 4, false, false);
     life_push(&life, 0, 1);
     life_push(&life, 1, 3);
@@ -185,7 +185,7 @@ TEST(nodes_that_refuse_a_wait_back_nothing) {
     life_refuse(&life, 24);
     life_expect(&life, HELD, NOTHING);
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
-    assert_int_equal(life.core.keys.touched, 31); /* earlier WAITs went there */
+    assert_int_equal(life.core.keys.to_release, 31); /* earlier WAITs went there */
 }
 
 TEST(a_push_from_before_a_jump_backs_nothing) {

@@ -47,6 +47,24 @@ TEST(a_lease_that_a_quorum_may_keep_is_not_lost) {
     life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
+/* A deadline does not stand on a node that has said that its key is gone, also if it said so in a
+ * round before. */
+TEST(a_deadline_stands_on_no_node_that_has_lost_the_key) {
+    struct life life;
+    hold(&life, 5, "GGGUU");
+    const int64_t until_ms = life_held_until_ms(&life);
+    life.at_ms = 1000;
+    life_extend(&life, TTL_MS);
+    life_votes(&life, "DFF");
+    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    assert_int_equal(life_held_until_ms(&life), until_ms);
+    life.at_ms = 2000;
+    life_extend(&life, 1000);
+    life_votes(&life, ".GGG");
+    life_expect(&life, HELD, EXTENDED(OK));
+    assert_int_equal(life_held_until_ms(&life), 2988);
+}
+
 /* A late vote shows the loss after the extension was given up. */
 TEST(a_loss_shows_after_a_failed_extension) {
     struct life life;

@@ -39,7 +39,7 @@ TEST(a_vote_says_nothing_of_a_heal) {
         const struct redlock_round votes = votes_of(7, 8, 0);
         redlock_keys_begin(&keys, 31);
         redlock_keys_sent(&keys, REDLOCK_OP_ACQUIRE, 15);
-        redlock_keys_heal(&keys, 24);
+        redlock_keys_set_outside(&keys, 24);
         redlock_keys_heal_sent(&keys, &votes, 24, 8);
         assert_int_equal(redlock_keys_late(&keys, &votes), 8);
         redlock_keys_heal_answered(&keys, 3, answers[i].vote);
@@ -51,7 +51,7 @@ TEST(an_answer_to_a_heal_of_an_earlier_round_ends_nothing) {
     struct redlock_keys keys;
     struct redlock_round votes = votes_of(7, 8, 0);
     redlock_keys_begin(&keys, 31);
-    redlock_keys_heal(&keys, 8);
+    redlock_keys_set_outside(&keys, 8);
     redlock_keys_heal_sent(&keys, &votes, 8, 8);
     redlock_keys_next_round(&keys, REDLOCK_OP_ACQUIRE, &votes, 0);
     votes = votes_of(0, 0, 0);
@@ -65,20 +65,20 @@ TEST(a_heal_that_was_not_sent_changes_nothing) {
     struct redlock_keys keys;
     const struct redlock_round votes = votes_of(7, 24, 0);
     redlock_keys_begin(&keys, 31);
-    redlock_keys_heal(&keys, 24);
-    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 31);
+    redlock_keys_set_outside(&keys, 24);
+    assert_int_equal(redlock_keys_may_have(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 31);
     redlock_keys_heal_sent(&keys, &votes, 24, 8);
-    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 15);
+    assert_int_equal(redlock_keys_may_have(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 15);
     redlock_keys_heal_answered(&keys, 3, REDLOCK_VOTE_FAILED);
-    assert_int_equal(redlock_keys_keepers(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 7);
+    assert_int_equal(redlock_keys_may_have(&keys, REDLOCK_OP_ACQUIRE, &votes, 0), 7);
 }
 
 TEST(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed) {
     struct redlock_keys keys;
     redlock_keys_begin(&keys, 31);
-    redlock_keys_heal(&keys, 2);
+    redlock_keys_set_outside(&keys, 2);
     redlock_keys_not_set(&keys, 3);
-    assert_int_equal(keys.touched, 30);
+    assert_int_equal(keys.to_release, 30);
 }
 
 TEST(a_release_is_owed_until_the_node_has_answered_it) {

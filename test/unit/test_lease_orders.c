@@ -53,7 +53,7 @@ static void check_acquire(const struct life *life, const struct tally *tally) {
         life_expect(life, ACQUIRING, NOTHING);
     }
     if (is_won(tally)) {
-        assert_int_equal(life->core.keys.touched, not_failed);
+        assert_int_equal(life->core.keys.to_release, not_failed);
     }
     assert_int_equal(life_held_until_ms(life), is_won(tally) ? END_MS : -1);
 }
@@ -102,7 +102,7 @@ static void check_wait(struct life *life, const struct tally *tally) {
                    __FILE__, __LINE__);
         assert_true(redlock_lease_next_ns(&life->core) != REDLOCK_NEVER_NS);
     }
-    assert_int_equal(life->core.keys.touched, redlock_nodes_all(tally->n) & ~tally->failed);
+    assert_int_equal(life->core.keys.to_release, redlock_nodes_all(tally->n) & ~tally->failed);
     assert_int_equal(life_held_until_ms(life), is_won(tally) ? END_MS : -1);
     assert_int_equal(redlock_nodes_count(life_queue(life)->granted), tally->granted);
     assert_true(!is_won(tally) || redlock_lease_backing_nodes(&life->core) == life_queue(life)->granted);

@@ -51,7 +51,7 @@ TEST(a_try_that_others_denied_hands_its_nodes_over_and_waits) {
     life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 2, ENTERED));
     assert_true(life_queue(&life)->takes);
     assert_int_equal(life.core.attempts, 2);
-    assert_int_equal(life.core.keys.touched, 31);
+    assert_int_equal(life.core.keys.to_release, 31);
 }
 
 TEST(a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes) {
@@ -93,7 +93,7 @@ TEST(a_node_that_a_guard_bars_gets_no_wait) {
     life.may_not_vote = 3;
     life_votes(&life, "DDD");
     life_expect(&life, QUEUED, .cleanup = 31, WAITS(28, 2, ENTERED));
-    assert_int_equal(life.core.keys.touched, 28);
+    assert_int_equal(life.core.keys.to_release, 28);
 }
 
 TEST(too_few_nodes_that_may_vote_are_not_asked_until_later) {
@@ -104,13 +104,13 @@ TEST(too_few_nodes_that_may_vote_are_not_asked_until_later) {
     life.may_not_vote = 3;
     life_begin(&life);
     life_expect(&life, QUEUED, WAITS(0, 1, ENTERED));
-    assert_int_equal(life.core.keys.touched, 0);
+    assert_int_equal(life.core.keys.to_release, 0);
     assert_in_range(life_next_ms(&life), 50, 200);
     life.at_ms = life_next_ms(&life) + 1;
     life.may_not_vote = 1;
     life_timer(&life);
     life_expect(&life, QUEUED, WAITS(6, 2, POLLED));
-    assert_int_equal(life.core.keys.touched, 6);
+    assert_int_equal(life.core.keys.to_release, 6);
     life_vote(&life, 1, G);
     life.may_not_vote = 3;
     life.at_ms = life_next_ms(&life) + 51; /* the other node did not answer */
@@ -237,7 +237,7 @@ TEST(a_node_that_failed_each_wait_owes_no_release) {
     struct life life;
     life_begin_in_line(&life, 3);
     life_refuse(&life, 1);
-    assert_int_equal(life.core.keys.touched, 6);
+    assert_int_equal(life.core.keys.to_release, 6);
     life.view = later;
     life_vote(&life, 1, D);
     life_vote(&life, 2, D);
@@ -245,9 +245,9 @@ TEST(a_node_that_failed_each_wait_owes_no_release) {
     life_timer(&life);
     life.at_ms = 9002;
     life_timer(&life);
-    assert_int_equal(life.core.keys.touched, 7);
+    assert_int_equal(life.core.keys.to_release, 7);
     life_refuse(&life, 3);
-    assert_int_equal(life.core.keys.touched, 6);
+    assert_int_equal(life.core.keys.to_release, 6);
     life_cancel(&life, REDLOCK_ERR_CLOSED);
     life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CLOSED));
 }

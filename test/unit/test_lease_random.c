@@ -151,7 +151,7 @@ static void check_counted(const struct onlooker *o, const struct redlock_lease_c
     const struct redlock_lease_core *after = &o->life.core;
     const struct redlock_actions *did = &o->life.did;
     assert_int_equal(after->state, before->state);
-    assert_int_equal(after->keys.touched, counted.keys.touched);
+    assert_int_equal(after->keys.to_release, counted.keys.to_release);
     assert_memory_equal(&after->votes, &counted.votes, offsetof(struct redlock_round, quorum));
     assert_int_equal(redlock_lease_next_ns(after), redlock_lease_next_ns(&counted));
     assert_true(did->cleanup == 0 && did->send == REDLOCK_OP_NONE && !did->lost && !did->acquired && !did->extended &&

@@ -15,7 +15,7 @@ static void look(struct life *life) {
     life_timer(life);
     life_expect(life, QUEUED, WAITS(31, 2, LOOKED));
     assert_true(life_queue(life)->takes);
-    assert_int_equal(life->core.keys.touched, 31);
+    assert_int_equal(life->core.keys.to_release, 31);
 }
 
 TEST(a_split_is_looked_at_after_the_slowest_answer_twice) {
@@ -110,7 +110,7 @@ TEST(who_hears_too_few_nodes_gives_its_grants_up) {
     life_timer(&life);
     life_expect(&life, QUEUED, WAITS(31, 4, POLLED));
     assert_true(life_queue(&life)->takes);
-    assert_int_equal(life.core.keys.touched, 31);
+    assert_int_equal(life.core.keys.to_release, 31);
 }
 
 /* An earlier waiter that is dead: those behind it hand the lock to each other. */

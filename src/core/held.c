@@ -1,6 +1,7 @@
-/* A lease that is held: extends, heals and loses it. These are the states from HELD on in
- * core/lease_state.h. */
-#include "core/extension.h"
+/* The states HELD and EXTENDING of core/lease_state.h. */
+#include "core/held.h"
+
+#include <assert.h>
 
 #include "core/planted.h"
 #include "core/time.h"
@@ -13,7 +14,7 @@ static void end_round(int code, struct redlock_actions *actions) {
     actions->round_code = code;
 }
 
-void redlock_extension_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+void redlock_held_answer(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
     if (!lease->extend_by_caller) {
         return;
     }
@@ -55,7 +56,7 @@ static int64_t term_start_ns(const struct redlock_lease_core *lease) {
     return is_deadline_set(lease) ? lease->deadline_ns - redlock_deadline_ns(0, lease->round_ttl_ms) : lease->start_ns;
 }
 
-int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
+int64_t redlock_held_heal_ns(const struct redlock_lease_core *lease) {
     return lease->plan.heal ? term_start_ns(lease) + lease->round_ttl_ms * REDLOCK_NS_PER_MS / 10 : REDLOCK_NEVER_NS;
 }
 
@@ -66,7 +67,7 @@ int64_t redlock_extension_heal_ns(const struct redlock_lease_core *lease) {
  */
 static void schedule_heal(struct redlock_lease_core *lease, int64_t now_ns, int64_t before_ns) {
     const int64_t late_ns = stands_on_grants(lease) ? now_ns - term_start_ns(lease) : 0;
-    const int64_t tenth_ns = redlock_after_ns(redlock_extension_heal_ns(lease), late_ns);
+    const int64_t tenth_ns = redlock_after_ns(redlock_held_heal_ns(lease), late_ns);
     const int64_t half_ns = now_ns + (before_ns - now_ns) / 2;
     lease->heal_ns = !lease->plan.heal ? REDLOCK_NEVER_NS : tenth_ns < half_ns ? tenth_ns : half_ns;
     lease->heal_before_ns = before_ns;
@@ -95,13 +96,14 @@ static void stand_on_round(struct redlock_lease_core *lease) {
 
 /* A waiter may have asked long ago: its grants are old, and little of the ttl is left. */
 static void renew_if_short(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(stands_on_grants(lease));
     const int64_t whole_ns = lease->deadline_ns - term_start_ns(lease);
     if (lease->deadline_ns - now_ns < whole_ns / 4 * 3) {
         lease->next_try_ns = now_ns;
     }
 }
 
-void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
+void redlock_held_begin(struct redlock_lease_core *lease, int64_t now_ns) {
     const bool adopted = lease->operation == REDLOCK_OP_EXTEND && !lease->was_held;
     const int64_t old_deadline_ns = lease->deadline_ns;
     if (!lease->was_held) {
@@ -130,12 +132,8 @@ void redlock_extension_hold(struct redlock_lease_core *lease, int64_t now_ns) {
     }
 }
 
-redlock_nodes redlock_lease_backing_nodes(const struct redlock_lease_core *lease) {
-    return lease->backing_grows ? lease->keys.backing | lease->votes.granted : lease->keys.backing;
-}
-
-void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how,
-                            struct redlock_actions *actions) {
+void redlock_held_lose(struct redlock_lease_core *lease, enum redlock_lease_loss how, struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
     if (lease->plan.lock_delay_ms == 0) {
         redlock_lease_clean_up(lease, actions);
     }
@@ -146,7 +144,7 @@ void redlock_extension_lose(struct redlock_lease_core *lease, enum redlock_lease
     actions->lost = lease->was_held;
     actions->lost_by_votes = lease->was_held && how == REDLOCK_LOST_BY_VOTES;
     actions->lost_by_clock = lease->was_held && how == REDLOCK_LOST_BY_CLOCK;
-    redlock_extension_answer(lease, REDLOCK_ERR_LOST, actions);
+    redlock_held_answer(lease, REDLOCK_ERR_LOST, actions);
 }
 
 static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
@@ -162,13 +160,14 @@ static void start(struct redlock_lease_core *lease, int64_t now_ns, struct redlo
     }
     if (lease->is_adopted) {
         /* Another client may have set keys, too. */
-        lease->keys.keepers = redlock_nodes_all(lease->node_count);
+        lease->keys.may_have = redlock_nodes_all(lease->node_count);
     }
 }
 
 static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_EXTENDING && code != REDLOCK_OK);
     end_round(code, actions);
-    redlock_extension_answer(lease, code, actions);
+    redlock_held_answer(lease, code, actions);
     lease->state = lease->was_held ? REDLOCK_LEASE_HELD : REDLOCK_LEASE_ADOPTED;
     int64_t delay_ms = redlock_validity_ms(lease->deadline_ns, now_ns) / 4;
     if (delay_ms < RENEWAL_RETRY_MIN_MS) {
@@ -179,15 +178,15 @@ static void fail(struct redlock_lease_core *lease, int code, int64_t now_ns, str
 }
 
 static bool is_gone(const struct redlock_lease_core *lease) {
-    return redlock_nodes_count(redlock_keys_keepers(&lease->keys, lease->operation, &lease->votes,
-                                                    lease->fence.not_below)) < lease->votes.quorum;
+    return redlock_nodes_count(redlock_keys_may_have(&lease->keys, lease->operation, &lease->votes,
+                                                     lease->fence.not_below)) < lease->votes.quorum;
 }
 
-void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns,
-                                     struct redlock_actions *actions) {
+void redlock_held_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_EXTENDING);
     bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
     if (lease->was_held) {
-        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     } else {
         fail(lease, won ? REDLOCK_ERR_TOO_SLOW : REDLOCK_ERR_NO_QUORUM, now_ns, actions);
     }
@@ -195,13 +194,13 @@ void redlock_extension_pass_deadline(struct redlock_lease_core *lease, int64_t n
 
 /* A vote before the lease's deadline is in time. The deadline is the later of the old one and, once
  * the round is won, the round's own. */
-void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+void redlock_held_decide(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
     if (now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END)) {
-        redlock_extension_pass_deadline(lease, now_ns, actions);
+        redlock_held_pass_deadline(lease, now_ns, actions);
         return;
     }
     if (is_gone(lease)) {
-        redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
         return;
     }
     switch (redlock_round_outcome(&lease->votes)) {
@@ -212,8 +211,8 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
             break;
         }
         end_round(REDLOCK_OK, actions);
-        redlock_extension_answer(lease, REDLOCK_OK, actions);
-        redlock_extension_hold(lease, now_ns);
+        redlock_held_answer(lease, REDLOCK_OK, actions);
+        redlock_held_begin(lease, now_ns);
         break;
     case REDLOCK_ROUND_LOST:
         fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
@@ -223,37 +222,24 @@ void redlock_extension_decide(struct redlock_lease_core *lease, int64_t now_ns, 
     }
 }
 
-void redlock_extension_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+void redlock_held_late(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_HELD);
     if (now_ns >= lease->deadline_ns) {
-        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     } else if (is_gone(lease)) {
-        redlock_extension_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_BY_VOTES, actions);
     } else if (lease->operation == REDLOCK_OP_EXTEND && !lease->backing_grows &&
                redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON && !does_deadline_stand(lease)) {
         stand_on_round(lease);
         actions->deadline_moved = true;
         if (now_ns >= lease->deadline_ns) {
-            redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
         }
     }
 }
 
-int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {
-    bool ended = now_ns >= lease->deadline_ns && !REDLOCK_PLANTED(EXTEND_AFTER_END);
-    switch (lease->state) {
-    case REDLOCK_LEASE_ADOPTED:
-        return REDLOCK_OK;
-    case REDLOCK_LEASE_HELD:
-        return ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
-    case REDLOCK_LEASE_EXTENDING:
-        return lease->extend_by_caller ? REDLOCK_ERR_BUSY : ended ? REDLOCK_ERR_LOST : REDLOCK_OK;
-    default:
-        return REDLOCK_ERR_LOST;
-    }
-}
-
-void redlock_extension_ask(struct redlock_lease_core *lease, const struct redlock_event *event,
-                           struct redlock_actions *actions) {
+void redlock_held_extend(struct redlock_lease_core *lease, const struct redlock_event *event,
+                         struct redlock_actions *actions) {
     int check = redlock_lease_extend_check(lease, event->now_ns);
     if (check == REDLOCK_ERR_BUSY) {
         return;
@@ -266,28 +252,30 @@ void redlock_extension_ask(struct redlock_lease_core *lease, const struct redloc
         return;
     }
     if (check == REDLOCK_ERR_LOST && (lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING)) {
-        redlock_extension_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     }
     actions->extended = true;
     actions->extended_code = check == REDLOCK_OK ? REDLOCK_ERR_TOO_SLOW : check;
 }
 
 static void heal(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(lease->state == REDLOCK_LEASE_HELD && lease->plan.heal);
     lease->heal_ns = REDLOCK_NEVER_NS;
     if (now_ns >= lease->heal_before_ns) {
         return;
     }
     actions->heal = redlock_nodes_all(lease->node_count) & ~redlock_lease_backing_nodes(lease);
-    redlock_keys_heal(&lease->keys, actions->heal);
+    redlock_keys_set_outside(&lease->keys, actions->heal);
 }
 
-int64_t redlock_extension_expiring_ns(const struct redlock_lease_core *lease) {
+int64_t redlock_held_expiring_ns(const struct redlock_lease_core *lease) {
     const bool told = lease->plan.expiring_ms == 0 || lease->expiring_told || !lease->was_held;
     return told ? REDLOCK_NEVER_NS : lease->deadline_ns - lease->plan.expiring_ms * REDLOCK_NS_PER_MS;
 }
 
-void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
-    if (now_ns >= redlock_extension_expiring_ns(lease)) {
+void redlock_held_due(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
+    if (now_ns >= redlock_held_expiring_ns(lease)) {
         lease->expiring_told = actions->expiring = true;
     }
     if (lease->state == REDLOCK_LEASE_EXTENDING) {
@@ -307,7 +295,8 @@ void redlock_extension_due(struct redlock_lease_core *lease, int64_t now_ns, str
 
 /* A renewal that failed for want of answers need not wait for its delay: a node that did not answer
  * can be asked. So each node that comes back causes one round at most. */
-void redlock_extension_ready(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns) {
+void redlock_held_ready(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns) {
+    assert(redlock_lease_is_held(lease));
     const struct redlock_round *votes = &lease->votes;
     if (lease->operation != REDLOCK_OP_EXTEND || !(nodes & ~(votes->granted | votes->denied))) {
         return;
@@ -321,15 +310,16 @@ void redlock_extension_ready(struct redlock_lease_core *lease, redlock_nodes nod
 
 /* A step forward voids the votes that the node gave before it (docs/protocols.md, "Clock guard").
  * The votes of the current round are void too: the node may have given them before the step. */
-void redlock_extension_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
-                            struct redlock_actions *actions) {
+void redlock_held_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
+                       struct redlock_actions *actions) {
+    assert(redlock_lease_is_held(lease));
     const redlock_nodes granted = lease->votes.granted & nodes;
     lease->keys.backing = redlock_lease_backing_nodes(lease) & ~nodes;
     lease->votes.granted &= ~granted;
     lease->votes.unknown |= granted;
     if (lease->was_held && redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
-        redlock_extension_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
+        redlock_held_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
     } else if (lease->state == REDLOCK_LEASE_EXTENDING) {
-        redlock_extension_decide(lease, now_ns, actions);
+        redlock_held_decide(lease, now_ns, actions);
     }
 }
