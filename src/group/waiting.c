@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/holder.h"
 #include "core/planted.h"
 #include "core/waiter.h"
@@ -171,7 +172,7 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
 
 /* A node that reconnects and refuses again is no news, nor is the next acquire. */
 static bool is_news(struct redlock_line *line, const char *reason) {
-    const uint64_t hash = redlock_line_hash(reason, strlen(reason));
+    const uint64_t hash = redlock_hash(reason, strlen(reason));
     for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
         if (line->warned[i] == hash) {
             return false;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fence.h"
+#include "core/number.h"
 #include "wire/resp.h"
 #include "wire/script.h"
 
@@ -183,14 +184,6 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
     return redlock_resp_integer(at, page->others);
 }
 
-char *redlock_format_digits(char *at, uint64_t number, unsigned count) {
-    for (unsigned i = count; i > 0; i--) {
-        at[i - 1] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return at + count;
-}
-
 char *redlock_format_fence(char *at, const struct redlock_message *message) {
     at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
     at = format_counter(at, message);
@@ -202,8 +195,8 @@ char *redlock_format_fence(char *at, const struct redlock_message *message) {
 /* Scripts hand on any digits. The last ones are those of the seal. */
 static char *format_id(char *at, uint32_t id) {
     at = redlock_resp_header(at, REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS);
-    at = redlock_format_digits(at, id, REDLOCK_ID_DIGITS);
-    at = redlock_format_digits(at, 0, REDLOCK_SEAL_DIGITS);
+    at = redlock_number_write(at, id, REDLOCK_ID_DIGITS);
+    at = redlock_number_write(at, 0, REDLOCK_SEAL_DIGITS);
     return literal(at, "\r\n", 2);
 }
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "core/number.h"
 #include "wire/format.h"
 #include "wire/naming.h"
 #include "wire/read.h"
@@ -95,8 +96,8 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
     static const size_t digit = sizeof "$1\r\n1\r\n" - 1;
     const size_t behind = 2 + digit * (message->target->announced ? 2 : 1);
     assert(message->operation == REDLOCK_OP_WAIT && size > behind + REDLOCK_SEAL_DIGITS);
-    (void)redlock_format_digits(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
-                                REDLOCK_SEAL_DIGITS);
+    (void)redlock_number_write(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
+                               REDLOCK_SEAL_DIGITS);
 }
 
 void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_reply *reply, const char *password,
