@@ -53,7 +53,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
     room += waiting_size;
     redlock_group_set_target(group, resource, key_size, room, &lease->target);
     *redlock_handle_own_token(lease) = '\0';
-    redlock_owner_enlist(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    redlock_owner_enlist(group, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
 
@@ -87,7 +87,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_owner_delist(group, &group->leases, &lease->owner);
+    redlock_owner_delist(group, &lease->owner);
     free(lease);
 }
 
@@ -120,24 +120,15 @@ void redlock_driver_free_if_over(struct redlock_lease *lease) {
         linger(lease);
         return;
     }
-    assert(!lease->in_callback_queue);
+    assert(!redlock_list_is_in(&lease->called_back));
     redlock_driver_free(lease);
 }
 
 static void queue_callback(struct redlock_lease *lease, unsigned what) {
-    struct redlock_group *group = lease->group;
     lease->callbacks |= (uint8_t)what;
-    if (lease->in_callback_queue) {
-        return;
+    if (!redlock_list_is_in(&lease->called_back)) {
+        redlock_list_append(&lease->group->callbacks, &lease->called_back);
     }
-    lease->in_callback_queue = true;
-    lease->next_callback = NULL;
-    if (group->callbacks_last) {
-        group->callbacks_last->next_callback = lease;
-    } else {
-        group->callbacks_first = lease;
-    }
-    group->callbacks_last = lease;
 }
 
 static void note_fence(struct redlock_lease *lease) {
