@@ -120,15 +120,24 @@ void redlock_driver_free_if_over(struct redlock_lease *lease) {
         linger(lease);
         return;
     }
-    assert(!redlock_list_is_in(&lease->called_back));
+    assert(!lease->in_callback_queue);
     redlock_driver_free(lease);
 }
 
 static void queue_callback(struct redlock_lease *lease, unsigned what) {
+    struct redlock_group *group = lease->group;
     lease->callbacks |= (uint8_t)what;
-    if (!redlock_list_is_in(&lease->called_back)) {
-        redlock_list_append(&lease->group->callbacks, &lease->called_back);
+    if (lease->in_callback_queue) {
+        return;
     }
+    lease->in_callback_queue = true;
+    lease->next_callback = NULL;
+    if (group->callbacks_last) {
+        group->callbacks_last->next_callback = lease;
+    } else {
+        group->callbacks_first = lease;
+    }
+    group->callbacks_last = lease;
 }
 
 static void note_fence(struct redlock_lease *lease) {

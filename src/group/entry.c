@@ -88,7 +88,6 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     for (unsigned i = 0; i < REDLOCK_OWNER_KINDS; i++) {
         redlock_list_init(&group->owners[i].list);
     }
-    redlock_list_init(&group->callbacks);
     redlock_list_init(&group->errands);
     group->failure = (struct redlock_failure){group->invalid, sizeof group->invalid};
     group->node_count = config->node_count;
@@ -251,10 +250,20 @@ static void run_callbacks(struct redlock_group *group) {
     group->in_callbacks = true;
     /* Run only the callbacks that wait now: one that tries again and fails at once must not keep us
      * here. */
-    struct redlock_list callbacks = REDLOCK_LIST_EMPTY(callbacks);
-    redlock_list_move(&callbacks, &group->callbacks);
-    for (struct redlock_list_entry *first; (first = redlock_list_pop(&callbacks));) {
-        redlock_callbacks_run(REDLOCK_CONTAINER(first, struct redlock_lease, called_back));
+    const struct redlock_lease *last = group->callbacks_last;
+    while (group->callbacks_first) {
+        struct redlock_lease *lease = group->callbacks_first;
+        const bool was_last = lease == last;
+        group->callbacks_first = lease->next_callback;
+        if (!group->callbacks_first) {
+            group->callbacks_last = NULL;
+        }
+        lease->next_callback = NULL;
+        lease->in_callback_queue = false;
+        redlock_callbacks_run(lease);
+        if (was_last) {
+            break;
+        }
     }
     if (!redlock_list_is_empty(&group->errands)) {
         run_errands(group);

@@ -43,7 +43,7 @@ bool redlock_group_close_is_due(const struct redlock_group *group) {
 }
 
 bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return !redlock_list_is_empty(&group->callbacks) | !redlock_list_is_empty(&group->errands);
+    return (group->callbacks_first != NULL) | !redlock_list_is_empty(&group->errands);
 }
 
 /* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is

@@ -97,8 +97,9 @@ struct redlock_group {
     redlock_nodes owed_back; /* the nodes that came back */
     uint32_t owed_waiting;   /* releases that are to be sent a little later */
     uint32_t lingering;      /* leases that are known only for the sake of pushes */
-    /* Leases and errands whose callbacks are to run. */
-    struct redlock_list callbacks, errands;
+    /* Leases whose callbacks are to run. No list: it would cost a lease 8 bytes. */
+    struct redlock_lease *callbacks_first, *callbacks_last;
+    struct redlock_list errands; /* the same */
     uint64_t in_flight; /* answers to come, of all owners */
     int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */

@@ -62,6 +62,7 @@ struct redlock_lease {
     uint8_t token_size;
     uint8_t callbacks; /* enum redlock_callback_kind: callbacks still to run */
     int8_t acquired_code, extended_code, released_code;
+    bool in_callback_queue : 1;
     bool in_callback : 1;
     bool token_drawn : 1;  /* the token of the next attempt is there already */
     bool handle_ended : 1; /* the caller must not use the lease any more */
@@ -78,8 +79,7 @@ struct redlock_lease {
     bool has_expiring : 1;         /* has a struct redlock_expiring */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
-    /* In the group's `callbacks`. */
-    struct redlock_list_entry called_back;
+    struct redlock_lease *next_callback;
     redlock_callback cb; /* of the acquire, later of the release */
     void *data;
     redlock_callback extend_cb;
