@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Embed it. All zero means "in no list". */
+/* Embed it. All zero means "in no list"; outside, `previous` says nothing. */
 struct redlock_list_entry {
     struct redlock_list_entry *previous, *next;
 };
@@ -79,15 +79,18 @@ static inline void redlock_list_remove(struct redlock_list_entry *entry) {
     assert(redlock_list_is_in(entry));
     entry->previous->next = entry->next;
     entry->next->previous = entry->previous;
-    entry->previous = entry->next = NULL;
+    entry->next = NULL;
 }
 
 /* Takes the first one out and returns it; NULL for none. */
 static inline struct redlock_list_entry *redlock_list_pop(struct redlock_list *list) {
-    struct redlock_list_entry *first = redlock_list_first(list);
-    if (first != NULL) {
-        redlock_list_remove(first);
+    struct redlock_list_entry *first = list->ends.next;
+    if (first == &list->ends) {
+        return NULL;
     }
+    list->ends.next = first->next;
+    first->next->previous = &list->ends;
+    first->next = NULL;
     return first;
 }
 

@@ -18,6 +18,7 @@
 #include "group/tell.h"
 #include "group/votes.h"
 #include "group/waiting.h"
+#include "wire/naming.h"
 
 static void lease_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
     (void)group;
@@ -236,6 +237,7 @@ static void guards_ready_changed(struct redlock_group *group) {
 __attribute__((noinline)) static void run_errands(struct redlock_group *group) {
     struct redlock_list errands = REDLOCK_LIST_EMPTY(errands);
     redlock_list_move(&errands, &group->errands);
+    group->errands_waiting = 0;
     for (struct redlock_list_entry *first; (first = redlock_list_pop(&errands));) {
         struct redlock_owner *owner = &REDLOCK_CONTAINER(first, struct redlock_errand, done)->owner;
         ops[owner->kind]->callback(group, owner);
@@ -265,23 +267,30 @@ static void run_callbacks(struct redlock_group *group) {
             break;
         }
     }
-    if (!redlock_list_is_empty(&group->errands)) {
+    if (group->errands_waiting > 0) {
         run_errands(group);
     }
     group->in_callbacks = false;
     redlock_group_rearm(group);
 }
 
-bool redlock_group_is_token(const void *owner_pointer, const char *token, size_t size) {
-    const struct redlock_owner *owner = owner_pointer;
-    const struct redlock_lease *lease = owner_pointer;
-    assert(owner->in_flight > 0 && owner->kind == REDLOCK_OWNER_LEASE);
+static bool is_own(const struct redlock_lease *lease, const char *value, size_t size) {
     const char *own = redlock_handle_own_token(lease);
-    return lease->token_size == size && own[0] == token[0] && memcmp(own, token, size) == 0;
+    return lease->token_size == size && own[0] == value[0] && memcmp(own, value, size) == 0;
+}
+
+/* A value in an answer to an acquire may be the lease's own token. A later attempt has another. */
+static void compare(const struct redlock_lease *lease, unsigned node, struct redlock_answer *answer) {
+    const struct redlock_env *env = &lease->group->env;
+    const bool is_ours = is_own(lease, answer->holder, answer->holder_size);
+    const bool is_first_ours = answer->named == REDLOCK_NAMED_TWICE && is_own(lease, answer->first, answer->first_size);
+    if ((is_ours || is_first_ours) && redlock_naming_compared(answer, is_first_ours, is_ours)) {
+        env->proven(env->ctx, node);
+    }
 }
 
 void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
+                          struct redlock_answer *answer) {
     struct redlock_owner *owner = owner_pointer;
     assert(owner->in_flight > 0 && node < group->node_count);
     owner->in_flight--;
@@ -295,8 +304,11 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         guards_read_clock(group, node, &answer->clock);
     }
     if (owner->kind == REDLOCK_OWNER_LEASE) {
+        if (answer->named) {
+            compare(owner_pointer, node, answer);
+        }
         redlock_votes_answer((struct redlock_lease *)owner, round, node, answer);
-    } else if (ops[owner->kind]->answer) {
+    } else {
         ops[owner->kind]->answer(group, owner, round, node, answer);
     }
     run_callbacks(group);

@@ -43,7 +43,7 @@ bool redlock_group_close_is_due(const struct redlock_group *group) {
 }
 
 bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return (group->callbacks_first != NULL) | !redlock_list_is_empty(&group->errands);
+    return (group->callbacks_first != NULL) | (group->errands_waiting != 0);
 }
 
 /* The next wake-up. It is now if callbacks wait, if owed releases must be asked, or if a close is
@@ -75,12 +75,6 @@ void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *own
     group->owners[kind].count++;
 }
 
-void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner) {
-    redlock_list_remove(&owner->entry);
-    group->owners[owner->kind].count--;
-    redlock_schedule_unreserve(&group->schedule, &owner->due);
-}
-
 redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                  struct redlock_message *message) {
     message->owner = owner;
@@ -99,6 +93,7 @@ bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned
 
 void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
     redlock_list_append(&group->errands, &errand->done);
+    group->errands_waiting++;
 }
 
 static void alarm_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {

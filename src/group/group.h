@@ -99,7 +99,8 @@ struct redlock_group {
     uint32_t lingering;      /* leases that are known only for the sake of pushes */
     /* Leases whose callbacks are to run. No list: it would cost a lease 8 bytes. */
     struct redlock_lease *callbacks_first, *callbacks_last;
-    struct redlock_list errands; /* the same */
+    uint64_t errands_waiting; /* so many: */
+    struct redlock_list errands;
     uint64_t in_flight; /* answers to come, of all owners */
     int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
@@ -186,8 +187,14 @@ static inline struct redlock_owner *redlock_owner_next(const struct redlock_grou
 
 /* Puts it at the end of the list of its kind. */
 void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind);
+
 /* Takes it out of the list and out of the schedule. */
-void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner);
+static inline void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner) {
+    redlock_list_remove(&owner->entry);
+    group->owners[owner->kind].count--;
+    redlock_schedule_unreserve(&group->schedule, &owner->due);
+}
+
 /* Sends the message and counts it. Returns the nodes that took it. */
 redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                  struct redlock_message *message);

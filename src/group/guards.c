@@ -32,8 +32,13 @@ static void guards_due(struct redlock_group *group, struct redlock_owner *owner,
     redlock_schedule_set(&group->schedule, &owner->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
 }
 
-/* The group itself reads the clock of each answer. */
-const struct redlock_owner_ops redlock_guards_ops = {.due = guards_due};
+/* The group has read the clock, as in each answer. */
+static void guards_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                          const struct redlock_answer *answer) {
+    (void)group, (void)owner, (void)round, (void)node, (void)answer;
+}
+
+const struct redlock_owner_ops redlock_guards_ops = {.answer = guards_answer, .due = guards_due};
 
 void redlock_guards_free(struct redlock_group *group) {
     if (group->guards) {

@@ -100,7 +100,6 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
         redlock_address_clear(&address);
         return code;
     }
-    manager->naming[REDLOCK_NAMING_NOT] |= REDLOCK_NODE(manager->count);
     manager->names[manager->count] = redlock_node_name(manager->nodes[manager->count]);
     manager->count++;
     return REDLOCK_OK;

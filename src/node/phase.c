@@ -21,6 +21,9 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->refusal = NULL;
     node->phase = phase;
     node->succeeds = false;
+    if (!redlock_node_is_up(node)) {
+        node->form.deleting = REDLOCK_DELETING_SCRIPT; /* the next server may not have the command */
+    }
 }
 
 void redlock_dial_end(struct redlock_node *node) {

@@ -52,7 +52,7 @@ char *redlock_format_naming_twice(char *at, const struct redlock_message *messag
 __attribute__((noinline)) char *redlock_format_deleting(char *at, const struct redlock_message *message) {
     static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
     static const char if_equal[] = "$4\r\nIFEQ\r\n";
-    const bool is_delex = message->deleting == REDLOCK_DELETING_DELEX;
+    const bool is_delex = message->form.deleting == REDLOCK_DELETING_DELEX;
     assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
     assert(!message->target->announced);
     at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);

@@ -72,6 +72,9 @@ static inline void read_naming(const struct redlock_reply *reply, struct redlock
     } else if (value->type == REDLOCK_REPLY_STRING) {
         answer->vote = REDLOCK_VOTE_DENIED;
         answer->text = redlock_holder_held(value->bytes, value->size);
+        answer->named = REDLOCK_NAMED_ONCE;
+        answer->holder = value->bytes;
+        answer->holder_size = value->size;
     } else {
         redlock_read_unexpected(reply, answer);
     }
