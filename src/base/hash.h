@@ -1,4 +1,4 @@
-/* A hash for tables and for what repeats. Whoever wants two strings with the same hash finds them. */
+/* A hash for tables and for what repeats. Anybody finds two strings with the same hash. */
 #ifndef REDLOCK_BASE_HASH_H
 #define REDLOCK_BASE_HASH_H
 

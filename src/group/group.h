@@ -61,7 +61,8 @@ struct redlock_owner_ops {
     void (*due)(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns);
     void (*callback)(struct redlock_group *group, struct redlock_owner *owner); /* of an errand */
     void (*close)(struct redlock_group *group, struct redlock_owner *owner);
-    void (*free)(struct redlock_group *group, struct redlock_owner *owner); /* the group is deleted */
+    /* The group is deleted. */
+    void (*free)(struct redlock_group *group, struct redlock_owner *owner);
 };
 
 /* The close is done. */

@@ -22,7 +22,7 @@ void redlock_node_set_phase(struct redlock_node *node, enum redlock_node_phase p
     node->phase = phase;
     node->succeeds = false;
     if (!redlock_node_is_up(node)) {
-        node->form.deleting = REDLOCK_DELETING_SCRIPT; /* the next server may not have the command */
+        node->form.deleting = REDLOCK_DELETING_SCRIPT; /* the next server may have no command */
     }
 }
 

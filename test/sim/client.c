@@ -302,7 +302,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                           .on_event = sim_on_event,
                                           .event_data = client};
     client->group = redlock_group_new(&env, &config);
-    client->elections.group = client->group;
+    redlock_elections_init(&client->elections, client->group);
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 &&
         (sim_random_percent(&world->random, 50) || world->control == SIM_CONTROL_LATE)) {

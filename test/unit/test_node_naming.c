@@ -231,7 +231,8 @@ NAMING_TEST(between_both_replies_it_is_still_under_way) {
     peer_say(&peer, OK);
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE); /* nobody knows its token any more */
+    /* Nobody knows its token any more. */
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE);
     /* Both replies late. */
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
     peer_expect(&peer, BOTH_SENT);
