@@ -25,13 +25,9 @@ struct redlock_list {
 /* What a pointer to one of its members is a part of. */
 #define REDLOCK_CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* Each entry, the first one first. The body does not take `at` out of the list... */
+/* Each entry, the first one first. The body does not take `at` out of the list. */
 #define REDLOCK_LIST_EACH(at, list)                                                                                    \
     for (struct redlock_list_entry *at = (list)->ends.next; at != &(list)->ends; at = at->next)
-/* ...or takes no other entry out. */
-#define REDLOCK_LIST_EACH_REMOVABLE(at, list)                                                                          \
-    for (struct redlock_list_entry *at = (list)->ends.next, *after_##at = at->next; at != &(list)->ends;               \
-         at = after_##at, after_##at = at->next)
 
 static inline void redlock_list_init(struct redlock_list *list) {
     list->ends.previous = list->ends.next = &list->ends;

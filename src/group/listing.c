@@ -79,12 +79,9 @@ static void make_pattern(const struct redlock_group *group, const char *match, c
 
 static struct redlock_listing *listing_new(struct redlock_group *group, const char *match) {
     const size_t size = sizeof(struct redlock_listing) + group->node_count * sizeof(struct listed_node);
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
-    struct redlock_listing *listing = calloc(1, size + 2 * group->key_prefix_size + strlen(match) + 1);
+    struct redlock_listing *listing =
+        redlock_owner_new(group, REDLOCK_OWNER_LISTING, size + 2 * group->key_prefix_size + strlen(match) + 1, size);
     if (!listing) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
     listing->group = group;
@@ -94,7 +91,6 @@ static struct redlock_listing *listing_new(struct redlock_group *group, const ch
     for (unsigned i = 0; i < group->node_count; i++) {
         listing->nodes[i].latency_us = -1;
     }
-    redlock_owner_enlist(group, &listing->errand.owner, REDLOCK_OWNER_LISTING);
     group->statistics.requests_pending++;
     return listing;
 }

@@ -58,24 +58,20 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
 }
 
 static struct redlock_observer *observer_new(struct redlock_group *group, const char *resource, size_t key_size) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
     const size_t size = sizeof(struct redlock_observer) + group->node_count * sizeof(struct redlock_leader_node);
-    struct redlock_observer *observer = malloc(size + key_size + 1);
-    if (observer) {
-        memset(observer, 0, size);
-        redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
-                                 &observer->target);
-        observer->channel = join_channel(group, &observer->target);
-    }
-    if (!observer || !observer->channel) {
-        free(observer);
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+    struct redlock_observer *observer = redlock_owner_new(group, REDLOCK_OWNER_OBSERVER, size + key_size + 1, size);
+    if (!observer) {
         return NULL;
     }
     observer->group = group;
-    redlock_owner_enlist(group, &observer->errand.owner, REDLOCK_OWNER_OBSERVER);
+    redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
+                             &observer->target);
+    observer->channel = join_channel(group, &observer->target);
+    if (!observer->channel) {
+        redlock_owner_delist(group, &observer->errand.owner);
+        free(observer);
+        return NULL;
+    }
     return observer;
 }
 

@@ -89,26 +89,19 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     if (group->owners[REDLOCK_OWNER_OWED].count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
-    struct redlock_owed *owed = NULL;
-    if (redlock_schedule_reserve(&group->schedule)) {
-        owed = malloc(sizeof *owed + target->key_size + 1 + release->token_size);
-        if (!owed) {
-            redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
-        }
-    }
+    struct redlock_owed *owed = redlock_owner_new(
+        group, REDLOCK_OWNER_OWED, sizeof *owed + target->key_size + 1 + release->token_size, sizeof *owed);
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
         count_dropped(group, release->handing);
         return false;
     }
-    memset(owed, 0, sizeof *owed);
     owed->handing = (uint8_t)release->handing;
     owed->token_size = (uint8_t)release->token_size;
     memcpy(owed->room, target->key, target->key_size + 1);
     memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
     owed->target = *target;
     owed->target.key = owed->room;
-    redlock_owner_enlist(group, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
     if (release->delay_ms > 0) {

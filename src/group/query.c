@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/number.h"
 #include "core/time.h"
@@ -34,16 +33,11 @@ struct redlock_query {
 
 static struct redlock_query *query_new(struct redlock_group *group, bool connects, const char *resource,
                                        size_t key_size, redlock_callback cb, void *data) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
     const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
-    struct redlock_query *query = malloc(size + key_size + 1);
+    struct redlock_query *query = redlock_owner_new(group, REDLOCK_OWNER_QUERY, size + key_size + 1, size);
     if (!query) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(query, 0, size);
     redlock_group_set_target(group, resource, key_size, (char *)(query->votes + group->node_count), &query->target);
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
@@ -55,7 +49,6 @@ static struct redlock_query *query_new(struct redlock_group *group, bool connect
     query->connects = connects;
     query->cb = cb;
     query->data = data;
-    redlock_owner_enlist(group, &query->errand.owner, REDLOCK_OWNER_QUERY);
     group->statistics.requests_pending++;
     return query;
 }

@@ -66,15 +66,6 @@ LIST_TEST(any_entry_may_leave) {
     assert_list(&list, "db");
 }
 
-LIST_TEST(an_entry_may_leave_while_it_is_looked_at) {
-    REDLOCK_LIST_EACH_REMOVABLE(at, &list) {
-        if (at != &things[2].entry) {
-            redlock_list_remove(at);
-        }
-    }
-    assert_list(&list, "c");
-}
-
 LIST_TEST(all_entries_move_at_once) {
     struct redlock_list other;
     redlock_list_init(&other);
