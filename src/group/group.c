@@ -2,7 +2,6 @@
 #include "group/group.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "core/time.h"
 
@@ -74,20 +73,6 @@ void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *own
     owner->kind = (uint8_t)kind;
     redlock_list_append(&group->owners[kind].list, &owner->entry);
     group->owners[kind].count++;
-}
-
-void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size, size_t zeroed) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
-    struct redlock_owner *owner = malloc(size);
-    if (!owner) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
-        return NULL;
-    }
-    memset(owner, 0, zeroed);
-    redlock_owner_enlist(group, owner, kind);
-    return owner;
 }
 
 redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,

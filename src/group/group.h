@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <redlock/telemetry.h>
@@ -188,9 +189,23 @@ static inline struct redlock_owner *redlock_owner_next(const struct redlock_grou
 
 /* Puts it at the end of the list of its kind. */
 void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind);
+
 /* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are zero.
  * NULL if there is no memory. */
-void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size, size_t zeroed);
+static inline void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size,
+                                      size_t zeroed) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
+        return NULL;
+    }
+    struct redlock_owner *owner = malloc(size);
+    if (!owner) {
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    memset(owner, 0, zeroed);
+    redlock_owner_enlist(group, owner, kind);
+    return owner;
+}
 
 /* Takes it out of the list and out of the schedule. */
 static inline void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner) {
