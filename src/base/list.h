@@ -90,14 +90,4 @@ static inline struct redlock_list_entry *redlock_list_pop(struct redlock_list *l
     return first;
 }
 
-/* Moves all entries into the empty list `to`. */
-static inline void redlock_list_move(struct redlock_list *to, struct redlock_list *from) {
-    assert(redlock_list_is_empty(to));
-    if (!redlock_list_is_empty(from)) {
-        *to = *from;
-        to->ends.next->previous = to->ends.previous->next = &to->ends;
-        redlock_list_init(from);
-    }
-}
-
 #endif

@@ -235,11 +235,10 @@ static void guards_ready_changed(struct redlock_group *group) {
 /* Callbacks that are added now run in the next turn. Inlined, it would cost a plain lock some
  * instructions. */
 __attribute__((noinline)) static void run_errands(struct redlock_group *group) {
-    struct redlock_list errands = REDLOCK_LIST_EMPTY(errands);
-    redlock_list_move(&errands, &group->errands);
-    group->errands_waiting = 0;
-    for (struct redlock_list_entry *first; (first = redlock_list_pop(&errands));) {
+    for (uint64_t left = group->errands_waiting; left > 0; left--) {
+        struct redlock_list_entry *first = redlock_list_pop(&group->errands);
         struct redlock_owner *owner = &REDLOCK_CONTAINER(first, struct redlock_errand, done)->owner;
+        group->errands_waiting--;
         ops[owner->kind]->callback(group, owner);
     }
 }

@@ -171,11 +171,11 @@ static void on_timer(struct redlock_watch *timer, unsigned events) {
 }
 
 void redlock_loop_flush(redlock_loop *loop) {
-    struct redlock_list_entry *first;
-    if (!redlock_list_is_empty(&loop->to_flush) && redlock_loop_forked(loop)) {
+    struct redlock_list_entry *first = redlock_list_pop(&loop->to_flush);
+    if (first != NULL && redlock_loop_forked(loop)) {
         return;
     }
-    while ((first = redlock_list_pop(&loop->to_flush)) != NULL) {
+    for (; first != NULL; first = redlock_list_pop(&loop->to_flush)) {
         struct redlock_watch *watch = REDLOCK_CONTAINER(first, struct redlock_watch, to_flush);
         watch->on_flush(watch);
     }

@@ -1,4 +1,4 @@
-/* The doubly linked list: its order, entries that leave it, and a list that moves. */
+/* The doubly linked list: its order, and entries that leave it. */
 #include "base/list.h"
 #include "test.h"
 
@@ -64,24 +64,4 @@ LIST_TEST(any_entry_may_leave) {
     redlock_list_append(&list, &things[1].entry);
     redlock_list_prepend(&list, &things[3].entry);
     assert_list(&list, "db");
-}
-
-LIST_TEST(all_entries_move_at_once) {
-    struct redlock_list other;
-    redlock_list_init(&other);
-    redlock_list_move(&other, &list);
-    assert_list(&list, "");
-    assert_list(&other, "abcd");
-    redlock_list_append(&list, redlock_list_pop(&other));
-    assert_list(&list, "a");
-    assert_list(&other, "bcd");
-}
-
-LIST_TEST(nothing_moves_from_an_empty_list) {
-    struct redlock_list other, empty;
-    redlock_list_init(&other);
-    redlock_list_init(&empty);
-    redlock_list_move(&other, &empty);
-    assert_list(&other, "");
-    assert_list(&empty, "");
 }
