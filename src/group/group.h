@@ -190,8 +190,8 @@ static inline struct redlock_owner *redlock_owner_next(const struct redlock_grou
 /* Puts it at the end of the list of its kind. */
 void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind);
 
-/* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are zero.
- * NULL if there is no memory. */
+/* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are
+ * zero. NULL if there is no memory. */
 static inline void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size,
                                       size_t zeroed) {
     if (!redlock_schedule_reserve(&group->schedule)) {
