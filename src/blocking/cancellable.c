@@ -3,34 +3,23 @@
 
 #include <assert.h>
 
-void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call) {
-    if (call->cancel == NULL) {
-        return;
+void redlock_cancellable_add(struct redlock_list *list, struct redlock_cancellable *call) {
+    if (call->cancel != NULL) {
+        assert(call->stop);
+        redlock_list_prepend(list, &call->entry);
     }
-    assert(call->stop && !call->link);
-    call->next = *list;
-    call->link = list;
-    if (call->next != NULL) {
-        call->next->link = &call->next;
-    }
-    *list = call;
 }
 
 void redlock_cancellable_remove(struct redlock_cancellable *call) {
-    if (call->link == NULL) {
-        return;
+    if (redlock_list_is_in(&call->entry)) {
+        redlock_list_remove(&call->entry);
     }
-    assert(*call->link == call);
-    *call->link = call->next;
-    if (call->next != NULL) {
-        call->next->link = call->link;
-    }
-    call->link = NULL;
 }
 
 /* No callback runs inside stop(), so no call is unlisted meanwhile. */
-void redlock_cancellables_check(struct redlock_cancellable *list) {
-    for (struct redlock_cancellable *call = list; call != NULL; call = call->next) {
+void redlock_cancellables_check(const struct redlock_list *list) {
+    REDLOCK_LIST_EACH(at, list) {
+        struct redlock_cancellable *call = REDLOCK_CONTAINER(at, struct redlock_cancellable, entry);
         if (redlock_cancellable_is_cancelled(call)) {
             call->stop(call);
         }

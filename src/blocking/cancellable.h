@@ -8,6 +8,8 @@
 
 #include <redlock/blocking.h>
 
+#include "base/list.h"
+
 /*
  * Each change between clear and set adds one to `turns`: it is odd while the object is set. A call
  * reads it when it begins. So a call is cancelled if and only if the object was set when the call
@@ -35,7 +37,7 @@ struct redlock_cancellable {
     unsigned turns; /* when the call began */
     /* Ends the request. No callback may run inside it. */
     void (*stop)(struct redlock_cancellable *call);
-    struct redlock_cancellable *next, **link;
+    struct redlock_list_entry entry;
 };
 
 /* In the caller's thread, when the call begins. */
@@ -50,9 +52,9 @@ static inline bool redlock_cancellable_is_cancelled(const struct redlock_cancell
 }
 
 /* The loop thread's. A call that nobody can cancel is in no list. */
-void redlock_cancellable_add(struct redlock_cancellable **list, struct redlock_cancellable *call);
+void redlock_cancellable_add(struct redlock_list *list, struct redlock_cancellable *call);
 void redlock_cancellable_remove(struct redlock_cancellable *call);
 /* Stops the requests of the calls that are cancelled. */
-void redlock_cancellables_check(struct redlock_cancellable *list);
+void redlock_cancellables_check(const struct redlock_list *list);
 
 #endif

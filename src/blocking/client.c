@@ -34,10 +34,8 @@ struct redlock_client {
     struct start *start;      /* until the client is open */
     bool closing;
     struct redlock_call *close_call;
-    struct redlock_cancellable *cancellables;
-    /* Their callers are woken before the loop polls. */
-    struct redlock_mailbox_item *completed, **completed_end;
-    struct redlock_attached *attached;
+    struct redlock_list cancellables, attached;
+    struct redlock_list completed; /* their callers are woken before the loop polls */
 };
 
 /* Shared by redlock_client_open(), on whose stack it is, and the loop thread. */
@@ -50,23 +48,17 @@ struct start {
 };
 
 static void complete(redlock_client *client, struct redlock_call *call) {
-    call->item.next = NULL;
-    *client->completed_end = &call->item;
-    client->completed_end = &call->item.next;
+    redlock_list_append(&client->completed, &call->completed);
 }
 
 /* Wakes the callers of completed calls and returns their number. A finished call belongs to its
  * caller again, whose stack may be gone. */
 static unsigned wake_callers(redlock_client *client) {
-    struct redlock_mailbox_item *item = client->completed;
+    struct redlock_list_entry *first;
     unsigned woken = 0;
-    client->completed = NULL;
-    client->completed_end = &client->completed;
-    while (item) {
-        struct redlock_mailbox_item *next = item->next;
-        redlock_eventcount_finish(&client->eventcount, &((struct redlock_call *)item)->sleeper);
-        item = next;
-        woken++;
+    for (; (first = redlock_list_pop(&client->completed)); woken++) {
+        struct redlock_call *call = REDLOCK_CONTAINER(first, struct redlock_call, completed);
+        redlock_eventcount_finish(&client->eventcount, &call->sleeper);
     }
     redlock_eventcount_notify(&client->eventcount);
     return woken;
@@ -78,14 +70,13 @@ void redlock_call_complete(struct redlock_call *call) {
 
 void redlock_client_attach(redlock_client *client, struct redlock_attached *attached) {
     assert(attached->free);
-    attached->next = client->attached;
-    client->attached = attached;
+    redlock_list_prepend(&client->attached, &attached->entry);
 }
 
 static void free_attached(redlock_client *client) {
-    while (client->attached) {
-        struct redlock_attached *attached = client->attached;
-        client->attached = attached->next;
+    struct redlock_list_entry *first;
+    while ((first = redlock_list_pop(&client->attached))) {
+        struct redlock_attached *attached = REDLOCK_CONTAINER(first, struct redlock_attached, entry);
         attached->free(attached);
     }
 }
@@ -120,7 +111,7 @@ static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
     redlock_client *client = wake->data;
     (void)loop, (void)events;
     if (atomic_exchange(&client->cancelled, false)) {
-        redlock_cancellables_check(client->cancellables);
+        redlock_cancellables_check(&client->cancellables);
         redlock_reentrant_wake(&client->reentrant);
     }
 }
@@ -266,7 +257,7 @@ int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
     return call->code;
 }
 
-struct redlock_cancellable **redlock_client_cancellables(redlock_client *client) {
+struct redlock_list *redlock_client_cancellables(redlock_client *client) {
     return &client->cancellables;
 }
 
@@ -422,7 +413,9 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
     redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
-    opened->completed_end = &opened->completed;
+    redlock_list_init(&opened->cancellables);
+    redlock_list_init(&opened->attached);
+    redlock_list_init(&opened->completed);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = open_client(opened, options, error, error_size);
     pthread_setcancelstate(cancel_state, NULL);

@@ -15,8 +15,9 @@
 /* One blocking call. The caller owns it until it puts it into the mailbox. Then the loop thread
  * owns it until it finishes `sleeper`. */
 struct redlock_call {
-    /* First member; in the mailbox, then in the list of completed calls. */
+    /* First member. */
     struct redlock_mailbox_item item;
+    struct redlock_list_entry completed;
     /* Runs on the loop thread. True if a request will call redlock_call_answer(); false if `code`
      * is set. */
     bool (*begin)(redlock_manager *manager, struct redlock_call *call);
@@ -52,7 +53,7 @@ int redlock_call_perform(redlock_client *client, struct redlock_call *call, redl
 
 /* A handle that the close of the client frees. Only the loop thread attaches. Embed it. */
 struct redlock_attached {
-    struct redlock_attached *next;
+    struct redlock_list_entry entry;
     void (*free)(struct redlock_attached *attached);
 };
 void redlock_client_attach(redlock_client *client, struct redlock_attached *attached);
@@ -76,7 +77,7 @@ int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 struct redlock_failure redlock_client_failure(void);
 struct redlock_reentrant *redlock_client_reentrant(redlock_client *client);
 /* The calls that somebody may cancel; for the loop thread. */
-struct redlock_cancellable **redlock_client_cancellables(redlock_client *client);
+struct redlock_list *redlock_client_cancellables(redlock_client *client);
 /* The loop thread looks which of them are cancelled. Any thread; safe in a signal handler. */
 void redlock_client_wake_cancelled(redlock_client *client);
 int64_t redlock_client_try_ms(const redlock_client *client);

@@ -21,7 +21,7 @@
 struct stop_call {
     struct redlock_call call;
     redlock_client_election *election;
-    struct stop_call *next;
+    struct redlock_list_entry entry;
 };
 
 struct redlock_client_election {
@@ -29,8 +29,8 @@ struct redlock_client_election {
     redlock_client *client;
     struct redlock_standing standing; /* for any thread */
     /* Only the loop thread uses these. */
-    redlock_election *election; /* NULL after ENDED */
-    struct stop_call *stopping;
+    redlock_election *election;   /* NULL after ENDED */
+    struct redlock_list stopping; /* calls */
     /* The threads that read share these, under the mutex. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -67,6 +67,7 @@ static redlock_client_election *create(redlock_client *client, int *code) {
         return NULL;
     }
     election->client = client;
+    redlock_list_init(&election->stopping);
     election->attached.free = free_unused;
     *code = REDLOCK_ERR_SYSTEM;
     if (pthread_mutex_init(&election->mutex, NULL) != 0) {
@@ -94,26 +95,23 @@ free_memory:
 static void on_event(const redlock_election_event *event, void *data) {
     redlock_client_election *election = data;
     const bool ended = event->kind == REDLOCK_ELECTION_ENDED;
-    struct stop_call *stopping = NULL;
     lock(election);
     redlock_events_add(&election->events, event);
     pthread_cond_broadcast(&election->changed);
     unlock(election);
     if (ended) {
         election->election = NULL;
+    } else if (event->kind != REDLOCK_ELECTION_RESIGNED) {
+        return;
     }
-    if (ended || event->kind == REDLOCK_ELECTION_RESIGNED) {
-        stopping = election->stopping;
-        election->stopping = NULL;
-    }
-    while (stopping) {
-        struct stop_call *next = stopping->next;
-        stopping->call.code = event->code;
-        if (stopping->call.want_result && event->result) {
-            stopping->call.result = redlock_result_copy(event->result);
+    struct redlock_list_entry *first;
+    while ((first = redlock_list_pop(&election->stopping))) {
+        struct redlock_call *call = &REDLOCK_CONTAINER(first, struct stop_call, entry)->call;
+        call->code = event->code;
+        if (call->want_result && event->result) {
+            call->result = redlock_result_copy(event->result);
         }
-        redlock_call_complete(&stopping->call);
-        stopping = next;
+        redlock_call_complete(call);
     }
 }
 
@@ -178,8 +176,7 @@ static int ask(struct redlock_call *call, const redlock_client_election *electio
 
 static void wait_for_end(struct stop_call *stop) {
     assert(stop->election->election);
-    stop->next = stop->election->stopping;
-    stop->election->stopping = stop;
+    redlock_list_prepend(&stop->election->stopping, &stop->entry);
 }
 
 static bool resign_begins(redlock_manager *manager, struct redlock_call *call) {

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/hash.h"
+
 #define NS_PER_S INT64_C(1000000000)
 
 struct redlock_hold_owner redlock_hold_owner_of(uint64_t id) {
@@ -31,12 +33,9 @@ static bool same_owner(struct redlock_hold_owner a, struct redlock_hold_owner b)
     return a.is_thread == b.is_thread && a.id == b.id;
 }
 
-/* FNV-1a. Names are short, and nobody attacks their own client with chosen names. */
+/* Nobody attacks their own client with chosen names. */
 static uint64_t hash_of(const char *resource) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (const char *c = resource; *c; c++) {
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    }
+    const uint64_t hash = redlock_hash(resource, strlen(resource));
     return hash ^ hash >> 32;
 }
 

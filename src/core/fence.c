@@ -3,8 +3,8 @@
 #include "core/fence.h"
 
 #include <assert.h>
-#include <string.h>
 
+#include "core/number.h"
 #include "core/planted.h"
 
 /*
@@ -102,27 +102,13 @@ bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes grant
 }
 
 void redlock_fence_format(uint64_t number, char digits[REDLOCK_FENCE_DIGITS]) {
-    for (size_t i = REDLOCK_FENCE_DIGITS; i > 0; i--) {
-        digits[i - 1] = (char)('0' + number % 10);
-        number /= 10;
-    }
+    (void)redlock_number_write(digits, number, REDLOCK_FENCE_DIGITS);
 }
 
 bool redlock_fence_parse(const char *digits, size_t size, uint64_t *number) {
-    if (size != REDLOCK_FENCE_DIGITS) {
+    uint64_t value;
+    if (size != REDLOCK_FENCE_DIGITS || !redlock_number_read(digits, size, REDLOCK_FENCE_MAX, &value)) {
         return false;
-    }
-    char last[REDLOCK_FENCE_DIGITS];
-    redlock_fence_format(REDLOCK_FENCE_MAX, last);
-    if (memcmp(digits, last, sizeof last) > 0) {
-        return false;
-    }
-    uint64_t value = 0;
-    for (size_t i = 0; i < size; i++) {
-        if (digits[i] < '0' || digits[i] > '9') {
-            return false;
-        }
-        value = value * 10 + (uint64_t)(digits[i] - '0');
     }
     *number = value;
     return true;

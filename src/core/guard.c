@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "core/planted.h"
 #include "core/time.h"
 
@@ -35,16 +36,6 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
-/* Inserts into `count` sorted numbers. The array must have room for one more. */
-static void insert(int64_t *numbers, unsigned count, int64_t number) {
-    assert(count < REDLOCK_NODES_MAX);
-    unsigned place = count;
-    for (; place > 0 && numbers[place - 1] > number; place--) {
-        numbers[place] = numbers[place - 1];
-    }
-    numbers[place] = number;
-}
-
 /* How far the node's clock may be ahead of a quorum of nodes, itself included: the quorum-th
  * smallest of all differences. False if fewer clocks were read recently. */
 static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
@@ -60,7 +51,7 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
         const int64_t by_ns = redlock_clock_difference_ns(clock->offset_ns, other->offset_ns);
         const int64_t most_ns =
             i == node ? 0 : redlock_clock_difference_ns(by_ns, -(clock->error_ns + other->error_ns));
-        insert(smallest_ns, count++, most_ns);
+        redlock_number_insert(smallest_ns, count++, most_ns);
     }
     if (count < quorum) {
         return false;
@@ -83,7 +74,7 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, 
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         const struct redlock_clock *clock = &guard->nodes[i].clock;
         if (is_fresh(clock, now_ns)) {
-            insert(offsets_ns, count++, clock->offset_ns);
+            redlock_number_insert(offsets_ns, count++, clock->offset_ns);
         }
     }
     if (count < 2 || count < guard->plan.quorum) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "core/planted.h"
 #include "core/time.h"
 
@@ -86,17 +87,12 @@ int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quoru
     int64_t bounds[REDLOCK_NODES_MAX];
     unsigned count = 0;
     NODES(i, queue->granted) {
-        if (!HAS(queue->granted, i)) {
-            continue;
+        if (HAS(queue->granted, i)) {
+            redlock_number_insert(bounds, count++, queue->nodes[i].bound_ns);
         }
-        unsigned at = count++;
-        for (; at > 0 && bounds[at - 1] < queue->nodes[i].bound_ns; at--) {
-            bounds[at] = bounds[at - 1];
-        }
-        bounds[at] = queue->nodes[i].bound_ns;
     }
     assert(count >= quorum && quorum > 0);
-    return bounds[quorum - 1];
+    return bounds[count - quorum];
 }
 
 redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns) {
@@ -160,14 +156,9 @@ int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quor
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;
     NODES(i, viewed(queue)) {
-        if (!HAS(viewed(queue), i)) {
-            continue;
+        if (HAS(viewed(queue), i)) {
+            redlock_number_insert(ends, count++, queue->nodes[i].expires_ns);
         }
-        unsigned at = count++;
-        for (; at > 0 && ends[at - 1] > queue->nodes[i].expires_ns; at--) {
-            ends[at] = ends[at - 1];
-        }
-        ends[at] = queue->nodes[i].expires_ns;
     }
     return count >= quorum ? ends[quorum - 1] : REDLOCK_NEVER_NS;
 }

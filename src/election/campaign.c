@@ -17,7 +17,7 @@ struct redlock_election {
     struct redlock_alarm alarm; /* first member */
     struct redlock_candidate candidate;
     struct redlock_elections *all;
-    struct redlock_election *previous, *next;
+    struct redlock_list_entry entry;
     redlock_election_callback cb;
     void *data;
     redlock_acquire_options options;
@@ -41,15 +41,12 @@ static redlock_election_event details_of(const redlock_election *election) {
                                     .reason = ""};
 }
 
-static void unlink_election(redlock_election *election) {
-    *(election->previous ? &election->previous->next : &election->all->first) = election->next;
-    if (election->next) {
-        election->next->previous = election->previous;
-    }
+static redlock_election *election_of(struct redlock_list_entry *entry) {
+    return REDLOCK_CONTAINER(entry, redlock_election, entry);
 }
 
 static void free_election(redlock_election *election) {
-    unlink_election(election);
+    redlock_list_remove(&election->entry);
     redlock_alarm_close(election->all->group, &election->alarm);
     free(election);
 }
@@ -284,6 +281,11 @@ static int check_arguments(struct redlock_group *group, const char *name, const 
     return code == REDLOCK_OK ? redlock_group_check_resource(group, "name", name, &key_size) : code;
 }
 
+void redlock_elections_init(struct redlock_elections *elections, struct redlock_group *group) {
+    elections->group = group;
+    redlock_list_init(&elections->list);
+}
+
 int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
                           redlock_election_callback cb, void *data, redlock_election **added) {
     redlock_election_options options;
@@ -309,11 +311,7 @@ int redlock_elections_add(struct redlock_elections *elections, const char *name,
         free(election);
         return code;
     }
-    election->next = elections->first;
-    if (election->next) {
-        election->next->previous = election;
-    }
-    elections->first = election;
+    redlock_list_prepend(&elections->list, &election->entry);
     if (options.campaign) {
         feed(election, REDLOCK_CANDIDATE_DO_CAMPAIGN, REDLOCK_OK, NULL);
     }
@@ -393,7 +391,8 @@ void redlock_election_move_standing(redlock_election *election, struct redlock_s
 /* The close of the manager. */
 
 void redlock_elections_close(struct redlock_elections *elections) {
-    for (redlock_election *election = elections->first; election; election = election->next) {
+    REDLOCK_LIST_EACH(at, &elections->list) {
+        redlock_election *election = election_of(at);
         redlock_lease *lease = election->lease ? election->lease : election->pending;
         if (lease) {
             stop_watching(election, lease); /* the group ends it */
@@ -405,13 +404,13 @@ void redlock_elections_close(struct redlock_elections *elections) {
 }
 
 void redlock_elections_closed(struct redlock_elections *elections) {
-    while (elections->first) {
-        feed(elections->first, REDLOCK_CANDIDATE_CLOSED, REDLOCK_OK, NULL);
+    for (struct redlock_list_entry *first; (first = redlock_list_first(&elections->list));) {
+        feed(election_of(first), REDLOCK_CANDIDATE_CLOSED, REDLOCK_OK, NULL);
     }
 }
 
 void redlock_elections_free(struct redlock_elections *elections) {
-    while (elections->first) {
-        free_election(elections->first);
+    for (struct redlock_list_entry *first; (first = redlock_list_first(&elections->list));) {
+        free_election(election_of(first));
     }
 }

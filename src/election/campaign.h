@@ -6,12 +6,12 @@
 
 #include <redlock/election.h>
 
+#include "base/list.h"
 #include "group/entry.h"
 
-/* Zero with a group. */
 struct redlock_elections {
     struct redlock_group *group;
-    struct redlock_election *first;
+    struct redlock_list list;
 };
 
 /* How long an election leads, for any thread. The term rises before the next lease can have a
@@ -26,6 +26,8 @@ int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, ui
 /* From now on the election keeps its standing there: memory that outlives it. Call it at once after
  * redlock_elect(). */
 void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing);
+
+void redlock_elections_init(struct redlock_elections *elections, struct redlock_group *group);
 
 /* See redlock_elect(). */
 int redlock_elections_add(struct redlock_elections *elections, const char *name,

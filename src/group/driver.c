@@ -53,7 +53,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
     room += waiting_size;
     redlock_group_set_target(group, resource, key_size, room, &lease->target);
     *redlock_handle_own_token(lease) = '\0';
-    redlock_owner_enlist(&group->leases, &lease->owner, REDLOCK_OWNER_LEASE);
+    redlock_owner_enlist(group, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
 }
 
@@ -87,7 +87,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_owner_delist(group, &group->leases, &lease->owner);
+    redlock_owner_delist(group, &lease->owner);
     free(lease);
 }
 

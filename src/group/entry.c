@@ -18,8 +18,35 @@
 #include "group/tell.h"
 #include "group/votes.h"
 #include "group/waiting.h"
+#include "wire/naming.h"
 
-#define CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+static void lease_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    (void)group;
+    redlock_driver_due((struct redlock_lease *)owner, now_ns);
+}
+
+static void lease_close(struct redlock_group *group, struct redlock_owner *owner) {
+    (void)group;
+    redlock_requests_close((struct redlock_lease *)owner);
+}
+
+static void lease_free(struct redlock_group *group, struct redlock_owner *owner) {
+    (void)group;
+    redlock_driver_free((struct redlock_lease *)owner);
+}
+
+/* Its answers and callbacks are most of the work, and called directly. */
+static const struct redlock_owner_ops lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
+
+static const struct redlock_owner_ops *const ops[REDLOCK_OWNER_KINDS] = {
+    [REDLOCK_OWNER_LEASE] = &lease_ops,
+    [REDLOCK_OWNER_OWED] = &redlock_owed_ops,
+    [REDLOCK_OWNER_QUERY] = &redlock_query_ops,
+    [REDLOCK_OWNER_LISTING] = &redlock_listing_ops,
+    [REDLOCK_OWNER_OBSERVER] = &redlock_observer_ops,
+    [REDLOCK_OWNER_GUARDS] = &redlock_guards_ops,
+    [REDLOCK_OWNER_ALARM] = &redlock_alarm_ops,
+};
 
 /* Low digits that make our fencing tokens differ from those of other clients. */
 static uint16_t draw_fence_client(const struct redlock_env *env) {
@@ -59,6 +86,10 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     }
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
+    for (unsigned i = 0; i < REDLOCK_OWNER_KINDS; i++) {
+        redlock_list_init(&group->owners[i].list);
+    }
+    redlock_list_init(&group->errands);
     group->failure = (struct redlock_failure){group->invalid, sizeof group->invalid};
     group->node_count = config->node_count;
     group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
@@ -94,17 +125,11 @@ int redlock_group_listen(struct redlock_group *group) {
 
 void redlock_group_delete(struct redlock_group *group) {
     group->deleting = true;
-    while (group->leases.first) {
-        redlock_driver_free((struct redlock_lease *)group->leases.first);
+    for (unsigned kind = 0; kind < REDLOCK_OWNER_KINDS; kind++) {
+        REDLOCK_OWNERS(owner, group, kind) {
+            ops[kind]->free(group, owner);
+        }
     }
-    while (group->owed.first) {
-        redlock_owed_free(group, (struct redlock_owed *)group->owed.first);
-    }
-    while (group->queries.first) {
-        redlock_query_free(group, (struct redlock_query *)group->queries.first);
-    }
-    redlock_listings_free(group);
-    redlock_observers_free(group);
     redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
     redlock_line_clear(&group->line);
@@ -116,8 +141,7 @@ void redlock_group_delete(struct redlock_group *group) {
 
 static void void_votes(struct redlock_group *group, unsigned node) {
     struct redlock_text *why = redlock_guards_text(group, node);
-    for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
-        next = owner->next;
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
         redlock_driver_void((struct redlock_lease *)owner, node, why);
     }
     redlock_text_drop(why);
@@ -188,21 +212,13 @@ static void guards_seen(struct redlock_group *group, unsigned node, const struct
     }
 }
 
-static void guards_due(struct redlock_group *group, int64_t now_ns) {
-    struct redlock_guards *guards = group->guards;
-    struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
-    (void)redlock_owner_send(group, &guards->owner, group->ready, &message);
-    redlock_schedule_set(&group->schedule, &guards->owner.due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
-}
-
 static void guards_ready_changed(struct redlock_group *group) {
     if (!group->guards) {
         return;
     }
     const int64_t now_ns = redlock_group_now_ns(group);
     const bool all = redlock_group_all_first_tries_done(group);
-    for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
-        next = owner->next;
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
         struct redlock_lease *lease = (struct redlock_lease *)owner;
         if (lease->core.state != REDLOCK_LEASE_PARKED) {
             continue;
@@ -217,20 +233,14 @@ static void guards_ready_changed(struct redlock_group *group) {
     }
 }
 
-/* Inlined, it would cost a plain lock some instructions. */
+/* Callbacks that are added now run in the next turn. Inlined, it would cost a plain lock some
+ * instructions. */
 __attribute__((noinline)) static void run_errands(struct redlock_group *group) {
-    struct redlock_errand *errand = group->errands_done;
-    group->errands_done = NULL; /* callbacks that are added now run in the next turn */
-    while (errand) {
-        struct redlock_errand *next = errand->next_callback;
-        if (errand->owner.kind == REDLOCK_OWNER_OBSERVER) {
-            redlock_observer_run_callback((struct redlock_observer *)errand);
-        } else if (errand->owner.kind == REDLOCK_OWNER_LISTING) {
-            redlock_listing_run_callbacks((struct redlock_listing *)errand);
-        } else {
-            redlock_query_run_callback(group, (struct redlock_query *)errand);
-        }
-        errand = next;
+    for (uint64_t left = group->errands_waiting; left > 0; left--) {
+        struct redlock_list_entry *first = redlock_list_pop(&group->errands);
+        struct redlock_owner *owner = &REDLOCK_CONTAINER(first, struct redlock_errand, done)->owner;
+        group->errands_waiting--;
+        ops[owner->kind]->callback(group, owner);
     }
 }
 
@@ -257,48 +267,30 @@ static void run_callbacks(struct redlock_group *group) {
             break;
         }
     }
-    if (group->errands_done) {
+    if (group->errands_waiting > 0) {
         run_errands(group);
     }
     group->in_callbacks = false;
     redlock_group_rearm(group);
 }
 
-static void take_other_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
-                              const struct redlock_answer *answer) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_answer(group, (struct redlock_owed *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-        redlock_query_answer(group, (struct redlock_query *)owner, round, node, answer);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        break; /* a reading of the clock, which the caller has taken */
-    case REDLOCK_OWNER_OBSERVER:
-        redlock_observer_answer((struct redlock_observer *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_LISTING:
-        redlock_listing_answer((struct redlock_listing *)owner, node, answer);
-        break;
-    case REDLOCK_OWNER_LEASE:
-    case REDLOCK_OWNER_CONNECT:
-    case REDLOCK_OWNER_ALARM:
-        assert(false && "a lease's answer is taken elsewhere, and the others send nothing");
-        break;
+static bool is_own(const struct redlock_lease *lease, const char *value, size_t size) {
+    const char *own = redlock_handle_own_token(lease);
+    return lease->token_size == size && own[0] == value[0] && memcmp(own, value, size) == 0;
+}
+
+/* A value in an answer to an acquire may be the lease's own token. A later attempt has another. */
+static void compare(const struct redlock_lease *lease, unsigned node, struct redlock_answer *answer) {
+    const struct redlock_env *env = &lease->group->env;
+    const bool is_ours = is_own(lease, answer->holder, answer->holder_size);
+    const bool is_first_ours = answer->named == REDLOCK_NAMED_TWICE && is_own(lease, answer->first, answer->first_size);
+    if ((is_ours || is_first_ours) && redlock_naming_compared(answer, is_first_ours, is_ours)) {
+        env->proven(env->ctx, node);
     }
 }
 
-bool redlock_group_is_token(const void *owner_pointer, const char *token, size_t size) {
-    const struct redlock_owner *owner = owner_pointer;
-    const struct redlock_lease *lease = owner_pointer;
-    assert(owner->in_flight > 0 && owner->kind == REDLOCK_OWNER_LEASE);
-    const char *own = redlock_handle_own_token(lease);
-    return lease->token_size == size && own[0] == token[0] && memcmp(own, token, size) == 0;
-}
-
 void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
+                          struct redlock_answer *answer) {
     struct redlock_owner *owner = owner_pointer;
     assert(owner->in_flight > 0 && node < group->node_count);
     owner->in_flight--;
@@ -312,38 +304,14 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         guards_read_clock(group, node, &answer->clock);
     }
     if (owner->kind == REDLOCK_OWNER_LEASE) {
+        if (answer->named) {
+            compare(owner_pointer, node, answer);
+        }
         redlock_votes_answer((struct redlock_lease *)owner, round, node, answer);
     } else {
-        take_other_answer(group, owner, round, node, answer);
+        ops[owner->kind]->answer(group, owner, round, node, answer);
     }
     run_callbacks(group);
-}
-
-static void due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
-    switch ((enum redlock_owner_kind)owner->kind) {
-    case REDLOCK_OWNER_LEASE:
-        redlock_driver_due((struct redlock_lease *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_OWED:
-        redlock_owed_due(group, (struct redlock_owed *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_GUARDS:
-        guards_due(group, now_ns);
-        break;
-    case REDLOCK_OWNER_INSPECT:
-    case REDLOCK_OWNER_CONNECT:
-        redlock_query_due(group, (struct redlock_query *)owner);
-        break;
-    case REDLOCK_OWNER_ALARM:
-        ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
-        break;
-    case REDLOCK_OWNER_OBSERVER:
-        redlock_observer_due((struct redlock_observer *)owner, now_ns);
-        break;
-    case REDLOCK_OWNER_LISTING:
-        assert(false && "a listing ends with the answers");
-        break;
-    }
 }
 
 /* A close has waited long enough, or nothing is left to wait for. Every callback still runs
@@ -352,7 +320,7 @@ static void end(struct redlock_group *group) {
     assert(group->closing && group->drained);
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
-    for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
         redlock_driver_abort((struct redlock_lease *)owner);
     }
     while (redlock_group_has_callbacks(group)) {
@@ -372,7 +340,8 @@ void redlock_group_wake(struct redlock_group *group) {
         if (!item) {
             break;
         }
-        due(group, CONTAINER(item, struct redlock_owner, due), now_ns);
+        struct redlock_owner *owner = REDLOCK_CONTAINER(item, struct redlock_owner, due);
+        ops[owner->kind]->due(group, owner, now_ns);
     }
     redlock_owed_go_on(group);
     run_callbacks(group);
@@ -425,7 +394,7 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
         group->line.met |= REDLOCK_NODE(node);
-        for (struct redlock_owner *owner = group->leases.first; owner; owner = owner->next) {
+        REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
             redlock_driver_ready((struct redlock_lease *)owner, node);
         }
         redlock_owed_node_ready(group, node);
@@ -448,16 +417,13 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     const int64_t later_ms = group->owed_waiting ? REDLOCK_HAND_LATER : 0;
     group->close_deadline_ns =
         redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
-    for (struct redlock_owner *owner = group->leases.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_requests_close((struct redlock_lease *)owner);
+    for (unsigned kind = 0; kind < REDLOCK_OWNER_KINDS; kind++) {
+        REDLOCK_OWNERS(owner, group, kind) {
+            if (ops[kind]->close) {
+                ops[kind]->close(group, owner);
+            }
+        }
     }
-    for (struct redlock_owner *owner = group->queries.first, *next; owner; owner = next) {
-        next = owner->next;
-        redlock_query_close(group, (struct redlock_query *)owner);
-    }
-    redlock_listings_close(group);
-    redlock_observers_close(group);
     redlock_group_rearm(group);
 }
 
@@ -467,7 +433,7 @@ int redlock_group_statistics(struct redlock_group *group, redlock_statistics *st
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    now.releases_owed = group->owed.count - group->owed_waiting;
+    now.releases_owed = group->owners[REDLOCK_OWNER_OWED].count - group->owed_waiting;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

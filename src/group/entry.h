@@ -37,13 +37,10 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
 /* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);
 
-/* Whether this is the token of an acquire of which an answer is still to come. `owner` is that of
- * its message. A later attempt has another token. */
-bool redlock_group_is_token(const void *owner, const char *token, size_t size);
-
-/* Takes the answer of one node. `owner` and `round` are those of the message. */
+/* Takes the answer of one node, and changes it to what it means to the owner. `owner` and `round`
+ * are those of the message. */
 void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer);
+                          struct redlock_answer *answer);
 
 /* Makes the channel of pushes now, not when somebody first waits. Returns OK or the code of
  * env.random(). */

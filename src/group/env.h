@@ -21,9 +21,9 @@ struct redlock_env {
     /*
      * Queues the message for each of the nodes. It is written in this turn of the loop, in one
      * write for each node (R6). Returns the nodes that took it. Each of these gets exactly one
-     * answer, never inside this call. Nothing is sent to the others: FAILED.
+     * answer, never inside this call. Nothing is sent to the others: FAILED. Sets the form.
      */
-    redlock_nodes (*send)(void *ctx, redlock_nodes nodes, const struct redlock_message *message);
+    redlock_nodes (*send)(void *ctx, redlock_nodes nodes, struct redlock_message *message);
     /* Subscribes to this channel on every node, for as long as the env lives. Once. Each node then
      * says whether it listens: redlock_group_listens(). The name is borrowed for good. */
     void (*listen)(void *ctx, const char *channel);
@@ -38,6 +38,9 @@ struct redlock_env {
     /* Whether a node that is ready is so far away that its answers come too late; refusal() says
      * so. */
     bool (*is_too_far)(void *ctx, unsigned node);
+    /* The node has answered with our own token after it granted the lock (wire/naming.h): it names
+     * holders as we understand it. Only inside redlock_group_answer(). */
+    void (*proven)(void *ctx, unsigned node);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };
 

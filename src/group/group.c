@@ -30,8 +30,8 @@ void redlock_group_set_target(const struct redlock_group *group, const char *res
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {
-    return group->leases.count == group->lingering && !group->queries.first && group->in_flight == 0 &&
-           group->owed_waiting == 0;
+    return group->owners[REDLOCK_OWNER_LEASE].count == group->lingering &&
+           group->owners[REDLOCK_OWNER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {
@@ -61,28 +61,10 @@ void redlock_group_rearm(struct redlock_group *group) {
     }
 }
 
-void redlock_owner_enlist(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind) {
+void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind) {
     owner->kind = (uint8_t)kind;
-    owner->previous = list->last;
-    owner->next = NULL;
-    if (list->last) {
-        list->last->next = owner;
-    } else {
-        list->first = owner;
-    }
-    list->last = owner;
-    list->count++;
-}
-
-void redlock_owner_unlink(struct redlock_owner_list *list, struct redlock_owner *owner) {
-    *(owner->previous ? &owner->previous->next : &list->first) = owner->next;
-    *(owner->next ? &owner->next->previous : &list->last) = owner->previous;
-    list->count--;
-}
-
-void redlock_owner_delist(struct redlock_group *group, struct redlock_owner_list *list, struct redlock_owner *owner) {
-    redlock_owner_unlink(list, owner);
-    redlock_schedule_unreserve(&group->schedule, &owner->due);
+    redlock_list_append(&group->owners[kind].list, &owner->entry);
+    group->owners[kind].count++;
 }
 
 redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
@@ -102,10 +84,16 @@ bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned
 }
 
 void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
-    errand->next_callback = NULL;
-    *(group->errands_done ? &group->errands_last->next_callback : &group->errands_done) = errand;
-    group->errands_last = errand;
+    redlock_list_append(&group->errands, &errand->done);
+    group->errands_waiting++;
 }
+
+static void alarm_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    (void)group, (void)now_ns;
+    ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
+}
+
+const struct redlock_owner_ops redlock_alarm_ops = {.due = alarm_due};
 
 bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
                         void (*ring)(struct redlock_alarm *alarm)) {

@@ -5,11 +5,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <redlock/telemetry.h>
 
 #include "base/check.h"
+#include "base/list.h"
 #include "core/quorum.h"
 #include "group/env.h"
 #include "group/line.h"
@@ -23,12 +25,13 @@ struct redlock_guards;
 enum redlock_owner_kind {
     REDLOCK_OWNER_LEASE,
     REDLOCK_OWNER_OWED,
-    REDLOCK_OWNER_INSPECT,
-    REDLOCK_OWNER_CONNECT,
+    REDLOCK_OWNER_QUERY, /* inspect and connect */
+    REDLOCK_OWNER_LISTING,
+    REDLOCK_OWNER_OBSERVER,
+    /* These are in no list: */
     REDLOCK_OWNER_GUARDS,
     REDLOCK_OWNER_ALARM,
-    REDLOCK_OWNER_OBSERVER,
-    REDLOCK_OWNER_LISTING
+    REDLOCK_OWNER_KINDS
 };
 
 struct redlock_owner {
@@ -37,18 +40,30 @@ struct redlock_owner {
     /* Nodes that got the source of the script, because they did not know it; not a second time. */
     redlock_nodes by_source;
     uint32_t in_flight; /* answers to come; the owner is not freed before they came */
-    struct redlock_owner *previous, *next;
+    /* In the list of its kind. */
+    struct redlock_list_entry entry;
 };
 
 /* An owner with one callback, which is no lease. */
 struct redlock_errand {
     struct redlock_owner owner;
-    struct redlock_errand *next_callback;
+    struct redlock_list_entry done; /* in the list of those whose callbacks are to run */
 };
 
 struct redlock_owner_list {
-    struct redlock_owner *first, *last;
+    struct redlock_list list;
     uint32_t count;
+};
+
+/* What a kind of owners does; NULL: nothing. Each may free the owner. */
+struct redlock_owner_ops {
+    void (*answer)(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                   const struct redlock_answer *answer);
+    void (*due)(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns);
+    void (*callback)(struct redlock_group *group, struct redlock_owner *owner); /* of an errand */
+    void (*close)(struct redlock_group *group, struct redlock_owner *owner);
+    /* The group is deleted. */
+    void (*free)(struct redlock_group *group, struct redlock_owner *owner);
 };
 
 /* The close is done. */
@@ -77,17 +92,17 @@ struct redlock_group {
     uint8_t holder_size;
     struct redlock_line line;
     struct redlock_schedule schedule;
-    struct redlock_owner_list leases, owed, queries; /* queries: inspect and connect */
-    struct redlock_owner_list observers, listings;
+    struct redlock_owner_list owners[REDLOCK_OWNER_KINDS];
     struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_owner *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
     uint32_t owed_waiting;   /* releases that are to be sent a little later */
     uint32_t lingering;      /* leases that are known only for the sake of pushes */
+    /* Leases whose callbacks are to run. No list: it would cost a lease 8 bytes. */
     struct redlock_lease *callbacks_first, *callbacks_last;
-    /* Their callbacks are to run. The last one counts only if there is a first. */
-    struct redlock_errand *errands_done, *errands_last;
+    uint64_t errands_waiting; /* so many: */
+    struct redlock_list errands;
     uint64_t in_flight; /* answers to come, of all owners */
     int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
@@ -113,7 +128,7 @@ static inline int64_t redlock_group_now_ns(const struct redlock_group *group) {
 }
 
 static inline bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return (group->callbacks_first != NULL) | (group->errands_done != NULL);
+    return (group->callbacks_first != NULL) | (group->errands_waiting != 0);
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group);
@@ -161,11 +176,51 @@ static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
     return group->quorum;
 }
 
-/* Puts it at the end of the list. */
-void redlock_owner_enlist(struct redlock_owner_list *list, struct redlock_owner *owner, enum redlock_owner_kind kind);
-/* Takes it out of the list but not out of the schedule: it will be owned again. */
-void redlock_owner_unlink(struct redlock_owner_list *list, struct redlock_owner *owner);
-void redlock_owner_delist(struct redlock_group *group, struct redlock_owner_list *list, struct redlock_owner *owner);
+/* The oldest of this kind, and the next of its kind; NULL for none. */
+static inline struct redlock_owner *redlock_owner_first(const struct redlock_group *group,
+                                                        enum redlock_owner_kind kind) {
+    struct redlock_list_entry *first = redlock_list_first(&group->owners[kind].list);
+    return first ? REDLOCK_CONTAINER(first, struct redlock_owner, entry) : NULL;
+}
+
+static inline struct redlock_owner *redlock_owner_next(const struct redlock_group *group,
+                                                       const struct redlock_owner *owner) {
+    struct redlock_list_entry *next = redlock_list_next(&group->owners[owner->kind].list, &owner->entry);
+    return next ? REDLOCK_CONTAINER(next, struct redlock_owner, entry) : NULL;
+}
+
+/* Each owner of this kind. The body may free `owner`, but no other. */
+#define REDLOCK_OWNERS(owner, group, kind)                                                                             \
+    for (struct redlock_owner *owner = redlock_owner_first(group, kind), *next_##owner;                                \
+         owner && (next_##owner = redlock_owner_next(group, owner), true); owner = next_##owner)
+
+/* Puts it at the end of the list of its kind. */
+void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind);
+
+/* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are
+ * zero. NULL if there is no memory. */
+static inline void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size,
+                                      size_t zeroed) {
+    if (!redlock_schedule_reserve(&group->schedule)) {
+        return NULL;
+    }
+    struct redlock_owner *owner = malloc(size);
+    if (!owner) {
+        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+        return NULL;
+    }
+    memset(owner, 0, zeroed);
+    redlock_owner_enlist(group, owner, kind);
+    return owner;
+}
+
+/* Takes it out of the list and out of the schedule. */
+static inline void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner) {
+    redlock_list_remove(&owner->entry);
+    group->owners[owner->kind].count--;
+    redlock_schedule_unreserve(&group->schedule, &owner->due);
+}
+
 /* Sends the message and counts it. Returns the nodes that took it. */
 redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
                                  struct redlock_message *message);
@@ -181,6 +236,8 @@ struct redlock_alarm {
     struct redlock_owner owner;
     void (*ring)(struct redlock_alarm *alarm); /* may close the alarm */
 };
+
+extern const struct redlock_owner_ops redlock_alarm_ops;
 
 /* False if there is no memory. After that, setting it cannot fail. */
 bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,

@@ -28,6 +28,20 @@ bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard
     return true;
 }
 
+static void guards_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
+    (void)redlock_owner_send(group, owner, group->ready, &message);
+    redlock_schedule_set(&group->schedule, &owner->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
+}
+
+/* The group has read the clock, as in each answer. */
+static void guards_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                          const struct redlock_answer *answer) {
+    (void)group, (void)owner, (void)round, (void)node, (void)answer;
+}
+
+const struct redlock_owner_ops redlock_guards_ops = {.answer = guards_answer, .due = guards_due};
+
 void redlock_guards_free(struct redlock_group *group) {
     if (group->guards) {
         redlock_schedule_unreserve(&group->schedule, &group->guards->owner.due);

@@ -15,6 +15,8 @@ struct redlock_guards {
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
 
+extern const struct redlock_owner_ops redlock_guards_ops;
+
 /* False if there is no memory. */
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
 void redlock_guards_free(struct redlock_group *group);

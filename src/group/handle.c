@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/holder.h"
 
 const char *redlock_lease_resource(const redlock_lease *lease) {
@@ -87,7 +88,7 @@ static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, co
 struct redlock_queue_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
     return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
                                        .holder_id =
-                                           answer->holder ? redlock_line_hash(answer->holder, answer->holder_size) : 0,
+                                           answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,
                                        .pttl_ms = answer->holder_ttl_ms,
                                        .rank = answer->rank};
 }

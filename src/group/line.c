@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/siphash.h"
+#include "core/number.h"
 #include "core/planted.h"
 #include "core/time.h"
 
@@ -86,11 +88,6 @@ static int64_t ahead_us(const struct redlock_clock_sample *sample) {
     return sample->server_us - (sample->sent_ns / 2 + sample->read_ns / 2) / 1000;
 }
 
-static int compare(const void *a, const void *b) {
-    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
 uint64_t redlock_line_arrive(struct redlock_line *line, int64_t now_ns) {
     const uint64_t now_us = (uint64_t)(now_ns / 1000);
     line->last_arrival_us = now_us > line->last_arrival_us ? now_us : line->last_arrival_us + 1;
@@ -101,13 +98,12 @@ uint64_t redlock_line_arrive(struct redlock_line *line, int64_t now_ns) {
  * median is near the time of most nodes, whichever clocks are wrong. */
 uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, uint64_t arrival_us) {
     int64_t ahead[REDLOCK_NODES_MAX];
-    size_t count = 0;
+    unsigned count = 0;
     for (unsigned i = 0; line->clocks >> i != 0; i++) {
         if (line->clocks & REDLOCK_NODE(i)) {
-            ahead[count++] = ahead_us(&line->samples[i]);
+            redlock_number_insert(ahead, count++, ahead_us(&line->samples[i]));
         }
     }
-    qsort(ahead, count, sizeof *ahead, compare);
     /* No node tells the time, so they can hardly keep a queue. */
     const bool own = count == 0 || REDLOCK_PLANTED(QUEUE_OWN_CLOCK);
     const int64_t by_us = own ? env->wall_us(env->ctx) - env->now_ns(env->ctx) / 1000 : ahead[count / 2];
@@ -123,16 +119,8 @@ bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum) {
     return redlock_nodes_count(line->clocks) >= quorum;
 }
 
-uint64_t redlock_line_hash(const char *bytes, size_t size) {
-    uint64_t hash = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
-    }
-    return hash;
-}
-
 static unsigned bucket_of(const struct redlock_target *target) {
-    return (unsigned)(redlock_line_hash(target->key, target->key_size) % REDLOCK_LINE_BUCKETS);
+    return (unsigned)(redlock_hash(target->key, target->key_size) % REDLOCK_LINE_BUCKETS);
 }
 
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target) {
@@ -157,12 +145,12 @@ void redlock_line_note_release(struct redlock_line *line, const struct redlock_t
 void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
                            int64_t until_ns) {
     line->overtaken[line->overtaken_next++ % REDLOCK_LINE_OVERTAKEN] =
-        (struct redlock_overtaken){.token_id = redlock_line_hash(token, size), .until_ns = until_ns, .nodes = nodes};
+        (struct redlock_overtaken){.token_id = redlock_hash(token, size), .until_ns = until_ns, .nodes = nodes};
 }
 
 bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
                                int64_t now_ns) {
-    const uint64_t token_id = redlock_line_hash(push->token, push->token_size);
+    const uint64_t token_id = redlock_hash(push->token, push->token_size);
     for (unsigned i = 0; i < REDLOCK_LINE_OVERTAKEN; i++) {
         struct redlock_overtaken *overtaken = &line->overtaken[i];
         if (overtaken->token_id == token_id && overtaken->nodes & REDLOCK_NODE(node) && now_ns < overtaken->until_ns) {

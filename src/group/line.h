@@ -58,8 +58,6 @@ void redlock_line_remove(struct redlock_line *line, uint32_t id);
 struct redlock_lease *redlock_line_get(const struct redlock_line *line, uint32_t id);
 void redlock_line_clear(struct redlock_line *line);
 
-/* FNV-1a */
-uint64_t redlock_line_hash(const char *bytes, size_t size);
 /* Draws the channel's name and the secret, and subscribes, when the first one waits. Returns OK or
  * the code of env.random(). */
 int redlock_line_open(struct redlock_line *line, const struct redlock_env *env);

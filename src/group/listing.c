@@ -50,8 +50,7 @@ struct redlock_listing {
     int64_t start_ns;
     int code;
     bool others;
-    bool decided;  /* the last callback will run, or has run */
-    bool in_queue; /* of the callbacks */
+    bool decided; /* the last callback will run, or has run */
     bool in_callback;
     bool over; /* the last callback has run */
     char *pattern;
@@ -80,12 +79,9 @@ static void make_pattern(const struct redlock_group *group, const char *match, c
 
 static struct redlock_listing *listing_new(struct redlock_group *group, const char *match) {
     const size_t size = sizeof(struct redlock_listing) + group->node_count * sizeof(struct listed_node);
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
-    struct redlock_listing *listing = calloc(1, size + 2 * group->key_prefix_size + strlen(match) + 1);
+    struct redlock_listing *listing =
+        redlock_owner_new(group, REDLOCK_OWNER_LISTING, size + 2 * group->key_prefix_size + strlen(match) + 1, size);
     if (!listing) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
     listing->group = group;
@@ -95,29 +91,28 @@ static struct redlock_listing *listing_new(struct redlock_group *group, const ch
     for (unsigned i = 0; i < group->node_count; i++) {
         listing->nodes[i].latency_us = -1;
     }
-    redlock_owner_enlist(&group->listings, &listing->errand.owner, REDLOCK_OWNER_LISTING);
     group->statistics.requests_pending++;
     return listing;
 }
 
-static void listing_free(struct redlock_listing *listing) {
-    for (unsigned i = 0; i < listing->group->node_count; i++) {
+static void listing_free(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_listing *listing = (struct redlock_listing *)owner;
+    for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(listing->nodes[i].error);
         free(listing->nodes[i].page);
     }
-    redlock_owner_delist(listing->group, &listing->group->listings, &listing->errand.owner);
+    redlock_owner_delist(group, owner);
     free(listing);
 }
 
 static void free_if_over(struct redlock_listing *listing) {
     if (listing->over && listing->errand.owner.in_flight == 0) {
-        listing_free(listing);
+        listing_free(listing->group, &listing->errand.owner);
     }
 }
 
 static void queue_callbacks(struct redlock_listing *listing) {
-    if (!listing->in_queue && !listing->in_callback) {
-        listing->in_queue = true;
+    if (!redlock_list_is_in(&listing->errand.done) && !listing->in_callback) {
         redlock_owner_queue_errand(listing->group, &listing->errand);
     }
 }
@@ -220,11 +215,14 @@ static void take_timeout(struct redlock_listing *listing, unsigned node, struct 
     redlock_text_drop(why);
 }
 
-void redlock_listing_answer(struct redlock_listing *listing, unsigned node, const struct redlock_answer *answer) {
+static void listing_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                           const struct redlock_answer *answer) {
+    (void)round; /* a late answer is not told */
+    struct redlock_listing *listing = (struct redlock_listing *)owner;
     const bool timed_out =
         answer->vote == REDLOCK_VOTE_UNKNOWN && redlock_text_cause(answer->text) == REDLOCK_CAUSE_TIMEOUT;
     if (!listing->decided) {
-        listing->nodes[node].latency_us = (redlock_group_now_ns(listing->group) - listing->start_ns) / 1000;
+        listing->nodes[node].latency_us = (redlock_group_now_ns(group) - listing->start_ns) / 1000;
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             take_page(listing, node, answer);
         } else if (timed_out) {
@@ -300,11 +298,10 @@ static void tell_result(struct redlock_listing *listing) {
     listing->done(&result, listing->data);
 }
 
-void redlock_listing_run_callbacks(struct redlock_listing *listing) {
-    assert(listing->in_queue && !listing->over);
-    listing->in_queue = false;
+static void listing_callback(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_listing *listing = (struct redlock_listing *)owner;
     listing->in_callback = true;
-    for (unsigned i = 0; i < listing->group->node_count && !listing->decided; i++) {
+    for (unsigned i = 0; i < group->node_count && !listing->decided; i++) {
         if (listing->nodes[i].page) {
             tell_page(listing, i);
         }
@@ -362,7 +359,7 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
 }
 
 void redlock_listing_cancel(struct redlock_group *group, const void *data) {
-    for (struct redlock_owner *owner = group->listings.first; owner; owner = owner->next) {
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LISTING) {
         struct redlock_listing *listing = (struct redlock_listing *)owner;
         if (listing->data == data) {
             decide(listing, REDLOCK_ERR_CANCELLED);
@@ -371,14 +368,10 @@ void redlock_listing_cancel(struct redlock_group *group, const void *data) {
     redlock_group_rearm(group);
 }
 
-void redlock_listings_close(struct redlock_group *group) {
-    for (struct redlock_owner *owner = group->listings.first; owner; owner = owner->next) {
-        decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
-    }
+static void listing_close(struct redlock_group *group, struct redlock_owner *owner) {
+    (void)group;
+    decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
 }
 
-void redlock_listings_free(struct redlock_group *group) {
-    while (group->listings.first) {
-        listing_free((struct redlock_listing *)group->listings.first);
-    }
-}
+const struct redlock_owner_ops redlock_listing_ops = {
+    .answer = listing_answer, .callback = listing_callback, .close = listing_close, .free = listing_free};

@@ -14,8 +14,7 @@ struct redlock_observer {
     struct redlock_channel *channel;
     redlock_leader_callback cb;
     void *data;
-    bool ended;    /* freed when no answer is to come and no callback waits or runs */
-    bool in_queue; /* its callback waits */
+    bool ended; /* freed when no answer is to come and no callback waits or runs */
     bool in_callback;
     struct redlock_target target;
     struct redlock_leadership leadership;
@@ -60,32 +59,36 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
 }
 
 static struct redlock_observer *observer_new(struct redlock_group *group, const char *resource, size_t key_size) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
     const size_t size = sizeof(struct redlock_observer) + group->node_count * sizeof(struct redlock_leader_node);
-    struct redlock_observer *observer = malloc(size + key_size + 1);
-    if (observer) {
-        memset(observer, 0, size);
-        redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
-                                 &observer->target);
-        observer->channel = join_channel(group, &observer->target);
-    }
-    if (!observer || !observer->channel) {
-        free(observer);
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+    struct redlock_observer *observer = redlock_owner_new(group, REDLOCK_OWNER_OBSERVER, size + key_size + 1, size);
+    if (!observer) {
         return NULL;
     }
     observer->group = group;
-    redlock_owner_enlist(&group->observers, &observer->errand.owner, REDLOCK_OWNER_OBSERVER);
+    redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
+                             &observer->target);
+    observer->channel = join_channel(group, &observer->target);
+    if (!observer->channel) {
+        redlock_owner_delist(group, &observer->errand.owner);
+        free(observer);
+        return NULL;
+    }
     return observer;
 }
 
+static void observer_free(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_observer *observer = (struct redlock_observer *)owner;
+    if (!observer->ended) {
+        leave_channel(group, observer->channel);
+    }
+    redlock_owner_delist(group, owner);
+    free(observer);
+}
+
 static void free_if_over(struct redlock_observer *observer) {
-    struct redlock_group *group = observer->group;
-    if (observer->ended && observer->errand.owner.in_flight == 0 && !observer->in_queue && !observer->in_callback) {
-        redlock_owner_delist(group, &group->observers, &observer->errand.owner);
-        free(observer);
+    if (observer->ended && observer->errand.owner.in_flight == 0 && !redlock_list_is_in(&observer->errand.done) &&
+        !observer->in_callback) {
+        observer_free(observer->group, &observer->errand.owner);
     }
 }
 
@@ -126,8 +129,7 @@ static void go_on(struct redlock_observer *observer) {
     ask(observer, redlock_group_now_ns(group));
     redlock_schedule_set(&group->schedule, &observer->errand.owner.due,
                          redlock_leadership_next_ns(&observer->leadership));
-    if (!observer->in_queue && redlock_leadership_is_news(&observer->leadership)) {
-        observer->in_queue = true;
+    if (!redlock_list_is_in(&observer->errand.done) && redlock_leadership_is_news(&observer->leadership)) {
         redlock_owner_queue_errand(group, &observer->errand);
     }
 }
@@ -148,8 +150,9 @@ int redlock_group_observe(struct redlock_group *group, const char *resource, red
         code = redlock_group_check_open(group);
     }
     if (code == REDLOCK_OK) {
-        code = group->observers.count >= REDLOCK_OBSERVERS_MAX ? REDLOCK_ERR_LIMIT
-                                                               : redlock_line_open(&group->line, &group->env);
+        code = group->owners[REDLOCK_OWNER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
+                   ? REDLOCK_ERR_LIMIT
+                   : redlock_line_open(&group->line, &group->env);
     }
     if (code != REDLOCK_OK) {
         return code;
@@ -201,13 +204,15 @@ static bool has_name(const char *token, size_t size) {
     return size > 0 && token[0] != '\0';
 }
 
-void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer) {
+static void observer_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                            const struct redlock_answer *answer) {
+    (void)round; /* all ask for the same */
+    struct redlock_observer *observer = (struct redlock_observer *)owner;
     if (observer->ended) {
         free_if_over(observer);
         return;
     }
-    if (answer->no_script && redlock_owner_may_ask_by_source(&observer->errand.owner, node) &&
-        send(observer, REDLOCK_NODE(node), true)) {
+    if (answer->no_script && redlock_owner_may_ask_by_source(owner, node) && send(observer, REDLOCK_NODE(node), true)) {
         return;
     }
     const bool held = answer->vote == REDLOCK_VOTE_GRANTED;
@@ -215,64 +220,63 @@ void redlock_observer_answer(struct redlock_observer *observer, unsigned node, c
     const struct redlock_leader_word word = {.token = held ? answer->holder : NULL,
                                              .token_size = held ? answer->holder_size : 0,
                                              .ttl_ms = held ? answer->holder_ttl_ms : -1};
-    redlock_leadership_answer(&observer->leadership, node, is_clear ? &word : NULL,
-                              redlock_group_now_ns(observer->group));
+    redlock_leadership_answer(&observer->leadership, node, is_clear ? &word : NULL, redlock_group_now_ns(group));
     go_on(observer);
 }
 
-void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns) {
-    (void)now_ns;
-    go_on(observer);
+static void observer_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    (void)group, (void)now_ns;
+    go_on((struct redlock_observer *)owner);
 }
 
 static bool is_about(const struct redlock_observer *observer, const struct redlock_hint *hint) {
     return observer->target.key_size == hint->key_size && memcmp(observer->target.key, hint->key, hint->key_size) == 0;
 }
 
+/* Each that has not ended. */
+#define OBSERVERS(observer, group)                                                                                     \
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_OBSERVER)                                                               \
+    for (struct redlock_observer *observer = (struct redlock_observer *)owner; observer && !observer->ended;           \
+         observer = NULL)
+
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
-    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
-        struct redlock_observer *observer = (struct redlock_observer *)owner;
-        if (!observer->ended && is_about(observer, hint)) {
+    OBSERVERS(observer, group) {
+        if (is_about(observer, hint)) {
             redlock_leadership_hint(&observer->leadership, node);
             go_on(observer);
         }
     }
 }
 
-void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
-    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
-        struct redlock_observer *observer = (struct redlock_observer *)owner;
-        if (!observer->ended && observer->channel == channel) {
-            redlock_leadership_hear(&observer->leadership, node, (channel->heard & REDLOCK_NODE(node)) != 0,
-                                    redlock_group_now_ns(group));
+/* NULL: every channel. */
+static void note_hearing(struct redlock_group *group, unsigned node, const struct redlock_channel *channel,
+                         bool heard) {
+    OBSERVERS(observer, group) {
+        if (!channel || observer->channel == channel) {
+            redlock_leadership_hear(&observer->leadership, node, heard, redlock_group_now_ns(group));
             go_on(observer);
         }
     }
+}
+
+void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    note_hearing(group, node, channel, (channel->heard & REDLOCK_NODE(node)) != 0);
 }
 
 void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
-    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
-        struct redlock_observer *observer = (struct redlock_observer *)owner;
-        if (!observer->ended) {
-            redlock_leadership_hear(&observer->leadership, node, false, redlock_group_now_ns(group));
-            go_on(observer);
-        }
-    }
+    note_hearing(group, node, NULL, false);
 }
 
 void redlock_observers_moved(struct redlock_group *group, unsigned node) {
-    for (struct redlock_owner *owner = group->observers.first; owner; owner = owner->next) {
-        struct redlock_observer *observer = (struct redlock_observer *)owner;
-        if (!observer->ended) {
-            redlock_leadership_forget(&observer->leadership, node, redlock_group_now_ns(group));
-            go_on(observer);
-        }
+    OBSERVERS(observer, group) {
+        redlock_leadership_forget(&observer->leadership, node, redlock_group_now_ns(group));
+        go_on(observer);
     }
 }
 
-void redlock_observer_run_callback(struct redlock_observer *observer) {
-    assert(observer->in_queue && !observer->in_callback);
-    observer->in_queue = false;
+static void observer_callback(struct redlock_group *group, struct redlock_owner *owner) {
+    (void)group;
+    struct redlock_observer *observer = (struct redlock_observer *)owner;
     if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {
         const char *token = redlock_leadership_tell(&observer->leadership)->bytes;
         const struct redlock_leader leader = {
@@ -284,22 +288,15 @@ void redlock_observer_run_callback(struct redlock_observer *observer) {
     free_if_over(observer);
 }
 
-void redlock_observers_close(struct redlock_group *group) {
-    for (struct redlock_owner *owner = group->observers.first, *next; owner; owner = next) {
-        next = owner->next;
-        if (!((struct redlock_observer *)owner)->ended) {
-            end((struct redlock_observer *)owner);
-        }
+static void observer_close(struct redlock_group *group, struct redlock_owner *owner) {
+    (void)group;
+    if (!((struct redlock_observer *)owner)->ended) {
+        end((struct redlock_observer *)owner);
     }
 }
 
-void redlock_observers_free(struct redlock_group *group) {
-    while (group->observers.first) {
-        struct redlock_observer *observer = (struct redlock_observer *)group->observers.first;
-        if (!observer->ended) {
-            leave_channel(group, observer->channel);
-        }
-        redlock_owner_delist(group, &group->observers, &observer->errand.owner);
-        free(observer);
-    }
-}
+const struct redlock_owner_ops redlock_observer_ops = {.answer = observer_answer,
+                                                       .due = observer_due,
+                                                       .callback = observer_callback,
+                                                       .close = observer_close,
+                                                       .free = observer_free};

@@ -15,10 +15,6 @@ int redlock_group_observe(struct redlock_group *group, const char *resource, red
  * the callback is not told of it. */
 void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still);
 
-void redlock_observer_answer(struct redlock_observer *observer, unsigned node, const struct redlock_answer *answer);
-void redlock_observer_due(struct redlock_observer *observer, int64_t now_ns);
-void redlock_observer_run_callback(struct redlock_observer *observer);
-
 /* Who has a lock may have changed on this node. */
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
 /* The node hears this channel now, or refuses it. */
@@ -27,9 +23,7 @@ void redlock_observers_hear(struct redlock_group *group, unsigned node, const st
 void redlock_observers_deaf(struct redlock_group *group, unsigned node);
 /* See redlock_group_moved(). */
 void redlock_observers_moved(struct redlock_group *group, unsigned node);
-/* The group closes: every handle ends. */
-void redlock_observers_close(struct redlock_group *group);
-/* The group is deleted. */
-void redlock_observers_free(struct redlock_group *group);
+
+extern const struct redlock_owner_ops redlock_observer_ops;
 
 #endif

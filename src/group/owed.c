@@ -22,21 +22,34 @@ static void wait_no_more(struct redlock_group *group, struct redlock_owed *owed)
     owed->waits = false;
 }
 
+/* The owner leaves its place in the list. */
+static void pass_by(struct redlock_group *group, const struct redlock_owner *owner) {
+    if (group->owed_next == owner) {
+        group->owed_next = redlock_owner_next(group, owner);
+    }
+}
+
+static void owed_free(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_owed *owed = (struct redlock_owed *)owner;
+    wait_no_more(group, owed);
+    pass_by(group, owner);
+    redlock_owner_delist(group, owner);
+    free(owed);
+}
+
 /* A release that is being asked cannot be dropped. Moves it to the end, so that the next look does
  * not meet it again. There are never more of these than requests that the nodes take. */
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
-        struct redlock_owner *owner = group->owed.first;
+        struct redlock_owner *owner = redlock_owner_first(group, REDLOCK_OWNER_OWED);
         if (!owner->in_flight) {
             count_dropped(group, (enum redlock_handing)((struct redlock_owed *)owner)->handing);
-            redlock_owed_free(group, (struct redlock_owed *)owner);
+            owed_free(group, owner);
             return;
         }
-        if (group->owed_next == owner) {
-            group->owed_next = owner->next;
-        }
-        redlock_owner_unlink(&group->owed, owner);
-        redlock_owner_enlist(&group->owed, owner, REDLOCK_OWNER_OWED);
+        pass_by(group, owner);
+        redlock_list_remove(&owner->entry);
+        redlock_list_append(&group->owners[REDLOCK_OWNER_OWED].list, &owner->entry);
     }
 }
 
@@ -66,7 +79,7 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
         if (owed->debt.owing) {
             count_dropped(group, (enum redlock_handing)owed->handing);
         }
-        redlock_owed_free(group, owed);
+        owed_free(group, &owed->owner);
         return;
     }
     redlock_schedule_set(&group->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
@@ -75,29 +88,22 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
 bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
     assert(release->nodes != 0 && release->token_size > 0 && release->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     const struct redlock_target *target = release->target;
-    if (group->owed.count >= REDLOCK_OWED_MAX) {
+    if (group->owners[REDLOCK_OWNER_OWED].count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
-    struct redlock_owed *owed = NULL;
-    if (redlock_schedule_reserve(&group->schedule)) {
-        owed = malloc(sizeof *owed + target->key_size + 1 + release->token_size);
-        if (!owed) {
-            redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
-        }
-    }
+    struct redlock_owed *owed = redlock_owner_new(
+        group, REDLOCK_OWNER_OWED, sizeof *owed + target->key_size + 1 + release->token_size, sizeof *owed);
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
         count_dropped(group, release->handing);
         return false;
     }
-    memset(owed, 0, sizeof *owed);
     owed->handing = (uint8_t)release->handing;
     owed->token_size = (uint8_t)release->token_size;
     memcpy(owed->room, target->key, target->key_size + 1);
     memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
     owed->target = *target;
     owed->target.key = owed->room;
-    redlock_owner_enlist(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
     if (release->delay_ms > 0) {
@@ -111,8 +117,10 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     return true;
 }
 
-void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
-                         const struct redlock_answer *answer) {
+static void owed_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                        const struct redlock_answer *answer) {
+    (void)round; /* each asks for the same */
+    struct redlock_owed *owed = (struct redlock_owed *)owner;
     assert((owed->debt.asked & REDLOCK_NODE(node)) != 0);
     const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_owner_may_ask_by_source(&owed->owner, node)) {
@@ -123,7 +131,8 @@ void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed,
     end_or_schedule(group, owed, now_ns);
 }
 
-void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns) {
+static void owed_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    struct redlock_owed *owed = (struct redlock_owed *)owner;
     wait_no_more(group, owed);
     if (!redlock_debt_over(&owed->debt, now_ns)) {
         ask(group, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false, now_ns);
@@ -133,7 +142,7 @@ void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, in
 
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node) {
     group->owed_back |= REDLOCK_NODE(node);
-    group->owed_next = group->owed.first;
+    group->owed_next = redlock_owner_first(group, REDLOCK_OWNER_OWED);
     redlock_owed_go_on(group);
 }
 
@@ -141,7 +150,7 @@ void redlock_owed_go_on(struct redlock_group *group) {
     const int64_t now_ns = redlock_group_now_ns(group);
     for (unsigned left = ASKED_A_TURN; group->owed_next && left > 0; left--) {
         struct redlock_owed *owed = (struct redlock_owed *)group->owed_next;
-        group->owed_next = owed->owner.next;
+        group->owed_next = redlock_owner_next(group, &owed->owner);
         const redlock_nodes back = owed->debt.owing & group->owed_back & group->ready;
         if (back) {
             ask(group, owed, redlock_debt_ask(&owed->debt, back, now_ns), false, now_ns);
@@ -153,11 +162,4 @@ void redlock_owed_go_on(struct redlock_group *group) {
     }
 }
 
-void redlock_owed_free(struct redlock_group *group, struct redlock_owed *owed) {
-    wait_no_more(group, owed);
-    if (group->owed_next == &owed->owner) {
-        group->owed_next = owed->owner.next;
-    }
-    redlock_owner_delist(group, &group->owed, &owed->owner);
-    free(owed);
-}
+const struct redlock_owner_ops redlock_owed_ops = {.answer = owed_answer, .due = owed_due, .free = owed_free};

@@ -35,13 +35,11 @@ struct redlock_owed_release {
 /* Sends a release, and owns it until it is confirmed or over (R8). Without memory, returns false:
  * the keys live until their ttl, and the release counts as dropped. */
 bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release);
-void redlock_owed_answer(struct redlock_group *group, struct redlock_owed *owed, unsigned node,
-                         const struct redlock_answer *answer);
-void redlock_owed_due(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns);
 /* Asks a node that came back for the releases that it owes, some in each turn. */
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node);
 /* Asks for some more of them. Call it in each turn while owed_next is not NULL. */
 void redlock_owed_go_on(struct redlock_group *group);
-void redlock_owed_free(struct redlock_group *group, struct redlock_owed *owed);
+
+extern const struct redlock_owner_ops redlock_owed_ops;
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "core/number.h"
 #include "core/time.h"
 #include "result/result.h"
 
@@ -24,24 +24,20 @@ struct redlock_query {
     struct redlock_round round;
     int64_t start_ns;
     int code;
-    bool done; /* decided; the callback will run, or has run */
+    bool connects; /* else it inspects */
+    bool done;     /* decided; the callback will run, or has run */
     bool callback_done;
     struct redlock_target target;
     struct redlock_query_vote votes[]; /* node_count of them; then the key, terminated */
 };
 
-static struct redlock_query *query_new(struct redlock_group *group, enum redlock_owner_kind kind, const char *resource,
-                                       size_t key_size) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
+static struct redlock_query *query_new(struct redlock_group *group, bool connects, const char *resource,
+                                       size_t key_size, redlock_callback cb, void *data) {
     const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
-    struct redlock_query *query = malloc(size + key_size + 1);
+    struct redlock_query *query = redlock_owner_new(group, REDLOCK_OWNER_QUERY, size + key_size + 1, size);
     if (!query) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
-    memset(query, 0, size);
     redlock_group_set_target(group, resource, key_size, (char *)(query->votes + group->node_count), &query->target);
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
@@ -50,18 +46,21 @@ static struct redlock_query *query_new(struct redlock_group *group, enum redlock
     }
     redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     query->start_ns = redlock_group_now_ns(group);
-    redlock_owner_enlist(&group->queries, &query->errand.owner, kind);
+    query->connects = connects;
+    query->cb = cb;
+    query->data = data;
     group->statistics.requests_pending++;
     return query;
 }
 
-void redlock_query_free(struct redlock_group *group, struct redlock_query *query) {
+static void query_free(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_query *query = (struct redlock_query *)owner;
     assert(group->deleting || query->errand.owner.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_owner_delist(group, &group->queries, &query->errand.owner);
+    redlock_owner_delist(group, owner);
     free(query);
 }
 
@@ -123,12 +122,10 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(group, REDLOCK_OWNER_INSPECT, resource, key_size);
+    struct redlock_query *query = query_new(group, false, resource, key_size, cb, data);
     if (!query) {
         return REDLOCK_ERR_NO_MEMORY;
     }
-    query->cb = cb;
-    query->data = data;
     const redlock_nodes all = redlock_nodes_all(group->node_count);
     refuse(group, query, all & ~ask(group, query, all, false));
     finish_if_answered(group, query);
@@ -138,14 +135,15 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 
 static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
     if (query->callback_done && query->errand.owner.in_flight == 0) {
-        redlock_query_free(group, query);
+        query_free(group, &query->errand.owner);
     }
 }
 
-void redlock_query_answer(struct redlock_group *group, struct redlock_query *query, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
+static void query_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+                         const struct redlock_answer *answer) {
     (void)round; /* a query has only one round */
-    if (!query->done && answer->no_script && redlock_owner_may_ask_by_source(&query->errand.owner, node) &&
+    struct redlock_query *query = (struct redlock_query *)owner;
+    if (!query->done && answer->no_script && redlock_owner_may_ask_by_source(owner, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -166,7 +164,7 @@ void redlock_query_answer(struct redlock_group *group, struct redlock_query *que
 }
 
 static void finish_connect(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->errand.owner.kind == REDLOCK_OWNER_CONNECT && !query->done);
+    assert(query->connects && !query->done);
     for (unsigned i = 0; i < group->node_count; i++) {
         if ((group->ready & REDLOCK_NODE(i)) && !group->env.is_too_far(group->env.ctx, i)) {
             vote(group, query, i, REDLOCK_VOTE_GRANTED, NULL);
@@ -190,12 +188,10 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(group, REDLOCK_OWNER_CONNECT, "", group->key_prefix_size);
+    struct redlock_query *query = query_new(group, true, "", group->key_prefix_size, cb, data);
     if (!query) {
         return REDLOCK_ERR_NO_MEMORY;
     }
-    query->cb = cb;
-    query->data = data;
     if (redlock_group_all_first_tries_done(group)) {
         finish_connect(group, query);
     } else {
@@ -205,38 +201,36 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
     return REDLOCK_OK;
 }
 
-void redlock_query_due(struct redlock_group *group, struct redlock_query *query) {
-    finish_connect(group, query); /* an inspection ends with its votes */
+static void query_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+    (void)now_ns;
+    struct redlock_query *query = (struct redlock_query *)owner;
+    assert(query->connects); /* an inspection ends with its votes */
+    finish_connect(group, query);
 }
 
 void redlock_queries_ready_changed(struct redlock_group *group) {
     if (!redlock_group_all_first_tries_done(group)) {
         return;
     }
-    for (struct redlock_owner *owner = group->queries.first; owner; owner = owner->next) {
+    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_QUERY) {
         struct redlock_query *query = (struct redlock_query *)owner;
-        if (owner->kind == REDLOCK_OWNER_CONNECT && !query->done) {
+        if (query->connects && !query->done) {
             finish_connect(group, query);
         }
     }
 }
 
-void redlock_query_close(struct redlock_group *group, struct redlock_query *query) {
+static void query_close(struct redlock_group *group, struct redlock_owner *owner) {
+    struct redlock_query *query = (struct redlock_query *)owner;
     if (!query->done) {
         finish(group, query, REDLOCK_ERR_CLOSED);
     }
 }
 
-static int compare(const void *a, const void *b) {
-    const int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
 /* The lower median of what nodes could tell; -1 if fewer than `least` could. All should tell the
  * same, but a node may be late, or its clock may be wrong. */
-static int64_t median(int64_t *told, unsigned count, unsigned least) {
+static int64_t median(const int64_t *told, unsigned count, unsigned least) {
     assert(count <= REDLOCK_NODES_MAX);
-    qsort(told, count, sizeof *told, compare);
     return count > 0 && count >= least ? told[(count - 1) / 2] : -1;
 }
 
@@ -247,10 +241,10 @@ static void tell_of_queue(const struct redlock_group *group, const struct redloc
     for (unsigned i = 0; i < group->node_count; i++) {
         const struct redlock_query_vote *vote = &query->votes[i];
         if (vote->waiters >= 0) {
-            waiters[counts++] = vote->waiters;
+            redlock_number_insert(waiters, counts++, vote->waiters);
         }
         if (vote->waited_ms >= 0) {
-            waited_ms[times++] = vote->waited_ms;
+            redlock_number_insert(waited_ms, times++, vote->waited_ms);
         }
     }
     result->waiters = median(waiters, counts, group->quorum);
@@ -259,10 +253,9 @@ static void tell_of_queue(const struct redlock_group *group, const struct redloc
 
 static void run_callback(struct redlock_group *group, struct redlock_query *query) {
     assert(query->done && !query->callback_done);
-    const bool inspect = query->errand.owner.kind == REDLOCK_OWNER_INSPECT;
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
-                                    .of = inspect ? REDLOCK_RESULT_INSPECT : REDLOCK_RESULT_CONNECT,
+                                    .of = query->connects ? REDLOCK_RESULT_CONNECT : REDLOCK_RESULT_INSPECT,
                                     .resource = query->target.key + group->key_prefix_size,
                                     .attempts = 1,
                                     .quorum = group->quorum,
@@ -283,7 +276,10 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     query->callback_done = true;
 }
 
-void redlock_query_run_callback(struct redlock_group *group, struct redlock_query *query) {
-    run_callback(group, query);
-    free_if_over(group, query);
+static void query_callback(struct redlock_group *group, struct redlock_owner *owner) {
+    run_callback(group, (struct redlock_query *)owner);
+    free_if_over(group, (struct redlock_query *)owner);
 }
+
+const struct redlock_owner_ops redlock_query_ops = {
+    .answer = query_answer, .due = query_due, .callback = query_callback, .close = query_close, .free = query_free};

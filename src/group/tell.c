@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/time.h"
 
 REDLOCK_PROBE_MAP(REDLOCK_PROBE_SEMAPHORE)
@@ -322,8 +323,8 @@ const char *redlock_tell_operation_name(enum redlock_operation operation) {
  * waiter the holder or the rank. Hashes that are alike by chance only leave out a line. */
 static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_queue_view *view) {
     const char *text = redlock_text_string(detail->text);
-    const uint64_t parts[] = {redlock_line_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
-    const uint16_t logged = (uint16_t)(redlock_line_hash((const char *)parts, sizeof parts) >> 48 | 1);
+    const uint64_t parts[] = {redlock_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
+    const uint16_t logged = (uint16_t)(redlock_hash((const char *)parts, sizeof parts) >> 48 | 1);
     if (detail->logged == logged) {
         return false;
     }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/holder.h"
 #include "core/planted.h"
 #include "core/waiter.h"
@@ -160,7 +161,7 @@ enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_
                                               .ttl_ms = LEFT_MS,
                                               .handing = REDLOCK_HAND_FREE,
                                               .delay_ms = REDLOCK_HAND_LATER};
-    const bool ends = group->owed.count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
+    const bool ends = group->owners[REDLOCK_OWNER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
     group->statistics.left_free += ends;
     return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
@@ -171,7 +172,7 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
 
 /* A node that reconnects and refuses again is no news, nor is the next acquire. */
 static bool is_news(struct redlock_line *line, const char *reason) {
-    const uint64_t hash = redlock_line_hash(reason, strlen(reason));
+    const uint64_t hash = redlock_hash(reason, strlen(reason));
     for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
         if (line->warned[i] == hash) {
             return false;

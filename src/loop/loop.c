@@ -25,7 +25,7 @@ struct redlock_loop_watch {
     void *slot;      /* the adapter's */
     unsigned events; /* that are watched */
     bool ran;        /* its timer ran in this pass over the timers */
-    struct redlock_loop_watch *previous, *next;
+    struct redlock_list_entry entry;
     int64_t timer_ns;
 };
 
@@ -34,8 +34,7 @@ struct redlock_loop {
     void *adapter;
     struct redlock_loop_hooks hooks;
     struct redlock_random *random;
-    struct redlock_loop_watch *watches;
-    struct redlock_watch *flush_first, **flush_last;
+    struct redlock_list watches, to_flush;
     bool flush_asked;
     /* Watches a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2). */
     struct redlock_watch timer;
@@ -117,23 +116,32 @@ void redlock_loop_wake_at(void *context, int64_t when_ns) {
     arm(loop, when_ns);
 }
 
+static struct redlock_loop_watch *watched_of(struct redlock_list_entry *entry) {
+    return REDLOCK_CONTAINER(entry, struct redlock_loop_watch, entry);
+}
+
+static struct redlock_loop_watch *first_due(const struct redlock_loop *loop, int64_t now_ns) {
+    REDLOCK_LIST_EACH(at, &loop->watches) {
+        struct redlock_loop_watch *w = watched_of(at);
+        if (!w->ran && w->timer_ns <= now_ns) {
+            return w;
+        }
+    }
+    return NULL;
+}
+
 /* Runs the timers of nodes first, in any order. Each may attach or detach watches. Then runs the
  * wake hook, which may delete the loop. */
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
     int64_t now_ns = redlock_loop_now_ns(loop);
-    for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
-        w->ran = false;
+    REDLOCK_LIST_EACH(at, &loop->watches) {
+        watched_of(at)->ran = false;
     }
-    for (struct redlock_loop_watch *w = loop->watches; w != NULL;) {
-        if (w->ran || w->timer_ns > now_ns) {
-            w = w->next;
-            continue;
-        }
+    for (struct redlock_loop_watch *w; (w = first_due(loop, now_ns)) != NULL;) {
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
-        w = loop->watches; /* on_timer() may have changed the list */
     }
     if (loop->wake_ns <= now_ns) {
         loop->wake_ns = REDLOCK_NEVER_NS;
@@ -145,10 +153,8 @@ static void run_due(struct redlock_loop *loop) {
         loop->deleted = NULL;
     }
     int64_t next_ns = loop->wake_ns;
-    for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
-        if (w->timer_ns < next_ns) {
-            next_ns = w->timer_ns;
-        }
+    REDLOCK_LIST_EACH(at, &loop->watches) {
+        next_ns = redlock_min_ns(next_ns, watched_of(at)->timer_ns);
     }
     arm(loop, next_ns);
 }
@@ -165,16 +171,12 @@ static void on_timer(struct redlock_watch *timer, unsigned events) {
 }
 
 void redlock_loop_flush(redlock_loop *loop) {
-    if (loop->flush_first != NULL && redlock_loop_forked(loop)) {
+    struct redlock_list_entry *first = redlock_list_pop(&loop->to_flush);
+    if (first != NULL && redlock_loop_forked(loop)) {
         return;
     }
-    while (loop->flush_first != NULL) {
-        struct redlock_watch *watch = loop->flush_first;
-        loop->flush_first = watch->next_flush;
-        if (loop->flush_first == NULL) {
-            loop->flush_last = &loop->flush_first;
-        }
-        watch->flush_asked = false;
+    for (; first != NULL; first = redlock_list_pop(&loop->to_flush)) {
+        struct redlock_watch *watch = REDLOCK_CONTAINER(first, struct redlock_watch, to_flush);
         watch->on_flush(watch);
     }
     loop->flush_asked = false;
@@ -213,13 +215,8 @@ static int attach(void *context, struct redlock_watch *watch) {
         free(watched);
         return REDLOCK_ERR_NO_MEMORY;
     }
-    watched->next = loop->watches;
-    if (watched->next != NULL) {
-        watched->next->previous = watched;
-    }
-    loop->watches = watched;
-    watch->flush_asked = false;
-    watch->next_flush = NULL;
+    redlock_list_prepend(&loop->watches, &watched->entry);
+    watch->to_flush = (struct redlock_list_entry){0};
     return 0;
 }
 
@@ -228,24 +225,10 @@ static void detach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
     struct redlock_loop_watch *watched = watch->impl;
     loop->ops.remove(watched->slot);
-    if (watch->flush_asked) {
-        struct redlock_watch **link = &loop->flush_first;
-        while (*link != watch) {
-            link = &(*link)->next_flush;
-        }
-        *link = watch->next_flush;
-        if (*link == NULL) {
-            loop->flush_last = link;
-        }
+    if (redlock_list_is_in(&watch->to_flush)) {
+        redlock_list_remove(&watch->to_flush);
     }
-    if (watched->previous != NULL) {
-        watched->previous->next = watched->next;
-    } else {
-        loop->watches = watched->next;
-    }
-    if (watched->next != NULL) {
-        watched->next->previous = watched->previous;
-    }
+    redlock_list_remove(&watched->entry);
     free(watched);
     watch->impl = NULL;
 }
@@ -269,13 +252,9 @@ static void timer_at(void *context, struct redlock_watch *watch, int64_t when_ns
 
 static void flush_soon(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
-    if (watch->flush_asked) {
-        return;
+    if (!redlock_list_is_in(&watch->to_flush)) {
+        redlock_list_append(&loop->to_flush, &watch->to_flush);
     }
-    watch->flush_asked = true;
-    watch->next_flush = NULL;
-    *loop->flush_last = watch;
-    loop->flush_last = &watch->next_flush;
 }
 
 /* For a loop that must be asked. */
@@ -337,7 +316,8 @@ struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, con
     }
     loop->ops = *ops;
     loop->hooks = *hooks;
-    loop->flush_last = &loop->flush_first;
+    redlock_list_init(&loop->watches);
+    redlock_list_init(&loop->to_flush);
     loop->wake_ns = loop->armed_ns = REDLOCK_NEVER_NS;
     loop->timer.on_io = on_timer;
     loop->timer_fd = -1;
@@ -354,7 +334,7 @@ void redlock_loop_delete(struct redlock_loop *loop) {
     if (loop == NULL) {
         return;
     }
-    assert(loop->watches == NULL);
+    assert(redlock_list_is_empty(&loop->watches));
     if (loop->deleted != NULL) {
         *loop->deleted = true;
     }

@@ -8,6 +8,7 @@
 
 #include <redlock/adapters/poll.h>
 
+#include "base/list.h"
 #include "base/random.h"
 #include "loop/loop.h"
 
@@ -23,7 +24,7 @@ struct adapter {
     redlock_poll *poll;
     redlock_loop *side;
     bool asked; /* for a flush */
-    struct adapter *previous, *next;
+    struct redlock_list_entry entry;
 };
 
 struct redlock_poll {
@@ -34,7 +35,7 @@ struct redlock_poll {
     bool asked;   /* one of the adapters is */
     bool dispatching, freed;
     struct redlock_random *fork_mark;
-    struct adapter *adapters;
+    struct redlock_list adapters;
     /* Their data are slots, or this struct for the bell; NULL once the slot watches anew. */
     struct epoll_event batch[BATCH];
     int batch_count;
@@ -52,24 +53,13 @@ static void *attach(void *loop, redlock_loop *side) {
     }
     adapter->poll = loop;
     adapter->side = side;
-    adapter->next = adapter->poll->adapters;
-    if (adapter->next != NULL) {
-        adapter->next->previous = adapter;
-    }
-    adapter->poll->adapters = adapter;
+    redlock_list_prepend(&adapter->poll->adapters, &adapter->entry);
     return adapter;
 }
 
 static void detach(void *context) {
     struct adapter *adapter = context;
-    if (adapter->previous != NULL) {
-        adapter->previous->next = adapter->next;
-    } else {
-        adapter->poll->adapters = adapter->next;
-    }
-    if (adapter->next != NULL) {
-        adapter->next->previous = adapter->previous;
-    }
+    redlock_list_remove(&adapter->entry);
     free(adapter);
 }
 
@@ -147,6 +137,7 @@ redlock_poll *redlock_poll_new(void) {
     if (poll == NULL) {
         return NULL;
     }
+    redlock_list_init(&poll->adapters);
     poll->fd = epoll_create1(EPOLL_CLOEXEC);
     poll->bell = poll->fd < 0 ? -1 : eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
     if (poll->bell >= 0 && control(poll, EPOLL_CTL_ADD, poll->bell, 0, poll)) {
@@ -184,7 +175,8 @@ static void report(redlock_poll *poll) {
 static void flush(redlock_poll *poll) {
     while (poll->asked) {
         poll->asked = false;
-        for (struct adapter *adapter = poll->adapters; adapter != NULL; adapter = adapter->next) {
+        REDLOCK_LIST_EACH(at, &poll->adapters) {
+            struct adapter *adapter = REDLOCK_CONTAINER(at, struct adapter, entry);
             if (adapter->asked) {
                 adapter->asked = false;
                 redlock_loop_flush(adapter->side);
@@ -219,7 +211,7 @@ int redlock_poll_free(redlock_poll *poll) {
     if (poll == NULL) {
         return REDLOCK_OK;
     }
-    if (poll->adapters != NULL) {
+    if (!redlock_list_is_empty(&poll->adapters)) {
         return REDLOCK_ERR_BUSY;
     }
     if (poll->dispatching) {

@@ -7,6 +7,8 @@
 
 #include <redlock/redlock.h>
 
+#include "base/list.h"
+
 enum redlock_reactor_events { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 };
 
 /* One descriptor to watch and one timer for a node. Embed it, set the callbacks, and attach it to
@@ -17,9 +19,8 @@ struct redlock_watch {
     /* Called once before the loop polls, after redlock_reactor.flush_soon(). Writes what is queued
      * (R6). */
     void (*on_flush)(struct redlock_watch *watch);
-    void *impl; /* the reactor's */
-    bool flush_asked;
-    struct redlock_watch *next_flush; /* the reactor's */
+    void *impl;                         /* the reactor's */
+    struct redlock_list_entry to_flush; /* the reactor's */
 };
 
 /* All times are CLOCK_BOOTTIME, as in the env. */

@@ -64,14 +64,13 @@ __attribute__((noinline)) static redlock_nodes send_wait(redlock_manager *manage
 }
 
 /* In one form. */
-static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message,
-                               enum redlock_naming naming) {
+static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     if (redlock_loop_forked(manager->loop)) {
         return 0; /* the connections belong to the parent */
     }
     enum redlock_reply_kind kind;
-    const size_t size = redlock_wire_format(message, naming, bytes, &kind);
+    const size_t size = redlock_wire_format(message, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     const redlock_nodes last = behind(manager, nodes, message->now_ns);
     if (kind == REDLOCK_KIND_WAIT) {
@@ -81,40 +80,28 @@ static redlock_nodes send_form(redlock_manager *manager, redlock_nodes nodes, co
     return last == 0 ? taken : taken | send_to(manager, last, bytes, size, reply_kind, message);
 }
 
-/* In the form that each node has. */
-__attribute__((noinline)) static redlock_nodes send_deleting(redlock_manager *manager, redlock_nodes nodes,
-                                                             struct redlock_message message) {
-    redlock_nodes having[REDLOCK_DELETING_DELIFEQ + 1] = {0}, taken = 0;
+/* The nodes that do not have the form of the first one. */
+static redlock_nodes others(redlock_manager *manager, redlock_nodes nodes, struct redlock_form form) {
+    redlock_nodes others = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
-        having[redlock_node_deleting(manager->nodes[redlock_nodes_first(nodes)])] |= nodes & -nodes;
+        const struct redlock_form other = redlock_node_form(manager->nodes[redlock_nodes_first(nodes)]);
+        if (other.naming != form.naming || other.deleting != form.deleting) {
+            others |= nodes & -nodes;
+        }
     }
-    for (unsigned i = 0; i <= REDLOCK_DELETING_DELIFEQ; i++) {
-        message.deleting = (enum redlock_deleting)i;
-        taken |= having[i] == 0 ? 0 : send_form(manager, having[i], &message, REDLOCK_NAMING_NOT);
-    }
-    return taken;
+    return others;
 }
 
-__attribute__((noinline)) static redlock_nodes send_naming(redlock_manager *manager, redlock_nodes nodes,
-                                                           const struct redlock_message *message) {
-    redlock_nodes taken = 0;
-    for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
-        const redlock_nodes those = nodes & manager->naming[i];
-        taken |= those == 0 ? 0 : send_form(manager, those, message, (enum redlock_naming)i);
-    }
-    return taken;
-}
-
-static redlock_nodes env_send(void *context, redlock_nodes nodes, const struct redlock_message *message) {
+/* In the form that each node has; most often, all have the same. */
+static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock_message *message) {
     redlock_manager *manager = context;
-    if (message->only_deletes) {
-        return send_deleting(manager, nodes, *message);
+    redlock_nodes left = 0;
+    if (message->only_deletes || message->operation == REDLOCK_OP_ACQUIRE) {
+        message->form = redlock_node_form(manager->nodes[redlock_nodes_first(nodes)]);
+        left = others(manager, nodes & (nodes - 1), message->form);
     }
-    if ((nodes & ~manager->naming[REDLOCK_NAMING_ONCE]) == 0) { /* most often */
-        return send_form(manager, nodes, message, REDLOCK_NAMING_ONCE);
-    }
-    return message->operation == REDLOCK_OP_ACQUIRE ? send_naming(manager, nodes, message)
-                                                    : send_form(manager, nodes, message, REDLOCK_NAMING_NOT);
+    const redlock_nodes taken = send_form(manager, nodes & ~left, message);
+    return left == 0 ? taken : taken | env_send(manager, left, message);
 }
 
 static void env_listen(void *context, const char *channel) {
@@ -151,6 +138,10 @@ static bool env_is_too_far(void *context, unsigned node) {
     return redlock_node_is_too_far(((redlock_manager *)context)->nodes[node]);
 }
 
+static void env_proven(void *context, unsigned node) {
+    redlock_node_names_holders(((redlock_manager *)context)->nodes[node]);
+}
+
 static void env_log(void *context, redlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -163,7 +154,7 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
 
 /* What the loop and the nodes report. */
 
-static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer) {
     redlock_group_answer(((redlock_manager *)context)->group, owner, round, index, answer);
 }
 
@@ -189,20 +180,6 @@ static void on_greeted(void *context, unsigned index, const struct redlock_greet
 
 static void on_ready_changed(void *context, unsigned index, bool ready) {
     redlock_group_ready_changed(((redlock_manager *)context)->group, index, ready);
-}
-
-static bool on_is_token(void *context, void *owner, const char *token, size_t size) {
-    (void)context;
-    return redlock_group_is_token(owner, token, size);
-}
-
-static void on_naming_changed(void *context, unsigned index, enum redlock_naming naming) {
-    redlock_manager *manager = context;
-    assert(index < REDLOCK_NODES_MAX && naming < REDLOCK_NAMING_COUNT);
-    for (unsigned i = 0; i < REDLOCK_NAMING_COUNT; i++) {
-        manager->naming[i] &= ~REDLOCK_NODE(index);
-    }
-    manager->naming[naming] |= REDLOCK_NODE(index);
 }
 
 static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
@@ -260,6 +237,7 @@ struct redlock_env redlock_bridge_env(redlock_manager *manager) {
                                 .leave = env_leave,
                                 .refusal = env_refusal,
                                 .is_too_far = env_is_too_far,
+                                .proven = env_proven,
                                 .log = env_log};
 }
 
@@ -268,8 +246,6 @@ struct redlock_node_listener redlock_bridge_listener(redlock_manager *manager) {
                                           .answer = on_answer,
                                           .greeted = on_greeted,
                                           .ready_changed = on_ready_changed,
-                                          .is_token = on_is_token,
-                                          .naming_changed = on_naming_changed,
                                           .pushed = on_pushed,
                                           .listens = on_listens,
                                           .hinted = on_hinted,

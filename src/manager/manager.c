@@ -102,7 +102,6 @@ static int add_node(redlock_manager *manager, const redlock_manager_options *opt
         redlock_address_clear(&address);
         return code;
     }
-    manager->naming[REDLOCK_NAMING_NOT] |= REDLOCK_NODE(manager->count);
     manager->names[manager->count] = redlock_node_name(manager->nodes[manager->count]);
     manager->count++;
     return REDLOCK_OK;
@@ -191,7 +190,7 @@ static int add_manager(redlock_manager *manager, const redlock_manager_options *
     if (manager->group == NULL) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    manager->elections.group = manager->group;
+    redlock_elections_init(&manager->elections, manager->group);
     if (options->listen) {
         /* If there are no random bytes now, the first waiter makes the channel. */
         (void)redlock_group_listen(manager->group);

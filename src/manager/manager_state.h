@@ -19,7 +19,6 @@ struct redlock_manager {
     unsigned count;
     /* The server that each node was on its last connection; "" if it did not say. */
     char run_ids[REDLOCK_NODES_MAX][REDLOCK_INFO_WORD_SIZE];
-    redlock_nodes naming[REDLOCK_NAMING_COUNT]; /* the nodes of which acquires ask so */
     char *client_name;
     /* Keys of the handshake: see redlock_node_options. marker is NULL with one node. */
     char *probed, *marker;

@@ -10,6 +10,8 @@
 
 #include <redlock/redlock.h>
 
+#include "core/number.h"
+
 #define PORT_DEFAULT  6379
 #define DB_MAX        65535
 #define HOST_SIZE_MAX 255
@@ -92,17 +94,9 @@ static int percent_decode(struct span span, const char *part, char **decoded, st
 /* Reads decimal digits only, at most `max`. */
 static bool number(struct span span, uint32_t max, uint32_t *value) {
     uint64_t sum = 0;
-    if (span.size == 0 || span.size > 9) {
-        return false;
-    }
-    for (size_t i = 0; i < span.size; i++) {
-        if (span.bytes[i] < '0' || span.bytes[i] > '9') {
-            return false;
-        }
-        sum = sum * 10 + (uint64_t)(span.bytes[i] - '0');
-    }
+    const bool is_read = span.size <= 9 && redlock_number_read(span.bytes, span.size, max, &sum);
     *value = (uint32_t)sum;
-    return sum <= max;
+    return is_read;
 }
 
 static int parse_db(struct span span, const char *hint, struct redlock_address *address,

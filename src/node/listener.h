@@ -29,14 +29,11 @@ struct redlock_node_options {
 /* Callbacks of a node. None runs inside a call of node.h. */
 struct redlock_node_listener {
     void *ctx;
-    void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer);
+    /* May change the answer. */
+    void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer);
     /* On a new connection, before ready_changed(). */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);
     void (*ready_changed)(void *ctx, unsigned index, bool ready);
-    /* Whether this is the token of a request that still waits for its answer. */
-    bool (*is_token)(void *ctx, void *owner, const char *token, size_t size);
-    /* How its acquires are to ask from now on; NAMING_NOT until then. Before ready_changed(). */
-    void (*naming_changed)(void *ctx, unsigned index, enum redlock_naming naming);
     /* A push on the node's subscription, and changes of that: see redlock_node_listen(). */
     void (*pushed)(void *ctx, unsigned index, const struct redlock_push *push);
     void (*listens)(void *ctx, unsigned index, enum redlock_listening listening, struct redlock_text *why);

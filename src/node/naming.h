@@ -25,14 +25,9 @@ void redlock_naming_begin(struct redlock_node *node);
 bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                           const struct redlock_reply *reply);
 
-/* The second, as redlock_wire_answer() has it: corrects the answer. The owner still waits for it if
- * it is `in_time`. Returns false for two replies that cannot be. */
-bool redlock_naming_second(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                           const struct redlock_reply *reply, struct redlock_answer *answer);
-
-/* The only reply is another value. Our own token makes it UNKNOWN: redlock_naming_read_own(). */
-void redlock_naming_denied(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                           const struct redlock_reply *reply, struct redlock_answer *answer);
+/* The second, as redlock_wire_answer() has it: corrects the answer. Returns false for two replies
+ * that cannot be. */
+bool redlock_naming_second(struct redlock_node *node, const struct redlock_reply *reply, struct redlock_answer *answer);
 
 /* The only reply to such a request is a refusal (no_script), or one that it cannot have. */
 void redlock_naming_refused(struct redlock_node *node, const struct redlock_answer *answer);

@@ -289,8 +289,8 @@ bool redlock_node_is_at(const struct redlock_node *node, const char *server) {
            (strcmp(node->mark, server) == 0 || (redlock_node_is_up(node) && strcmp(node->info.run_id, server) == 0));
 }
 
-enum redlock_deleting redlock_node_deleting(const struct redlock_node *node) {
-    return node->phase == REDLOCK_PHASE_READY ? node->deleting : REDLOCK_DELETING_SCRIPT;
+struct redlock_form redlock_node_form(const struct redlock_node *node) {
+    return node->form;
 }
 
 /* Locks work there, but no queue does. */

@@ -68,8 +68,10 @@ void redlock_node_marks(const struct redlock_node *node, const char *marks[2]);
 /* Whether it is connected to the server with this mark, or is READY or STALLED at the one with this
  * run_id. Not for "". */
 bool redlock_node_is_at(const struct redlock_node *node, const char *server);
-/* How to ask it for a RELEASE that only deletes. */
-enum redlock_deleting redlock_node_deleting(const struct redlock_node *node);
+/* In which form it gets requests now. */
+struct redlock_form redlock_node_form(const struct redlock_node *node);
+/* Its connection has proven that it names holders: see redlock_env.proven(). */
+void redlock_node_names_holders(struct redlock_node *node);
 void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *info);
 
 #endif

@@ -78,11 +78,12 @@ struct redlock_node {
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
     struct redlock_text *far;                   /* `timed_out` while it is far; NULL until it is */
 
-    enum redlock_deleting deleting;         /* READY: what this server has, and has not refused */
-    enum redlock_naming naming;             /* how its acquires ask */
-    enum redlock_naming_reply naming_first; /* of two replies, the one that has come */
-    bool naming_barred;                     /* never ask this node again */
-    struct redlock_info info;               /* from the last handshake that got so far */
+    struct redlock_form form;               /* what this server has, and has not refused */
+    enum redlock_naming_reply naming_first; /* of two replies, the one that has come: */
+    char naming_value[REDLOCK_TOKEN_SIZE_MAX];
+    uint8_t naming_value_size; /* 0: none, or it is no token */
+    bool naming_barred;        /* never ask this node again */
+    struct redlock_info info;  /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
     int64_t round_trip_ns;                   /* of the last reply; -1 for none */

@@ -21,6 +21,9 @@ void redlock_phase_set(struct redlock_node *node, enum redlock_node_phase phase,
     node->phase = phase;
     node->subscription.is_ready = phase == REDLOCK_PHASE_READY;
     node->succeeds = false;
+    if (!redlock_node_is_up(node)) {
+        node->form.deleting = REDLOCK_DELETING_SCRIPT; /* the next server may have no command */
+    }
 }
 
 /* Enters WAITING or UNUSABLE. Logs the same reason as DEBUG the next time. */

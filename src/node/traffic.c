@@ -75,8 +75,8 @@ static void load_scripts(struct redlock_node *node, int64_t now_ns) {
 
 /* It may not be allowed, or not be there: the script does the same. */
 static void delete_by_script(struct redlock_node *node, const struct redlock_text *why) {
-    if (node->deleting != REDLOCK_DELETING_SCRIPT) {
-        node->deleting = REDLOCK_DELETING_SCRIPT;
+    if (node->form.deleting != REDLOCK_DELETING_SCRIPT) {
+        node->form.deleting = REDLOCK_DELETING_SCRIPT;
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO,
                           "node %s refused to delete a lock without a script, so releases use the script: %s",
                           node->address.name, redlock_text_string(why));
@@ -100,11 +100,9 @@ static bool take_answer(struct redlock_node *node, const struct redlock_inflight
     }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
     if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
-        possible = redlock_naming_second(node, entry, in_time, reply, &told);
+        possible = redlock_naming_second(node, reply, &told);
     } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
         redlock_naming_refused(node, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && told.vote == REDLOCK_VOTE_DENIED) {
-        redlock_naming_denied(node, entry, in_time, reply, &told);
     } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
         delete_by_script(node, told.text);
     } else if (told.no_script) {

@@ -16,7 +16,7 @@
  * blocking call runs under it. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct redlock_unshared *first;
+static struct redlock_list connections = REDLOCK_LIST_EMPTY(connections);
 /* A socket that leads nowhere, while the list has members. It is opened before: a child may be out
  * of descriptors, and may only do what is safe in a signal handler. */
 static int spare = -1;
@@ -34,18 +34,16 @@ static void unlock(void) {
 }
 
 static void close_spare(void) {
-    if (!first && spare >= 0) {
+    if (redlock_list_is_empty(&connections) && spare >= 0) {
         (void)close(spare);
         spare = -1;
     }
 }
 
 static void in_child(void) {
-    while (first) {
-        struct redlock_unshared *unshared = first;
-        first = unshared->next;
-        unshared->link = NULL;
-        (void)dup3(spare, unshared->fd, O_CLOEXEC);
+    struct redlock_list_entry *first;
+    while ((first = redlock_list_pop(&connections))) {
+        (void)dup3(spare, REDLOCK_CONTAINER(first, struct redlock_unshared, entry)->fd, O_CLOEXEC);
     }
     close_spare();
     unlock();
@@ -55,25 +53,6 @@ static void in_child(void) {
  * unloaded takes its handlers along. */
 static void begin(void) {
     (void)pthread_atfork(lock, unlock, in_child);
-}
-
-static void list(struct redlock_unshared *unshared) {
-    unshared->next = first;
-    unshared->link = &first;
-    if (first) {
-        first->link = &unshared->next;
-    }
-    first = unshared;
-}
-
-static void unlist(struct redlock_unshared *unshared) {
-    if (unshared->link) {
-        *unshared->link = unshared->next;
-        if (unshared->next) {
-            unshared->next->link = unshared->link;
-        }
-        unshared->link = NULL;
-    }
 }
 
 int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockaddr *address, socklen_t size) {
@@ -90,7 +69,7 @@ int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockad
     }
     if (fd >= 0) {
         unshared->fd = fd;
-        list(unshared);
+        redlock_list_prepend(&connections, &unshared->entry);
     }
     unlock();
     return fd;
@@ -98,17 +77,19 @@ int redlock_unshared_open(struct redlock_unshared *unshared, const struct sockad
 
 void redlock_unshared_move(struct redlock_unshared *to, struct redlock_unshared *from) {
     lock();
-    if (from->link) {
+    if (redlock_list_is_in(&from->entry)) {
         to->fd = from->fd;
-        list(to);
-        unlist(from);
+        redlock_list_prepend(&connections, &to->entry);
+        redlock_list_remove(&from->entry);
     }
     unlock();
 }
 
 void redlock_unshared_close(struct redlock_unshared *unshared, int fd, bool resets) {
     lock();
-    unlist(unshared);
+    if (redlock_list_is_in(&unshared->entry)) {
+        redlock_list_remove(&unshared->entry);
+    }
     if (resets) {
         redlock_stream_reset(fd);
     } else {

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
+#include "base/list.h"
+
 /*
  * A node sees a connection until its last copy is closed. fork() copies them all, and
  * close-on-exec is of no use where a child does not call exec. Such a child would keep the
@@ -13,7 +15,7 @@
  * close it, as if it were the connection.
  */
 struct redlock_unshared {
-    struct redlock_unshared *next, **link; /* link NULL: it is not listed */
+    struct redlock_list_entry entry;
     int fd;
 };
 

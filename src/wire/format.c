@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/fence.h"
+#include "core/number.h"
 #include "wire/resp.h"
 #include "wire/script.h"
 
@@ -51,7 +52,7 @@ char *redlock_format_naming_twice(char *at, const struct redlock_message *messag
 __attribute__((noinline)) char *redlock_format_deleting(char *at, const struct redlock_message *message) {
     static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
     static const char if_equal[] = "$4\r\nIFEQ\r\n";
-    const bool is_delex = message->deleting == REDLOCK_DELETING_DELEX;
+    const bool is_delex = message->form.deleting == REDLOCK_DELETING_DELEX;
     assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
     assert(!message->target->announced);
     at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);
@@ -186,15 +187,6 @@ char *redlock_format_list(char *at, const struct redlock_message *message) {
     return redlock_resp_integer(at, page->others);
 }
 
-char *redlock_format_digits(char *at, uint64_t number, unsigned count) {
-    assert(count > 0);
-    for (unsigned i = count; i > 0; i--) {
-        at[i - 1] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return at + count;
-}
-
 char *redlock_format_fence(char *at, const struct redlock_message *message) {
     assert(message->fence != 0);
     at = begin_script(at, message, REDLOCK_SCRIPT_FENCE, 2, 3);
@@ -207,8 +199,8 @@ char *redlock_format_fence(char *at, const struct redlock_message *message) {
 /* Scripts hand on any digits. The last ones are those of the seal. */
 static char *format_id(char *at, uint32_t id) {
     at = redlock_resp_header(at, REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS);
-    at = redlock_format_digits(at, id, REDLOCK_ID_DIGITS);
-    at = redlock_format_digits(at, 0, REDLOCK_SEAL_DIGITS);
+    at = redlock_number_write(at, id, REDLOCK_ID_DIGITS);
+    at = redlock_number_write(at, 0, REDLOCK_SEAL_DIGITS);
     return literal(at, "\r\n", 2);
 }
 

@@ -14,9 +14,6 @@ char *redlock_format_naming_twice(char *at, const struct redlock_message *messag
 char *redlock_format_deleting(char *at, const struct redlock_message *message);
 char *redlock_format_time(char *at, const struct redlock_message *message);
 
-/* So many digits, the first of them 0 if the number has fewer. */
-char *redlock_format_digits(char *at, uint64_t number, unsigned count);
-
 /* Scripts, by SHA or by source (R11). */
 char *redlock_format_acquire(char *at, const struct redlock_message *message);
 char *redlock_format_extend(char *at, const struct redlock_message *message);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/number.h"
+
 #define NUMBER_MAX   UINT64_C(1000000000000000000)
 #define UPTIME_S_MAX UINT64_C(9000000000) /* 285 years */
 
@@ -46,17 +48,9 @@ static void take_word(const struct line *line, const char *name, char word[REDLO
 
 /* A larger number counts as NUMBER_MAX. Text that is not a number changes nothing. */
 static void take_number(const struct line *line, const char *name, uint64_t *number) {
-    uint64_t value = 0;
-    if (!named(line, name) || line->value_size == 0) {
-        return;
+    if (named(line, name)) {
+        (void)redlock_number_read(line->value, line->value_size, NUMBER_MAX, number);
     }
-    for (size_t i = 0; i < line->value_size; i++) {
-        if (line->value[i] < '0' || line->value[i] > '9') {
-            return;
-        }
-        value = value < NUMBER_MAX / 10 ? value * 10 + (uint64_t)(line->value[i] - '0') : NUMBER_MAX;
-    }
-    *number = value;
 }
 
 void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size) {

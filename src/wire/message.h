@@ -74,13 +74,19 @@ enum redlock_naming {
     REDLOCK_NAMING_COUNT
 };
 
+/* In which form a node gets a request, by what its server has. */
+struct redlock_form {
+    enum redlock_naming naming : 8;     /* ACQUIRE by SET */
+    enum redlock_deleting deleting : 8; /* RELEASE with only_deletes */
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
     bool by_source;                      /* after `no_script`: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
-    enum redlock_deleting deleting : 8;  /* with only_deletes: what these nodes have, by the env */
+    struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
     size_t token_size;
@@ -100,6 +106,15 @@ struct redlock_message {
     uint32_t round;               /* returned with each answer */
 };
 
+/* Which replies to an ACQUIRE with GET had values, of which the owner knows whether they are its
+ * token: redlock_naming_compared(). */
+enum redlock_named {
+    REDLOCK_NAMED_NOT,
+    REDLOCK_NAMED_ONCE,     /* the only one: `holder` */
+    REDLOCK_NAMED_TWICE,    /* `first`, or the second: `holder` */
+    REDLOCK_NAMED_AFTER_NIL /* the second, and the first was nil */
+};
+
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
  * is closed. */
 struct redlock_answer {
@@ -109,6 +124,7 @@ struct redlock_answer {
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */
     bool handed_over;          /* RELEASE, GRANTED: to a waiter */
+    uint8_t named;             /* enum redlock_named: ACQUIRE */
     uint64_t counter;          /* if it did not raise it: its counter; 0 for none */
     int64_t read_ns;           /* when the reply was read or found missing: at or before now */
     struct redlock_text *text; /* the node's error, or what went wrong; the receiver may keep it */
@@ -116,11 +132,13 @@ struct redlock_answer {
      * are unset. */
     struct redlock_clock_sample clock;
     uint32_t rank; /* WAIT, DENIED: waiters before this one */
-    /* INSPECT, GRANTED, and WAIT, DENIED: the value at the key, not terminated, valid during the
-     * call; WAIT: NULL if the lock is free. LIST, GRANTED: the entries, for redlock_page_next().
-     * Otherwise unset. */
+    /* INSPECT, GRANTED, WAIT, DENIED, and `named`: the value at the key, not terminated, valid
+     * during the call; WAIT: NULL if the lock is free. LIST, GRANTED: the entries, for
+     * redlock_page_next(). Otherwise unset. */
     const char *holder;
     size_t holder_size;
+    const char *first;     /* NAMED_TWICE: likewise, in the first reply */
+    size_t first_size;     /* 0 for none that is a token */
     int64_t holder_ttl_ms; /* PTTL */
     /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock;
      * -1 for what it cannot tell. */

@@ -33,11 +33,12 @@ static void become(struct redlock_answer *answer, redlock_vote_kind vote, const 
     answer->text = text == NULL ? NULL : redlock_text_constant(text);
 }
 
+static const struct redlock_text not_clear = {
+    .string = "the node did not make clear whether it granted the lock: what it answered to SET with GET, twice, "
+              "does not fit together"};
+
 static enum redlock_naming_proof unclear(struct redlock_answer *answer, enum redlock_naming_proof proof) {
-    static const struct redlock_text text = {
-        .string = "the node did not make clear whether it granted the lock: what it answered to SET with GET, twice, "
-                  "does not fit together"};
-    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
+    become(answer, REDLOCK_VOTE_UNKNOWN, &not_clear);
     answer->no_script = false;
     return proof;
 }
@@ -63,28 +64,8 @@ static enum redlock_naming_proof broken(struct redlock_answer *answer) {
     return REDLOCK_NAMING_BROKEN;
 }
 
-void redlock_naming_read_own(struct redlock_answer *answer) {
-    static const struct redlock_text text = {
-        .string = "it had our own token before it was asked: it is the same server as another node",
-        .cause = REDLOCK_CAUSE_SAME_SERVER};
-    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
-    answer->no_script = false;
-}
-
-static enum redlock_naming_proof after_ours(enum redlock_naming_reply second, struct redlock_answer *answer) {
-    if (second == REDLOCK_NAMING_OK) {
-        return broken(answer);
-    }
-    if (second != REDLOCK_NAMING_OURS) {
-        return unclear(answer, REDLOCK_NAMING_OPEN);
-    }
-    redlock_naming_read_own(answer);
-    return REDLOCK_NAMING_OPEN;
-}
-
 static enum redlock_naming_proof after_nil(enum redlock_naming_reply second, struct redlock_answer *answer) {
-    return second == REDLOCK_NAMING_OURS  ? granted(answer, REDLOCK_NAMING_PROVEN)
-           : second == REDLOCK_NAMING_OK  ? granted(answer, REDLOCK_NAMING_REFUTED)
+    return second == REDLOCK_NAMING_OK    ? granted(answer, REDLOCK_NAMING_REFUTED)
            : second == REDLOCK_NAMING_NIL ? unclear(answer, REDLOCK_NAMING_REFUTED)
                                           : unclear(answer, REDLOCK_NAMING_OPEN);
 }
@@ -118,13 +99,25 @@ enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, 
                                                 : broken(answer);
     case REDLOCK_NAMING_ERROR:
         return after_error(second, answer);
-    case REDLOCK_NAMING_OURS:
-        return after_ours(second, answer);
     case REDLOCK_NAMING_OTHER:
     case REDLOCK_NAMING_REPLY_COUNT:
         break;
     }
     return broken(answer);
+}
+
+bool redlock_naming_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours) {
+    static const struct redlock_text own = {
+        .string = "it had our own token before it was asked: it is the same server as another node",
+        .cause = REDLOCK_CAUSE_SAME_SERVER};
+    const bool was_there = is_ours && (is_first_ours || answer->named == REDLOCK_NAMED_ONCE);
+    const bool is_proof = is_ours && answer->named == REDLOCK_NAMED_AFTER_NIL;
+    if (is_proof) {
+        become(answer, REDLOCK_VOTE_GRANTED, NULL);
+    } else if (is_first_ours || is_ours) {
+        become(answer, REDLOCK_VOTE_UNKNOWN, was_there ? &own : &not_clear);
+    }
+    return is_proof;
 }
 
 void redlock_naming_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {

@@ -28,32 +28,30 @@
  */
 enum redlock_naming_reply {
     REDLOCK_NAMING_NIL,
-    REDLOCK_NAMING_OURS, /* as the caller knows */
-    REDLOCK_NAMING_VALUE,
+    REDLOCK_NAMING_VALUE, /* our token, or another value */
     REDLOCK_NAMING_OK,
     REDLOCK_NAMING_ERROR,
     REDLOCK_NAMING_OTHER,
     REDLOCK_NAMING_REPLY_COUNT
 };
 
-/* Any value is VALUE. */
 enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply);
 
-/* What is known of the connection after both replies. */
+/* What is known of the connection after both replies, before any value is compared. */
 enum redlock_naming_proof {
-    REDLOCK_NAMING_PROVEN,
-    REDLOCK_NAMING_OPEN,    /* send the next acquire twice, too */
+    REDLOCK_NAMING_OPEN,    /* send the next acquire twice, too, unless a value is ours */
     REDLOCK_NAMING_REFUTED, /* GET is ignored, refused, or perhaps ignored: ask no more */
     REDLOCK_NAMING_BROKEN   /* out of protocol: end the connection (R20) */
 };
 
-/* `answer` is what the second reply means on a proven connection. Becomes what both replies
- * mean. */
+/* `answer` is what the second reply means on a proven connection. Becomes what both replies mean if
+ * no value is our token. */
 enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
                                                struct redlock_answer *answer);
 
-/* Our own token came back from a node that had not got it: UNKNOWN, as the key is ours there. */
-void redlock_naming_read_own(struct redlock_answer *answer);
+/* With answer->named: whether `first` and `holder` are our token. Becomes what that means. Returns
+ * whether the connection is proven. */
+bool redlock_naming_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours);
 
 /* After redlock_read_error(): WRONGTYPE is DENIED; a server that does not have the command, or does
  * not let us run it so, is asked plainly (no_script). Where the key is refused, the text says what

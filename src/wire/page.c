@@ -2,26 +2,25 @@
 #include "wire/page.h"
 
 #include <assert.h>
+#include <string.h>
+
 #include <redlock/redlock.h>
+
+#include "core/number.h"
 
 /* A time to live, or a count of waiters. JSON readers keep it exact (2^53 - 1). */
 #define NUMBER_MAX INT64_C(9007199254740991)
 
 /* Reads a number from `least` to `most`, and the space behind it. */
 static bool take_number(const char **at, const char *end, int64_t least, int64_t most, int64_t *number) {
-    const char *byte = *at;
-    const bool minus = byte < end && *byte == '-';
-    int64_t sum = 0;
-    byte += minus;
-    const char *first = byte;
-    for (; byte < end && *byte >= '0' && *byte <= '9' && sum <= NUMBER_MAX; byte++) {
-        sum = sum * 10 + (*byte - '0');
-    }
-    if (byte == first || byte == end || *byte != ' ') {
+    uint64_t read;
+    const bool minus = *at < end && **at == '-';
+    const char *digits = *at + minus, *space = memchr(digits, ' ', (size_t)(end - digits));
+    if (space == NULL || !redlock_number_read(digits, (size_t)(space - digits), NUMBER_MAX, &read)) {
         return false;
     }
-    *at = byte + 1;
-    *number = minus ? -sum : sum;
+    *at = space + 1;
+    *number = minus ? -(int64_t)read : (int64_t)read;
     return *number >= least && *number <= most;
 }
 
@@ -51,17 +50,4 @@ bool redlock_page_is_whole(const char *page, size_t size) {
         }
     }
     return true;
-}
-
-bool redlock_page_cursor(const char *digits, size_t size, uint64_t *cursor) {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < size; i++) {
-        const unsigned digit = (unsigned)(digits[i] - '0');
-        if (digit > 9 || sum > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        sum = sum * 10 + digit;
-    }
-    *cursor = sum;
-    return size > 0 && size <= 20;
 }

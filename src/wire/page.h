@@ -22,7 +22,4 @@ bool redlock_page_next(const char **at, const char *end, struct redlock_page_ent
 /* Whether the page is entries and nothing else. */
 bool redlock_page_is_whole(const char *page, size_t size);
 
-/* Reads a cursor of SCAN: 1 to 20 digits that fit. */
-bool redlock_page_cursor(const char *digits, size_t size, uint64_t *cursor);
-
 #endif

@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "wire/channel.h"
-#include "wire/read.h"
 
 /* Takes the bytes up to the next space as a word, and the space. */
 static bool take_word(struct redlock_reply_value *rest, struct redlock_reply_value *word) {
@@ -22,35 +22,21 @@ static bool take_word(struct redlock_reply_value *rest, struct redlock_reply_val
     return true;
 }
 
-static bool read_number(const struct redlock_reply_value *word, uint32_t *number) {
-    int64_t value;
-    if (!redlock_read_digits(word, 10, &value) || value > UINT32_MAX) {
+static bool read_number(const char *digits, size_t size, uint32_t *number) {
+    uint64_t value;
+    if (size > REDLOCK_ID_DIGITS || !redlock_number_read(digits, size, UINT32_MAX, &value)) {
         return false;
     }
     *number = (uint32_t)value;
     return true;
 }
 
-/* A seal has all its digits. */
-static bool read_seal(const char *digits, uint64_t *seal) {
-    *seal = 0;
-    for (unsigned i = 0; i < REDLOCK_SEAL_DIGITS; i++) {
-        const uint64_t digit = (uint64_t)(unsigned char)digits[i] - '0';
-        if (digit > 9 || *seal > (UINT64_MAX - digit) / 10) {
-            return false;
-        }
-        *seal = 10 * *seal + digit;
-    }
-    return true;
-}
-
+/* An id has all its digits, and so has its seal. */
 static bool take_id(struct redlock_reply_value *rest, struct redlock_push *push) {
     struct redlock_reply_value word;
-    if (!take_word(rest, &word) || word.size != REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS) {
-        return false;
-    }
-    word.size = REDLOCK_ID_DIGITS;
-    return read_number(&word, &push->id) && read_seal(word.bytes + REDLOCK_ID_DIGITS, &push->seal);
+    return take_word(rest, &word) && word.size == REDLOCK_ID_DIGITS + REDLOCK_SEAL_DIGITS &&
+           read_number(word.bytes, REDLOCK_ID_DIGITS, &push->id) &&
+           redlock_number_read(word.bytes + REDLOCK_ID_DIGITS, REDLOCK_SEAL_DIGITS, UINT64_MAX, &push->seal);
 }
 
 static bool is(const struct redlock_reply_value *value, const char *string) {
@@ -66,7 +52,7 @@ bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, s
         return false;
     }
     /* Nobody vouches for the time, so it is not read. */
-    if (!take_id(&key, push) || !take_word(&key, &round) || !read_number(&round, &push->round) ||
+    if (!take_id(&key, push) || !take_word(&key, &round) || !read_number(round.bytes, round.size, &push->round) ||
         !take_word(&key, &seconds) || !take_word(&key, &microseconds) || !take_word(&key, &token)) {
         return false;
     }

@@ -7,6 +7,7 @@
 
 #include "base/holder.h"
 #include "core/fence.h"
+#include "core/number.h"
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/page.h"
@@ -72,6 +73,9 @@ static inline void read_naming(const struct redlock_reply *reply, struct redlock
     } else if (value->type == REDLOCK_REPLY_STRING) {
         answer->vote = REDLOCK_VOTE_DENIED;
         answer->text = redlock_holder_held(value->bytes, value->size);
+        answer->named = REDLOCK_NAMED_ONCE;
+        answer->holder = value->bytes;
+        answer->holder_size = value->size;
     } else {
         redlock_read_unexpected(reply, answer);
     }
@@ -143,29 +147,18 @@ struct told {
     int64_t server_us;
 };
 
-bool redlock_read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number) {
-    assert(digits_max >= 1 && digits_max <= 18);
-    int64_t sum = 0;
-    if (value->type != REDLOCK_REPLY_STRING || value->size == 0 || value->size > digits_max) {
-        return false;
-    }
-    for (size_t i = 0; i < value->size; i++) {
-        if (value->bytes[i] < '0' || value->bytes[i] > '9') {
-            return false;
-        }
-        sum = sum * 10 + (value->bytes[i] - '0');
-    }
-    *number = sum;
-    return true;
+static bool read_digits(const struct redlock_reply_value *value, size_t digits_max, uint64_t most, uint64_t *number) {
+    return value->type == REDLOCK_REPLY_STRING && value->size <= digits_max &&
+           redlock_number_read(value->bytes, value->size, most, number);
 }
 
 bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us) {
-    int64_t seconds, microseconds;
-    if (!redlock_read_digits(&pair[0], 10, &seconds) || !redlock_read_digits(&pair[1], 6, &microseconds) ||
-        seconds == 0 || seconds > SECONDS_MAX) {
+    uint64_t seconds, microseconds;
+    if (!read_digits(&pair[0], 10, SECONDS_MAX, &seconds) || !read_digits(&pair[1], 6, 999999, &microseconds) ||
+        seconds == 0) {
         return false;
     }
-    *server_us = seconds * 1000000 + microseconds;
+    *server_us = (int64_t)(seconds * 1000000 + microseconds);
     return true;
 }
 
@@ -251,9 +244,9 @@ void redlock_read_list(const struct redlock_reply *reply, struct redlock_answer 
     const struct redlock_reply_value *element = reply->elements;
     uint64_t cursor;
     if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 ||
-        element[0].type != REDLOCK_REPLY_STRING || !redlock_page_cursor(element[0].bytes, element[0].size, &cursor) ||
-        element[1].type != REDLOCK_REPLY_STRING || !redlock_page_is_whole(element[1].bytes, element[1].size) ||
-        element[2].type != REDLOCK_REPLY_INTEGER || element[2].integer < 0) {
+        !read_digits(&element[0], 20, UINT64_MAX, &cursor) || element[1].type != REDLOCK_REPLY_STRING ||
+        !redlock_page_is_whole(element[1].bytes, element[1].size) || element[2].type != REDLOCK_REPLY_INTEGER ||
+        element[2].integer < 0) {
         redlock_read_unexpected(reply, answer);
         return;
     }

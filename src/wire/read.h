@@ -29,9 +29,6 @@ void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_a
 /* An error, for any request. */
 void redlock_read_error(const struct redlock_reply_value *error, const char *password, struct redlock_answer *answer);
 
-/* Reads 1 to `digits_max` digits and nothing else; at most 18, so that every number fits. */
-bool redlock_read_digits(const struct redlock_reply_value *value, size_t digits_max, int64_t *number);
-
 /* Reads the two words of a TIME as microseconds: above 0, and at most until the year 2255. */
 bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t *server_us);
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "core/number.h"
 #include "wire/format.h"
 #include "wire/naming.h"
 #include "wire/read.h"
@@ -51,7 +52,7 @@ enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind) {
     return REDLOCK_OP_NONE;
 }
 
-static enum redlock_reply_kind kind_of(const struct redlock_message *message, enum redlock_naming naming) {
+static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
     static const enum redlock_reply_kind kinds[REDLOCK_NAMING_COUNT] = {
         REDLOCK_KIND_ACQUIRE, REDLOCK_KIND_ACQUIRE_NAMING_TWICE, REDLOCK_KIND_ACQUIRE_NAMING};
     switch (message->operation) {
@@ -62,24 +63,25 @@ static enum redlock_reply_kind kind_of(const struct redlock_message *message, en
         if (message->timed) {
             return REDLOCK_KIND_ACQUIRE_TIMED;
         }
-        return message->by_source ? REDLOCK_KIND_ACQUIRE : kinds[naming];
+        return message->by_source ? REDLOCK_KIND_ACQUIRE : kinds[message->form.naming];
     case REDLOCK_OP_EXTEND:
         return message->timed ? REDLOCK_KIND_EXTEND_TIMED : REDLOCK_KIND_EXTEND;
     case REDLOCK_OP_RELEASE:
-        return message->deleting == REDLOCK_DELETING_SCRIPT ? REDLOCK_KIND_RELEASE : REDLOCK_KIND_RELEASE_DELETING;
+        return message->only_deletes && message->form.deleting != REDLOCK_DELETING_SCRIPT
+                   ? REDLOCK_KIND_RELEASE_DELETING
+                   : REDLOCK_KIND_RELEASE;
     default:
         return (enum redlock_reply_kind)message->operation;
     }
 }
 
-size_t redlock_wire_format(const struct redlock_message *message, enum redlock_naming naming, char *buffer,
-                           enum redlock_reply_kind *kind) {
+size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind) {
 #define FORMAT(kind, operation, format, read)                                                                          \
     case REDLOCK_KIND_##kind:                                                                                          \
         return (size_t)(redlock_format_##format(buffer, message) - buffer);
     assert(message->target == NULL || message->target->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
     assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
-    *kind = kind_of(message, naming);
+    *kind = kind_of(message);
     switch (*kind) {
         KINDS(FORMAT)
     case REDLOCK_KIND_NONE:
@@ -96,8 +98,8 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
     const size_t behind = 2 + digit * (message->target->announced ? 2 : 1);
     assert(node < REDLOCK_NODES_MAX);
     assert(message->operation == REDLOCK_OP_WAIT && size > behind + REDLOCK_SEAL_DIGITS);
-    (void)redlock_format_digits(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
-                                REDLOCK_SEAL_DIGITS);
+    (void)redlock_number_write(bytes + size - behind - REDLOCK_SEAL_DIGITS, message->place->seals[node],
+                               REDLOCK_SEAL_DIGITS);
 }
 
 void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_reply *reply, const char *password,
@@ -109,6 +111,7 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
+    answer->named = REDLOCK_NAMED_NOT;
     answer->counter = 0;
     answer->text = NULL;
     answer->clock.server_us = 0;

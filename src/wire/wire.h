@@ -39,10 +39,8 @@ static inline bool redlock_wire_is_naming(enum redlock_reply_kind kind) {
 enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind);
 
 /* Writes the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes). Returns the length.
- * `naming` matters to an ACQUIRE by SET only. Until the reply comes, the caller keeps only the
- * kind. */
-size_t redlock_wire_format(const struct redlock_message *message, enum redlock_naming naming, char *buffer,
-                           enum redlock_reply_kind *kind);
+ * Until the reply comes, the caller keeps only the kind. */
+size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind);
 
 /* The same message for this node: a WAIT gets its seal. */
 void redlock_wire_seal(const struct redlock_message *message, unsigned node, char *bytes, size_t size);

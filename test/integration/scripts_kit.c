@@ -41,7 +41,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
     struct redlock_answer answer;
     enum redlock_reply_kind kind;
     enum redlock_read got;
-    size_t size = redlock_wire_format(message, REDLOCK_NAMING_NOT, bytes, &kind);
+    size_t size = redlock_wire_format(message, bytes, &kind);
     assert_int_equal(send(line.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
     while ((got = redlock_reader_next(reader, &reply)) == REDLOCK_READ_MORE) {
         ssize_t came = recv(line.fd, bytes, sizeof bytes, 0);

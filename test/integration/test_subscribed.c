@@ -28,7 +28,7 @@ static struct {
     char why[256];
 } heard;
 
-static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer) {
     (void)context, (void)index, (void)owner, (void)round, (void)answer;
 }
 
@@ -74,23 +74,12 @@ static void on_wake(void *context) {
         support_pause_ms(1);                                                                                           \
     }
 
-static bool on_is_token(void *ctx, void *owner, const char *token, size_t size) {
-    (void)ctx, (void)owner, (void)token, (void)size;
-    return false;
-}
-
-static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
-    (void)ctx, (void)index, (void)naming;
-}
-
 static void open_node(const char *credentials) {
     const struct redlock_node_options options = {
         .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me", .probed = REDLOCK_PROBED_KEY};
     const struct redlock_node_listener listener = {.answer = on_answer,
                                                    .greeted = on_greeted,
                                                    .ready_changed = on_ready_changed,
-                                                   .is_token = on_is_token,
-                                                   .naming_changed = on_naming_changed,
                                                    .pushed = on_pushed,
                                                    .listens = on_listens,
                                                    .same_server = on_same_server};

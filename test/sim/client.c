@@ -98,8 +98,7 @@ bool sim_names(const struct sim_world *world) {
 static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
                                   enum redlock_reply_kind *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
-    const enum redlock_naming naming = sim_names(client->world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
-    size_t size = redlock_wire_format(message, naming, buffer, kind);
+    size_t size = redlock_wire_format(message, buffer, kind);
     struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
     memset(bytes, 0, sizeof *bytes);
     bytes->operation = (uint8_t)message->operation;
@@ -121,13 +120,14 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     return bytes;
 }
 
-static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
+static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_message *message) {
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     struct redlock_message form = *message;
     enum redlock_reply_kind kind;
+    form.form.naming = sim_names(world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
     if (message->only_deletes && sim_deletes(world)) {
-        form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
+        form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
     struct sim_bytes *bytes = bytes_of(client, &form, &kind);
     redlock_nodes taken = 0;
@@ -302,7 +302,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                                           .on_event = sim_on_event,
                                           .event_data = client};
     client->group = redlock_group_new(&env, &config);
-    client->elections.group = client->group;
+    redlock_elections_init(&client->elections, client->group);
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 &&
         (sim_random_percent(&world->random, 50) || world->control == SIM_CONTROL_LATE)) {

@@ -45,7 +45,7 @@ void sim_places_check(struct sim_world *world) {
         if (client->group == NULL || client->closing) {
             continue;
         }
-        for (const struct redlock_owner *owner = client->group->leases.first; owner != NULL; owner = owner->next) {
+        REDLOCK_OWNERS(owner, client->group, REDLOCK_OWNER_LEASE) {
             const struct redlock_lease *lease = (const struct redlock_lease *)owner;
             if (lease->waiting != NULL && !lease->forgotten) {
                 check_lease(client, &lease->core);

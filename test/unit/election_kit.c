@@ -90,7 +90,7 @@ void assert_silent(void) {
 
 int open_elections(void **state) {
     open_group(state);
-    elections = (struct redlock_elections){.group = fake.group};
+    redlock_elections_init(&elections, fake.group);
     election = NULL;
     told_count = read_count = 0;
     observe_code = REDLOCK_OK;

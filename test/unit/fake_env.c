@@ -59,7 +59,7 @@ static void leave(void *ctx, const struct redlock_channel *channel) {
     fake->left++;
 }
 
-static redlock_nodes send_message(void *ctx, redlock_nodes nodes, const struct redlock_message *message) {
+static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock_message *message) {
     struct fake_env *fake = ctx;
     const redlock_nodes taken = nodes & ~fake->refusing;
     for (unsigned i = 0; i < fake->node_count; i++) {
@@ -115,6 +115,10 @@ static bool is_too_far(void *ctx, unsigned node) {
     return ((const struct fake_env *)ctx)->far & REDLOCK_NODE(node);
 }
 
+static void proven(void *ctx, unsigned node) {
+    ((struct fake_env *)ctx)->proven |= REDLOCK_NODE(node);
+}
+
 __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_log_level level, const char *format,
                                                            ...) {
     struct fake_env *fake = ctx;
@@ -144,6 +148,7 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .leave = leave,
                                     .refusal = refusal,
                                     .is_too_far = is_too_far,
+                                    .proven = proven,
                                     .log = take_log};
     config.node_count = node_count;
     config.node_names = names;
@@ -163,13 +168,13 @@ static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_k
     sent->answered = true;
     struct redlock_text *text =
         vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new(REDLOCK_CAUSE_NONE, "answer of node %u", sent->node);
-    const struct redlock_answer given = {.vote = vote,
-                                         .read_ns = fake->now_ns,
-                                         .no_script = no_script,
-                                         .text = text,
-                                         .holder = "somebody",
-                                         .holder_size = sizeof "somebody" - 1,
-                                         .holder_ttl_ms = 1234};
+    struct redlock_answer given = {.vote = vote,
+                                   .read_ns = fake->now_ns,
+                                   .no_script = no_script,
+                                   .text = text,
+                                   .holder = "somebody",
+                                   .holder_size = sizeof "somebody" - 1,
+                                   .holder_ttl_ms = 1234};
     redlock_group_answer(fake->group, sent->owner, sent->round, sent->node, &given);
     redlock_text_drop(text);
 }

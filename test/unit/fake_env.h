@@ -42,7 +42,8 @@ struct fake_env {
     int64_t wall_us;
     int64_t wake_ns;
     redlock_nodes refusing;
-    redlock_nodes far; /* their answers come too late */
+    redlock_nodes far;    /* their answers come too late */
+    redlock_nodes proven; /* to name holders as we understand it */
     int random_code;
     uint64_t random_state;
     const char *channel;                     /* subscribed to; NULL: not yet */

@@ -4,7 +4,7 @@ target_link_libraries(redlock_test_io PUBLIC redlock_libev redlock_tls PkgConfig
   Threads::Threads)
 
 foreach(name text argument cause wire read page push reply script address info handshake proof inflight outbox
-  connection random siphash resolve loop poll)
+  connection random siphash linked resolve loop poll)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_io)
   add_test(NAME unit_${name} COMMAND test_${name})

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "test.h"
+#include "wire/naming.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ev.h>
@@ -17,9 +18,20 @@
 #include "core/time.h"
 #include "wire/script.h"
 
-static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
+static bool is_token(const char *value, size_t size) {
+    return size == sizeof PEER_TOKEN - 1 && memcmp(value, PEER_TOKEN, size) == 0;
+}
+
+/* Compares as a group does. */
+static void on_answer(void *context, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer) {
     struct peer *peer = context;
     assert_int_equal(index, 0);
+    if (answer->named != REDLOCK_NAMED_NOT) {
+        const bool is_first_ours = answer->named == REDLOCK_NAMED_TWICE && is_token(answer->first, answer->first_size);
+        if (redlock_naming_compared(answer, is_first_ours, is_token(answer->holder, answer->holder_size))) {
+            redlock_node_names_holders(peer->node);
+        }
+    }
     assert_true(peer->answer_count < PEER_ANSWERS_MAX);
     struct peer_answer *kept = &peer->answers[peer->answer_count++];
     kept->owner = owner;
@@ -119,16 +131,6 @@ static void peer_start_listening(struct peer *peer) {
     peer->port = ntohs(address.sin_port);
 }
 
-static bool on_is_token(void *ctx, void *owner, const char *token, size_t size) {
-    assert_ptr_equal(owner, ctx);
-    return size == sizeof PEER_TOKEN - 1 && memcmp(token, PEER_TOKEN, size) == 0;
-}
-
-static void on_naming_changed(void *ctx, unsigned index, enum redlock_naming naming) {
-    (void)index;
-    ((struct peer *)ctx)->naming = naming;
-}
-
 static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
     (void)ctx;
     (void)index;
@@ -147,8 +149,6 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,
-                                             .is_token = on_is_token,
-                                             .naming_changed = on_naming_changed,
                                              .pushed = on_pushed,
                                              .listens = on_listens,
                                              .hinted = on_hinted,

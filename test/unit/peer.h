@@ -47,7 +47,6 @@ struct peer {
     char hinted[128]; /* the key of the last */
     int told_hears;   /* so often */
     const struct redlock_channel *hears;
-    enum redlock_naming naming;
     const char *version; /* what it says of itself in INFO; NULL: redis_version:7.0.15 */
     char mark[64];       /* that the last probe of a server without a run_id has said */
     bool finds_other;    /* the marker has PEER_OTHER_MARK */

@@ -234,6 +234,55 @@ GROUP_TEST(the_log_describes_a_lease_without_its_token, five_nodes) {
     give_back(seen.lease);
 }
 
+static void answer_named(unsigned node, enum redlock_named named, redlock_vote_kind vote, const char *first,
+                         const char *holder) {
+    fake_env_answer_as(&fake, node, REDLOCK_OP_ACQUIRE,
+                       (struct redlock_answer){.vote = vote,
+                                               .named = (uint8_t)named,
+                                               .first = first,
+                                               .first_size = strlen(first),
+                                               .holder = holder,
+                                               .holder_size = strlen(holder)});
+}
+
+/* Only the owner of a request knows whether the value at the key is its token (wire/naming.h). */
+GROUP_TEST(a_value_at_the_key_may_be_our_own_token, five_nodes) {
+    static const char other[] = "0123456789abcdef0123456789abcdef";
+    struct seen seen;
+    acquire(NULL, &seen);
+    const char *own = fake.sent[0].token;
+    answer_named(4, REDLOCK_NAMED_AFTER_NIL, REDLOCK_VOTE_UNKNOWN, "", own);
+    assert_int_equal(fake.proven, 16);
+    answer_named(0, REDLOCK_NAMED_ONCE, REDLOCK_VOTE_DENIED, "", own);
+    answer_named(1, REDLOCK_NAMED_TWICE, REDLOCK_VOTE_DENIED, own, own);
+    answer_named(2, REDLOCK_NAMED_TWICE, REDLOCK_VOTE_DENIED, own, other);
+    assert_int_equal(fake.proven, 16);
+    fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    assert_int_equal(seen.count, 1);
+    assert_contains(seen.errors[0], "it is the same server as another node");
+    assert_contains(seen.errors[1], "it is the same server as another node");
+    assert_contains(seen.errors[2], "did not make clear");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_is(seen.votes[i], REDLOCK_VOTE_UNKNOWN);
+    }
+    assert_is(seen.votes[4], REDLOCK_VOTE_GRANTED);
+}
+
+GROUP_TEST(another_value_at_the_key_stays_what_it_was, five_nodes) {
+    static const char other[] = "0123456789abcdef0123456789abcdef";
+    struct seen seen;
+    acquire(NULL, &seen);
+    answer_named(0, REDLOCK_NAMED_AFTER_NIL, REDLOCK_VOTE_UNKNOWN, "", other);
+    for (unsigned i = 1; i < 5; i++) {
+        answer_named(i, i == 1 ? REDLOCK_NAMED_ONCE : REDLOCK_NAMED_TWICE, REDLOCK_VOTE_DENIED, other, other);
+    }
+    assert_int_equal(fake.proven, 0);
+    assert_is(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_is(seen.votes[0], REDLOCK_VOTE_UNKNOWN);
+    assert_is(seen.votes[1], REDLOCK_VOTE_DENIED);
+    assert_is(seen.votes[2], REDLOCK_VOTE_DENIED);
+}
+
 GROUP_TEST(no_script_is_sent_again_by_source, five_nodes) {
     struct seen seen, released = {0};
     redlock_lease *lease = take(NULL, &seen);

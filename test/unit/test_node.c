@@ -310,32 +310,32 @@ static void say_to_a_delete(uint32_t round, const char *reply) {
 }
 
 FRESH_TEST(a_server_that_has_a_command_to_delete_is_asked_by_it) {
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT); /* not known yet */
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_SCRIPT); /* not known yet */
     connect_as("redis_version:8.4.0");
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELEX);
     say_to_a_delete(1, ":1\r\n");
     say_to_a_delete(2, ":0\r\n");
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "missing, or held under another token");
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELEX);
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELEX);
     /* The next server may be another. */
     peer_close(&peer);
     peer.version = NULL;
     peer_greet(&peer, "r2", 8, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_SCRIPT);
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_SCRIPT);
 }
 
 /* Also where the answer comes too late for its request. */
 FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     connect_as("redis_version:7.2.4\r\nvalkey_version:9.0.1");
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELIFEQ);
     assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
     peer_expect(&peer, "d");
     peer_until_answers(&peer, 1);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     peer_say(&peer, "-NOPERM User u has no permissions to run the 'delifeq' command\r\n");
-    PEER_UNTIL(&peer, redlock_node_deleting(peer.node) == REDLOCK_DELETING_SCRIPT);
+    PEER_UNTIL(&peer, redlock_node_form(peer.node).deleting == REDLOCK_DELETING_SCRIPT);
     assert_int_equal(peer.answer_count, 1);
     say_to_a_delete(2, "-OOM no\r\n"); /* one that was under way; no script is loaded for it */
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "OOM no");
@@ -346,7 +346,7 @@ FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     peer_close(&peer);
     peer_greet(&peer, "r1", 8, 7);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_is(redlock_node_deleting(peer.node), REDLOCK_DELETING_DELIFEQ);
+    assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELIFEQ);
 }
 
 FRESH_TEST(a_delete_that_answers_out_of_protocol_ends_the_connection) {

@@ -72,12 +72,12 @@ static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vo
 
 NAMING_TEST(only_a_server_that_has_it_is_asked) {
     connect_as("redis_version:6.2.14");
-    assert_is(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
     peer_close(&peer);
     peer.version = "redis_version:7.0.15";
     peer_greet(&peer, "r2", 8, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_is(peer.naming, REDLOCK_NAMING_TWICE);
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE);
 }
 
 struct pair {
@@ -128,10 +128,10 @@ NAMING_TEST(both_replies_make_one_vote) {
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         connect_as(NULL);
         const struct peer_answer *answer = ask_twice(pairs[i].first, pairs[i].second);
-        if (answer->vote != pairs[i].vote || peer.naming != pairs[i].naming ||
+        if (answer->vote != pairs[i].vote || redlock_node_form(peer.node).naming != pairs[i].naming ||
             strstr(answer->text, pairs[i].text) == NULL || (answer->text[0] != '\0' && pairs[i].text[0] == '\0')) {
             fail_msg("%s then %s: vote %d, '%s', naming %d", pairs[i].first, pairs[i].second, (int)answer->vote,
-                     answer->text, (int)peer.naming);
+                     answer->text, (int)redlock_node_form(peer.node).naming);
         }
         /* Nothing of it stays behind on the connection. */
         assert_true(peer_send(&peer, "s", 2));
@@ -145,14 +145,14 @@ NAMING_TEST(both_replies_make_one_vote) {
 
 /* R20. Then this node is not asked again, whatever the connection: it would be lost each time. */
 NAMING_TEST(what_is_out_of_protocol_ends_the_connection_once) {
-    static const char *const pairs[][2] = {
-        {OURS, OK}, {VALUE, OK}, {OK, OK}, {OK, VALUE}, {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
+    static const char *const pairs[][2] = {{OURS, OK}, {VALUE, OK},   {OK, OK},      {OK, VALUE},
+                                           {OK, OURS}, {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         connect_as(NULL);
         expect_answer(ask_twice(pairs[i][0], pairs[i][1]), REDLOCK_VOTE_UNKNOWN, "out of protocol");
         peer_expect_end(&peer, true);
         greet_again();
-        assert_is(peer.naming, REDLOCK_NAMING_NOT);
+        assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
         (void)stop(state);
         (void)start(state);
     }
@@ -174,11 +174,11 @@ NAMING_TEST(a_proven_connection_is_asked_once) {
         peer_say(&peer, replies[i].first);
         peer_until_answers(&peer, answers + 1);
         expect_answer(&peer.answers[answers], replies[i].vote, replies[i].text);
-        assert_int_equal(peer.naming, replies[i].naming);
+        assert_int_equal(redlock_node_form(peer.node).naming, replies[i].naming);
     }
     assert_int_equal(peer_times_logged(&peer, "does not tell an acquire who holds the lock"), 1);
     (void)ask_twice(NIL, OURS); /* one that was under way proves nothing any more */
-    assert_is(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
     reconnect();
     (void)ask_twice(OK, NIL);
     assert_int_equal(peer_times_logged(&peer, "it ignores the GET of a SET"), 1);
@@ -194,7 +194,7 @@ NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     expect_answer(&peer.answers[1], REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_is(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
 }
 
 /* A huge value at the key of a lock ends one connection, not one after the other. */
@@ -213,7 +213,7 @@ NAMING_TEST(a_value_over_the_limit_bars_the_node) {
     expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "1 MiB");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_is(peer.naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
 }
 
 /* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
@@ -231,7 +231,8 @@ NAMING_TEST(between_both_replies_it_is_still_under_way) {
     peer_say(&peer, OK);
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
-    assert_is(peer.naming, REDLOCK_NAMING_TWICE); /* nobody knows its token any more */
+    /* Nobody knows its token any more. */
+    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE);
     /* Both replies late. */
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
     peer_expect(&peer, BOTH_SENT);

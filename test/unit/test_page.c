@@ -15,7 +15,7 @@ TEST(the_request_is_the_script_without_keys) {
         .operation = REDLOCK_OP_LIST, .by_source = true, .fence_keys = &fence, .wait_suffix = ":w", .page = &page};
     char buffer[REDLOCK_WIRE_SIZE_MAX], expected[REDLOCK_WIRE_SIZE_MAX], longest[REDLOCK_PATTERN_SIZE_MAX + 1] = "";
     enum redlock_reply_kind kind;
-    const size_t size = redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind);
+    const size_t size = redlock_wire_format(&message, buffer, &kind);
     assert_int_equal(kind, LISTING);
     (void)snprintf(expected, sizeof expected,
                    "*9\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n$1\r\n0\r\n$20\r\n18446744073709551615\r\n$2\r\na*\r\n"
@@ -25,7 +25,7 @@ TEST(the_request_is_the_script_without_keys) {
     assert_memory_equal(buffer, expected, size);
     memset(longest, '?', sizeof longest - 1);
     page.pattern = longest;
-    assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind), sizeof longest, sizeof buffer);
+    assert_in_range(redlock_wire_format(&message, buffer, &kind), sizeof longest, sizeof buffer);
 }
 
 static struct redlock_answer answer_of(const char *bytes) {

@@ -14,16 +14,12 @@
 
 static const struct redlock_fence_keys fence_keys = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 86400000};
 
-static void assert_form(const struct redlock_message *message, enum redlock_naming naming, const char *expected) {
+static void assert_bytes(const struct redlock_message *message, const char *expected) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     enum redlock_reply_kind kind;
-    size_t size = redlock_wire_format(message, naming, buffer, &kind);
+    size_t size = redlock_wire_format(message, buffer, &kind);
     assert_int_equal(size, strlen(expected));
     assert_memory_equal(buffer, expected, size);
-}
-
-static void assert_bytes(const struct redlock_message *message, const char *expected) {
-    assert_form(message, REDLOCK_NAMING_NOT, expected);
 }
 
 static struct redlock_message message_of(enum redlock_operation operation) {
@@ -91,9 +87,9 @@ TEST(a_release_that_only_deletes_may_be_a_command) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
     message.only_deletes = true;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
-    message.deleting = REDLOCK_DELETING_DELEX;
+    message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_bytes(&message, "*4\r\n$5\r\nDELEX\r\n$3\r\nres\r\n$4\r\nIFEQ\r\n" A_TOKEN);
-    message.deleting = REDLOCK_DELETING_DELIFEQ;
+    message.form.deleting = REDLOCK_DELETING_DELIFEQ;
     assert_bytes(&message, "*3\r\n$7\r\nDELIFEQ\r\n$3\r\nres\r\n" A_TOKEN);
 }
 
@@ -143,7 +139,7 @@ TEST(each_node_gets_its_own_seal) {
         struct redlock_message message = message_of(REDLOCK_OP_WAIT);
         message.target = &targets[i / 2];
         message.place = &place;
-        const size_t size = redlock_wire_format(&message, REDLOCK_NAMING_NOT, bytes, &kind);
+        const size_t size = redlock_wire_format(&message, bytes, &kind);
         redlock_wire_seal(&message, 1 - i % 2, bytes, size); /* another one was there */
         redlock_wire_seal(&message, i % 2, bytes, size);
         const int tail = snprintf(wanted, sizeof wanted, "$30\r\n0000000005%s\r\n$1\r\n0\r\n%s", digits[i % 2],
@@ -180,20 +176,24 @@ TEST(healing_is_the_same_set_and_time_is_time) {
 
 TEST(an_acquire_may_ask_for_the_holder) {
 #define NAMING "*7\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL "$3\r\nGET\r\n"
-    const struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    assert_form(&message, REDLOCK_NAMING_ONCE, NAMING);
-    assert_form(&message, REDLOCK_NAMING_TWICE, NAMING NAMING);
-}
-
-static enum redlock_reply_kind kind_as(const struct redlock_message *message, enum redlock_naming naming) {
-    char buffer[REDLOCK_WIRE_SIZE_MAX];
-    enum redlock_reply_kind kind;
-    (void)redlock_wire_format(message, naming, buffer, &kind);
-    return kind;
+    struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
+    message.form.naming = REDLOCK_NAMING_ONCE;
+    assert_bytes(&message, NAMING);
+    message.form.naming = REDLOCK_NAMING_TWICE;
+    assert_bytes(&message, NAMING NAMING);
 }
 
 static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
-    return kind_as(message, REDLOCK_NAMING_NOT);
+    char buffer[REDLOCK_WIRE_SIZE_MAX];
+    enum redlock_reply_kind kind;
+    (void)redlock_wire_format(message, buffer, &kind);
+    return kind;
+}
+
+static enum redlock_reply_kind kind_as(const struct redlock_message *message, enum redlock_naming naming) {
+    struct redlock_message formed = *message;
+    formed.form.naming = naming;
+    return kind_of(&formed);
 }
 
 TEST(the_kind_is_the_messages_form) {
@@ -232,7 +232,7 @@ TEST(the_kind_is_the_messages_form) {
     message = message_of(REDLOCK_OP_RELEASE);
     message.only_deletes = true;
     assert_int_equal(kind_of(&message), RELEASE);
-    message.deleting = REDLOCK_DELETING_DELEX;
+    message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_int_equal(kind_of(&message), DELETING);
     for (unsigned kind = 0; kind < REDLOCK_KIND_COUNT; kind++) {
         assert_int_equal(redlock_wire_operation((enum redlock_reply_kind)kind), operations[kind]);
@@ -270,8 +270,9 @@ TEST(the_longest_messages_fit) {
     memset(key, '\n', sizeof key);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         message.operation = operations[i];
-        assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind), sizeof key, sizeof buffer);
+        assert_in_range(redlock_wire_format(&message, buffer, &kind), sizeof key, sizeof buffer);
     }
     message.operation = REDLOCK_OP_ACQUIRE;
-    assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_TWICE, buffer, &kind), 2 * sizeof key, sizeof buffer);
+    message.form.naming = REDLOCK_NAMING_TWICE;
+    assert_in_range(redlock_wire_format(&message, buffer, &kind), 2 * sizeof key, sizeof buffer);
 }
