@@ -48,8 +48,15 @@ struct life *life_begin_in_line(struct life *life, unsigned n);
         .holder = REDLOCK_HOLDER_##kind, .holder_id = (id), .pttl_ms = (pttl), .rank = (before)                        \
     }
 
-/* A test of one life. */
-#define LIFE_TEST(test) TEST_HAS(test, NULL, NULL, NULL, ((struct life){0}), UNUSED struct life life)
+/* A test of one life, which begins so: LIFE_TEST(name, life_held(&life, false)). */
+#define LIFE_TEST(test, begin)                                                                                         \
+    static void test##_of(struct life life);                                                                           \
+    TEST(test) {                                                                                                       \
+        struct life life;                                                                                              \
+        begin;                                                                                                         \
+        test##_of(life);                                                                                               \
+    }                                                                                                                  \
+    static void test##_of(struct life life)
 
 /* The time of the next event. This and each event return the life, for what comes next. */
 struct life *life_at(struct life *life, int64_t at_ms);

@@ -1,8 +1,7 @@
 /* Acquire: how an attempt is won, lost, retried or given up, and what is cleaned up after it. */
 #include "life.h"
 
-LIFE_TEST(a_quorum_wins_at_once) {
-    life_init(&life, 5);
+LIFE_TEST(a_quorum_wins_at_once, life_init(&life, 5)) {
     assert_int_equal(life_next_ms(&life), -1);
     life_expect(life_begin(&life), ACQUIRING, SENDS(ACQUIRE, 31, 1));
     assert_int_equal(life_next_ms(&life), END_MS);
@@ -14,8 +13,7 @@ LIFE_TEST(a_quorum_wins_at_once) {
     assert_int_equal(life.core.attempts, 1);
 }
 
-LIFE_TEST(late_votes_are_accounted_for) {
-    life_start(&life, 5);
+LIFE_TEST(late_votes_are_accounted_for, life_start(&life, 5)) {
     life_votes(&life, "GGG");
     life_expect(life_vote(&life, 3, F), HELD, NOTHING);
     life_expect(life_vote(&life, 4, U), HELD, NOTHING);
@@ -25,8 +23,7 @@ LIFE_TEST(late_votes_are_accounted_for) {
     life_expect(&life, RELEASING, SENDS(RELEASE, 23, 2));
 }
 
-LIFE_TEST(denied_by_most_is_contended) {
-    life_start(&life, 5);
+LIFE_TEST(denied_by_most_is_contended, life_start(&life, 5)) {
     life_expect(life_votes(&life, "DGDF"), ENDED, .cleanup = 31 & ~8, ACQUIRED(ERR_CONTENDED));
     assert_int_equal(life_next_ms(&life), -1);
     life_start(&life, 5);
@@ -35,15 +32,14 @@ LIFE_TEST(denied_by_most_is_contended) {
     life_expect(&life, ENDED, .cleanup = 31, ACQUIRED(ERR_CONTENDED));
 }
 
-LIFE_TEST(a_tie_is_contended_at_once) {
-    life_start(&life, 4);
+LIFE_TEST(a_tie_is_contended_at_once, life_start(&life, 4)) {
     life_expect(life_votes(&life, "GGDD"), ENDED, .cleanup = 15, ACQUIRED(ERR_CONTENDED));
     life_start(&life, 2);
     life_expect(life_votes(&life, "GD"), ENDED, .cleanup = 3, ACQUIRED(ERR_CONTENDED));
 }
 
 /* R13: already lost, but whether most nodes answer is not known yet. */
-LIFE_TEST(the_code_waits_for_the_nodes_that_decide_it) {
+LIFE_TEST(the_code_waits_for_the_nodes_that_decide_it, life_start(&life, 5)) {
     static const struct {
         const char *rest;
         int code;
@@ -63,15 +59,13 @@ LIFE_TEST(the_code_waits_for_the_nodes_that_decide_it) {
     life_expect(&life, ENDED, .cleanup = 29, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(too_few_answers_are_no_quorum) {
-    life_start(&life, 5);
+LIFE_TEST(too_few_answers_are_no_quorum, life_start(&life, 5)) {
     life_expect(life_votes(&life, "UGFU"), ENDED, .cleanup = 31 & ~4, ACQUIRED(ERR_NO_QUORUM));
     life_start(&life, 1);
     life_expect(life_vote(&life, 0, F), ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(nodes_that_refuse_have_failed) {
-    life_start(&life, 5);
+LIFE_TEST(nodes_that_refuse_have_failed, life_start(&life, 5)) {
     life_expect(life_refuse(&life, 3), ACQUIRING, NOTHING);
     life_expect(life_votes(&life, "..GGG"), HELD, ACQUIRED(OK));
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 28, 2));
@@ -79,8 +73,7 @@ LIFE_TEST(nodes_that_refuse_have_failed) {
     life_expect(life_refuse(&life, 31), ENDED, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(a_quorum_that_comes_too_late_is_too_slow) {
-    life_start(&life, 3);
+LIFE_TEST(a_quorum_that_comes_too_late_is_too_slow, life_start(&life, 3)) {
     life_vote(&life, 0, G);
     life_expect(life_vote(life_at(&life, END_MS), 1, G), ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
     life_start(&life, 3);
@@ -120,8 +113,7 @@ TEST(the_rounds_deadline_ends_it) {
     }
 }
 
-LIFE_TEST(with_time_left_it_is_tried_again) {
-    life_init(&life, 3);
+LIFE_TEST(with_time_left_it_is_tried_again, life_init(&life, 3)) {
     life.plan.wait_timeout_ms = 1000;
     life_begin(&life);
     for (uint32_t round = 1; round <= 4; round++) {
@@ -143,8 +135,7 @@ LIFE_TEST(with_time_left_it_is_tried_again) {
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 6, 6));
 }
 
-LIFE_TEST(too_slow_is_tried_again_too) {
-    life_init(&life, 1);
+LIFE_TEST(too_slow_is_tried_again_too, life_init(&life, 1)) {
     life.plan.ttl_ms = 100;
     life.plan.wait_timeout_ms = 5000;
     life_begin(&life);
@@ -152,8 +143,7 @@ LIFE_TEST(too_slow_is_tried_again_too) {
     life_expect(life_timer(life_at(&life, 5000)), ENDED, ACQUIRED(ERR_TOO_SLOW));
 }
 
-LIFE_TEST(no_attempt_begins_when_the_wait_is_over) {
-    life_init(&life, 1);
+LIFE_TEST(no_attempt_begins_when_the_wait_is_over, life_init(&life, 1)) {
     life.plan.wait_timeout_ms = 100;
     life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 60;
     life_begin(&life);
@@ -165,8 +155,8 @@ LIFE_TEST(no_attempt_begins_when_the_wait_is_over) {
     assert_int_equal(life_next_ms(&life), -1);
 }
 
-LIFE_TEST(the_wait_ends_in_the_middle_of_an_attempt) {
-    life_init(&life, 3); /* the first attempt: by its answers */
+LIFE_TEST(the_wait_ends_in_the_middle_of_an_attempt, life_init(&life, 3)) {
+    /* the first attempt: by its answers */
     life.plan.wait_timeout_ms = 30;
     life_begin(&life);
     assert_int_equal(life_next_ms(&life), 30);
@@ -187,8 +177,7 @@ LIFE_TEST(the_wait_ends_in_the_middle_of_an_attempt) {
     life_expect(&life, ENDED, .cleanup = 5, ACQUIRED(ERR_CONTENDED));
 }
 
-LIFE_TEST(an_attempt_lost_when_the_wait_is_over_is_the_last) {
-    life_init(&life, 3);
+LIFE_TEST(an_attempt_lost_when_the_wait_is_over_is_the_last, life_init(&life, 3)) {
     life.plan.wait_timeout_ms = 30;
     life_begin(&life);
     life_vote(&life, 0, F);
@@ -200,8 +189,7 @@ LIFE_TEST(an_attempt_lost_when_the_wait_is_over_is_the_last) {
     life_expect(life_vote(life_at(&life, 31), 1, G), HELD, ACQUIRED(OK));
 }
 
-LIFE_TEST(waiting_for_ever_ends_by_cancel_only) {
-    life_init(&life, 1);
+LIFE_TEST(waiting_for_ever_ends_by_cancel_only, life_init(&life, 1)) {
     life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 0;
     life_begin(&life);
@@ -217,8 +205,7 @@ LIFE_TEST(waiting_for_ever_ends_by_cancel_only) {
     life_expect(&life, ENDED, ACQUIRED(ERR_CANCELLED)); /* the cleanup of this attempt is done */
 }
 
-LIFE_TEST(cancel_cleans_up) {
-    life_start(&life, 5);
+LIFE_TEST(cancel_cleans_up, life_start(&life, 5)) {
     life_votes(&life, "GFD");
     life_expect(life_cancel(&life, REDLOCK_ERR_CLOSED), ENDED, .cleanup = 31 & ~2, ACQUIRED(ERR_CLOSED));
     life_expect(life_vote(&life, 3, G), ENDED, NOTHING);
@@ -227,8 +214,7 @@ LIFE_TEST(cancel_cleans_up) {
     life_expect(life_cancel(&life, REDLOCK_ERR_CANCELLED), HELD, NOTHING);
 }
 
-LIFE_TEST(an_event_unknown_to_a_state_changes_nothing) {
-    life_init(&life, 3);
+LIFE_TEST(an_event_unknown_to_a_state_changes_nothing, life_init(&life, 3)) {
     life_expect(life_timer(&life), IDLE, NOTHING);
     life_expect(life_vote(&life, 0, G), IDLE, NOTHING);
     life_expect(life_release(&life), IDLE, NOTHING);

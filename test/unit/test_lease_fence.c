@@ -31,8 +31,7 @@ static void accepted(struct life *life) {
     life_fenced(life, 1, G, 0);
 }
 
-LIFE_TEST(a_quorum_that_accepts_takes_one_round_trip) {
-    fenced(&life, 5);
+LIFE_TEST(a_quorum_that_accepts_takes_one_round_trip, fenced(&life, 5)) {
     life_fenced(&life, 0, G, 0);
     life_expect(life_fenced(&life, 4, G, 0), ACQUIRING, NOTHING);
     life_expect(life_fenced(&life, 2, G, 0), HELD, ACQUIRED(OK));
@@ -43,8 +42,7 @@ LIFE_TEST(a_quorum_that_accepts_takes_one_round_trip) {
     assert_int_equal(life_held_until_ms(&life), END_MS);
 }
 
-LIFE_TEST(a_higher_counter_is_written_back) {
-    fenced(&life, 5);
+LIFE_TEST(a_higher_counter_is_written_back, fenced(&life, 5)) {
     life_fenced(&life, 0, G, 0);
     life_fenced(&life, 1, G, NUMBER + 400000);
     /* The lock is another's there, but its counter counts. */
@@ -70,8 +68,7 @@ LIFE_TEST(a_higher_counter_is_written_back) {
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-LIFE_TEST(a_beaten_client_writes_a_larger_number) {
-    fenced(&life, 3);
+LIFE_TEST(a_beaten_client_writes_a_larger_number, fenced(&life, 3)) {
     beaten(&life);
     life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
     const uint64_t first = life.core.fence.token;
@@ -83,8 +80,7 @@ LIFE_TEST(a_beaten_client_writes_a_larger_number) {
 }
 
 /* An equal number may be the token of another client. */
-LIFE_TEST(an_equal_counter_beats_too) {
-    fenced(&life, 5);
+LIFE_TEST(an_equal_counter_beats_too, fenced(&life, 5)) {
     beaten(&life);
     life_fenced(&life, 3, D, NUMBER + 10);
     life_expect(life_fenced(&life, 2, G, NUMBER + 10), FENCING, SENDS(FENCE, 23, 2));
@@ -109,8 +105,7 @@ TEST(a_beaten_client_gives_up_in_time) {
 
 /* When a clock jumps, only the nodes that granted the lock count, not those that confirmed the
  * token. */
-LIFE_TEST(the_nodes_that_granted_the_lock_back_it) {
-    fenced(&life, 5);
+LIFE_TEST(the_nodes_that_granted_the_lock_back_it, fenced(&life, 5)) {
     life_fenced(&life, 0, G, NUMBER + 10);
     life_fenced(&life, 1, G, 0);
     life_fenced(&life, 2, G, 0);
@@ -122,21 +117,18 @@ LIFE_TEST(the_nodes_that_granted_the_lock_back_it) {
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 7);
 }
 
-LIFE_TEST(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt) {
-    fenced(&life, 3);
+LIFE_TEST(a_write_back_to_nodes_that_lost_the_lock_is_a_lost_attempt, fenced(&life, 3)) {
     beaten(&life);
     life_fenced(&life, 0, D, 0);
     life_expect(life_vote(&life, 1, D), ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
 }
 
-LIFE_TEST(silent_nodes_leave_no_token) {
-    fenced(&life, 3);
+LIFE_TEST(silent_nodes_leave_no_token, fenced(&life, 3)) {
     beaten(&life);
     life_expect(life_votes(&life, "UU"), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(no_token_after_the_deadline) {
-    fenced(&life, 3);
+LIFE_TEST(no_token_after_the_deadline, fenced(&life, 3)) {
     beaten(&life);
     life_fenced(&life, 0, G, 0);
     life_expect(life_fenced(life_at(&life, END_MS), 1, G, 0), ENDED, .cleanup = 7, ACQUIRED(ERR_TOO_SLOW));
@@ -146,14 +138,12 @@ LIFE_TEST(no_token_after_the_deadline) {
     life_expect(life_timer(life_at(&life, END_MS)), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(a_cancel_gives_the_attempt_up) {
-    fenced(&life, 3);
+LIFE_TEST(a_cancel_gives_the_attempt_up, fenced(&life, 3)) {
     beaten(&life);
     life_expect(life_cancel(&life, REDLOCK_ERR_CANCELLED), ENDED, .cleanup = 7, ACQUIRED(ERR_CANCELLED));
 }
 
-LIFE_TEST(the_next_attempt_proposes_above_what_was_seen) {
-    fenced_within(&life, 3, 60000);
+LIFE_TEST(the_next_attempt_proposes_above_what_was_seen, fenced_within(&life, 3, 60000)) {
     life_fenced(&life, 0, D, NUMBER + 5000000);
     life_fenced(&life, 1, D, NUMBER + 4000000);
     assert_is(life.core.state, REDLOCK_LEASE_WAITING);
@@ -164,8 +154,7 @@ LIFE_TEST(the_next_attempt_proposes_above_what_was_seen) {
 }
 
 /* Whether the token of one attempt was written back does not matter to the next attempt. */
-LIFE_TEST(each_attempt_takes_its_own_path) {
-    fenced_within(&life, 3, 60000);
+LIFE_TEST(each_attempt_takes_its_own_path, fenced_within(&life, 3, 60000)) {
     beaten(&life);
     life_expect(life_votes(&life, "UU"), WAITING, .cleanup = 7);
     assert_true(life.core.fence_written);
@@ -193,8 +182,7 @@ TEST(a_lie_is_ignored) {
     }
 }
 
-LIFE_TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt) {
-    fenced_within(&life, 3, 60000);
+LIFE_TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt, fenced_within(&life, 3, 60000)) {
     life_fenced(&life, 0, D, LIE);
     life_fenced(&life, 1, D, NUMBER + 5000000);
     assert_is(life.core.state, REDLOCK_LEASE_WAITING);
@@ -204,9 +192,8 @@ LIFE_TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt) {
 
 /* The clock of the client is years behind, or a wrong clock once raised the counters. Without these
  * nodes there is no quorum. */
-LIFE_TEST(the_counters_of_most_nodes_are_followed) {
+LIFE_TEST(the_counters_of_most_nodes_are_followed, fenced(&life, 5)) {
     const uint64_t far = NUMBER + UINT64_C(1900000000000000);
-    fenced(&life, 5);
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, far);
     life_expect(life_fenced(&life, 2, G, 0), FENCING, SENDS(FENCE, 31, 2)); /* 2, 3 and 4 may suffice */
@@ -230,8 +217,7 @@ LIFE_TEST(the_counters_of_most_nodes_are_followed) {
 }
 
 /* If the other nodes fail at the number that follows the lie, the lie only ends the attempt. */
-LIFE_TEST(a_lie_that_nobody_follows_ends_the_attempt) {
-    fenced(&life, 3);
+LIFE_TEST(a_lie_that_nobody_follows_ends_the_attempt, fenced(&life, 3)) {
     life_fenced(&life, 0, G, LIE - 5000);
     life_vote(&life, 2, F);
     life_expect(life_fenced(&life, 1, G, 0), FENCING, SENDS(FENCE, 3, 2));
@@ -239,8 +225,7 @@ LIFE_TEST(a_lie_that_nobody_follows_ends_the_attempt) {
     life_expect(life_vote(&life, 1, F), ENDED, .cleanup = 3, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(the_last_number_is_followed_by_an_error) {
-    fenced_within(&life, 3, 60000);
+LIFE_TEST(the_last_number_is_followed_by_an_error, fenced_within(&life, 3, 60000)) {
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, LIE);
     /* No number is above that, and one more node is no quorum. */
@@ -248,8 +233,7 @@ LIFE_TEST(the_last_number_is_followed_by_an_error) {
     life_expect(life_timer(life_at(&life, 60000)), ENDED, ACQUIRED(ERR_LIMIT));
 }
 
-LIFE_TEST(a_renewal_is_timed_from_the_first_round) {
-    life_init(&life, 3);
+LIFE_TEST(a_renewal_is_timed_from_the_first_round, life_init(&life, 3)) {
     life.plan.fencing = life.plan.auto_extend = true;
     life.wall_us = WALL_US;
     life_begin(&life);
@@ -263,8 +247,7 @@ LIFE_TEST(a_renewal_is_timed_from_the_first_round) {
     life_expect(life_timer(&life), EXTENDING, SENDS(EXTEND, 7, 3));
 }
 
-LIFE_TEST(a_jump_may_lose_the_lock_before_the_token) {
-    fenced(&life, 5);
+LIFE_TEST(a_jump_may_lose_the_lock_before_the_token, fenced(&life, 5)) {
     life_fenced(&life, 0, G, NUMBER + 10);
     life_fenced(&life, 1, G, 0);
     life_expect(life_fenced(&life, 2, G, 0), FENCING, SENDS(FENCE, 31, 2));

@@ -29,8 +29,7 @@ TEST(a_lease_that_too_few_nodes_can_keep_is_lost_at_once) {
     }
 }
 
-LIFE_TEST(a_lease_that_a_quorum_may_keep_is_not_lost) {
-    hold(&life, 5, "GGGUU");
+LIFE_TEST(a_lease_that_a_quorum_may_keep_is_not_lost, hold(&life, 5, "GGGUU")) {
     life_extend(&life, TTL_MS);
     life_expect(life_votes(&life, "DGFF"), HELD, EXTENDED(ERR_NO_QUORUM));
     life_extend(&life, TTL_MS);
@@ -43,8 +42,7 @@ LIFE_TEST(a_lease_that_a_quorum_may_keep_is_not_lost) {
 }
 
 /* A late vote shows the loss after the extension was given up. */
-LIFE_TEST(a_loss_shows_after_a_failed_extension) {
-    hold(&life, 3, "GGF");
+LIFE_TEST(a_loss_shows_after_a_failed_extension, hold(&life, 3, "GGF")) {
     life_extend(&life, TTL_MS);
     life_expect(life_votes(&life, ".FF"), HELD, EXTENDED(ERR_NO_QUORUM));
     life_expect(life_vote(&life, 0, D), LOST, .cleanup = 3, .lost = true, .lost_by_votes = true);
@@ -69,8 +67,7 @@ TEST(a_healed_node_keeps_it_unless_the_heal_failed) {
 }
 
 /* A jump may have ended the key there, but nothing shows that it has. */
-LIFE_TEST(a_healed_node_whose_clock_jumped_may_keep_it) {
-    hold(&life, 3, "GGF");
+LIFE_TEST(a_healed_node_whose_clock_jumped_may_keep_it, hold(&life, 3, "GGF")) {
     life_expect(life_timer(life_at(&life, 1000)), HELD, .heal = 4);
     life_void(&life, 4);
     life_extend(&life, TTL_MS);
@@ -101,16 +98,14 @@ static void end_fencing(struct life *life) {
 }
 
 /* What the acquire showed still counts after a round of its own for the fencing token. */
-LIFE_TEST(a_round_for_the_fencing_token_changes_nothing) {
-    begin_fencing(&life, F);
+LIFE_TEST(a_round_for_the_fencing_token_changes_nothing, begin_fencing(&life, F)) {
     end_fencing(&life);
     life_extend(&life, TTL_MS);
     life_expect(life_vote(&life, 0, D), LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
 /* In that round two nodes say that the key is another's. */
-LIFE_TEST(a_round_for_the_fencing_token_shows_who_has_no_key) {
-    begin_fencing(&life, 0);
+LIFE_TEST(a_round_for_the_fencing_token_shows_who_has_no_key, begin_fencing(&life, 0)) {
     life_vote(&life, 3, D);
     /* Its key is ours; only its counter was too high. */
     life_fenced(&life, 4, D, life.core.fence.token);
@@ -121,12 +116,10 @@ LIFE_TEST(a_round_for_the_fencing_token_shows_who_has_no_key) {
 }
 
 /* The first holder may have healed the nodes that had no key a while ago. */
-LIFE_TEST(an_adopted_lease_asks_all_nodes_anew) {
-    life_init(&life, 5);
+LIFE_TEST(an_adopted_lease_asks_all_nodes_anew, life_init(&life, 5)) {
     life_adopt(&life);
     life_extend(&life, TTL_MS);
-    life_vote(&life, 3, D);
-    life_vote(&life, 4, D);
+    life_votes(&life, "...DD");
     life_expect(life_votes(&life, "GGG"), HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
     life_expect(life_vote(&life, 0, D), EXTENDING, NOTHING);

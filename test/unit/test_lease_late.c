@@ -81,8 +81,7 @@ TEST(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed) {
     assert_int_equal(keys.touched, 30);
 }
 
-LIFE_TEST(a_release_is_owed_until_the_node_has_answered_it) {
-    life_held(&life, false);
+LIFE_TEST(a_release_is_owed_until_the_node_has_answered_it, life_held(&life, false)) {
     assert_int_equal(redlock_lease_owing(&life.core), 0);
     life_release(&life);
     assert_int_equal(redlock_lease_owing(&life.core), 31);
@@ -90,8 +89,7 @@ LIFE_TEST(a_release_is_owed_until_the_node_has_answered_it) {
     assert_int_equal(redlock_lease_owing(&life.core), 28);
 }
 
-LIFE_TEST(under_a_guard_a_node_that_was_asked_does_not_count) {
-    life_start(&life, 5);
+LIFE_TEST(under_a_guard_a_node_that_was_asked_does_not_count, life_start(&life, 5)) {
     assert_true(redlock_lease_counts_under_guards(&life.core, 1, 29, 29));
     assert_false(redlock_lease_counts_under_guards(&life.core, 1, 2, 0));
     life_votes(&life, "GGG");
@@ -104,12 +102,9 @@ LIFE_TEST(under_a_guard_a_node_that_was_asked_does_not_count) {
     assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));
 }
 
-LIFE_TEST(a_late_request_is_uncertain_in_a_cleanup) {
-    life_start(&life, 3);
+LIFE_TEST(a_late_request_is_uncertain_in_a_cleanup, life_start(&life, 3)) {
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_ACQUIRE, 7);
-    life_vote(&life, 0, D);
-    life_vote(&life, 1, U);
-    life_expect(life_vote(&life, 2, D), ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
+    life_expect(life_votes(&life, "DUD"), ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
 }
 
 TEST(a_parked_acquire_begins_by_its_event_or_its_timer) {

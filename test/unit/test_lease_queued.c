@@ -19,23 +19,20 @@ TEST(a_begin_in_line_takes_places_and_the_lock_if_it_is_free) {
     }
 }
 
-LIFE_TEST(a_first_try_comes_before_a_place_if_nobody_here_waits) {
-    life_init(&life, 3);
+LIFE_TEST(a_first_try_comes_before_a_place_if_nobody_here_waits, life_init(&life, 3)) {
     life_may_queue(&life);
     life_expect(life_begin(&life), ACQUIRING, SENDS(ACQUIRE, 7, 1));
     life_expect(life_votes(&life, "GG"), HELD, ACQUIRED(OK));
 }
 
-LIFE_TEST(a_ttl_without_validity_sends_nothing) {
-    life_init(&life, 3);
+LIFE_TEST(a_ttl_without_validity_sends_nothing, life_init(&life, 3)) {
     life_may_queue(&life);
     life.plan.ttl_ms = 3;
     life.in_line = true;
     life_expect(life_begin(&life), ENDED, ACQUIRED(ERR_TOO_SLOW));
 }
 
-LIFE_TEST(a_try_that_others_denied_hands_its_nodes_over_and_waits) {
-    life_init(&life, 5);
+LIFE_TEST(a_try_that_others_denied_hands_its_nodes_over_and_waits, life_init(&life, 5)) {
     life_may_queue(&life);
     life_begin(&life);
     life_expect(life_votes(life_at(&life, 1), "GGDDD"), QUEUED, .cleanup = 31, WAITS(31, 2, ENTERED));
@@ -69,8 +66,7 @@ TEST(a_try_that_was_lost_otherwise_hands_its_nodes_over_and_takes) {
     }
 }
 
-LIFE_TEST(a_node_that_a_guard_bars_gets_no_wait) {
-    life_init(&life, 5);
+LIFE_TEST(a_node_that_a_guard_bars_gets_no_wait, life_init(&life, 5)) {
     life_may_queue(&life);
     life_begin(&life);
     life.may_not_vote = 3;
@@ -78,8 +74,7 @@ LIFE_TEST(a_node_that_a_guard_bars_gets_no_wait) {
     assert_int_equal(life.core.keys.touched, 28);
 }
 
-LIFE_TEST(too_few_nodes_that_may_vote_are_not_asked_until_later) {
-    life_init(&life, 3);
+LIFE_TEST(too_few_nodes_that_may_vote_are_not_asked_until_later, life_init(&life, 3)) {
     life_may_queue(&life);
     life.in_line = true;
     life.may_not_vote = 3;
@@ -125,21 +120,18 @@ static void ask_just_before_the_end(struct life *life) {
     life_expect(life_timer(life_at(life, WAIT_MS - 1)), QUEUED, WAITS(7, 2, POLLED));
 }
 
-LIFE_TEST(a_wait_that_was_just_sent_does_not_change_the_reason) {
-    ask_just_before_the_end(&life);
+LIFE_TEST(a_wait_that_was_just_sent_does_not_change_the_reason, ask_just_before_the_end(&life)) {
     life_expect(life_timer(life_at(&life, WAIT_MS)), ENDED, .cleanup = 7, ACQUIRED(ERR_CONTENDED));
     life_begin_in_line(&life, 3); /* nothing was ever known */
     life_expect(life_timer(life_at(&life, WAIT_MS)), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(a_wait_that_too_few_nodes_can_still_answer_changes_the_reason) {
-    ask_just_before_the_end(&life);
+LIFE_TEST(a_wait_that_too_few_nodes_can_still_answer_changes_the_reason, ask_just_before_the_end(&life)) {
     life_votes(&life, "UU");
     life_expect(life_timer(life_at(&life, WAIT_MS)), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent) {
-    queue_at_two_of_three(&life);
+LIFE_TEST(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent, queue_at_two_of_three(&life)) {
     life_timer(life_at(&life, life_next_ms(&life) + 1));
     assert_int_equal(life.core.round, 2);
     life_votes(&life, "UU");
@@ -148,8 +140,7 @@ LIFE_TEST(a_wait_that_too_few_nodes_answered_is_the_reason_when_the_next_is_sent
     life_expect(life_timer(life_at(&life, WAIT_MS)), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(a_grant_at_the_end_of_the_wait_still_counts) {
-    life_begin_in_line(&life, 1);
+LIFE_TEST(a_grant_at_the_end_of_the_wait_still_counts, life_begin_in_line(&life, 1)) {
     life.core.wait_until_ns = T0;
     life_expect(life_push(&life, 0, 1), HELD, ACQUIRED(OK));
     life_begin_in_line(&life, 1);
@@ -157,8 +148,7 @@ LIFE_TEST(a_grant_at_the_end_of_the_wait_still_counts) {
     life_expect(life_push(life_at(&life, 20000), 0, 1), ENDED, .cleanup = 1, ACQUIRED(ERR_TOO_SLOW));
 }
 
-LIFE_TEST(who_waits_forever_has_no_end) {
-    life_init(&life, 1);
+LIFE_TEST(who_waits_forever_has_no_end, life_init(&life, 1)) {
     life_may_queue(&life);
     life.plan.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     life.in_line = true;
@@ -185,13 +175,11 @@ TEST(a_cancel_takes_all_places_back) {
 }
 
 /* R8, over several WAITs of one token: a node that failed one may have taken another. */
-LIFE_TEST(a_node_that_failed_each_wait_owes_no_release) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_node_that_failed_each_wait_owes_no_release, life_begin_in_line(&life, 3)) {
     life_refuse(&life, 1);
     assert_int_equal(life.core.keys.touched, 6);
     life.view = later;
-    life_vote(&life, 1, D);
-    life_vote(&life, 2, D);
+    life_votes(&life, ".DD");
     life_timer(life_at(&life, 9000)); /* the first asks when the holder's keys have ended */
     life_timer(life_at(&life, 9002));
     assert_int_equal(life.core.keys.touched, 7);
@@ -200,8 +188,7 @@ LIFE_TEST(a_node_that_failed_each_wait_owes_no_release) {
     life_expect(life_cancel(&life, REDLOCK_ERR_CLOSED), ENDED, .cleanup = 6, ACQUIRED(ERR_CLOSED));
 }
 
-LIFE_TEST(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said, life_begin_in_line(&life, 3)) {
     life_refuse(&life, 1);
     life_expect(life_push(&life, 0, 1), QUEUED, NOTHING);
     life_expect(life_vote(&life, 1, G), HELD, ACQUIRED(OK));
@@ -210,8 +197,7 @@ LIFE_TEST(a_node_that_says_that_it_granted_gets_a_release_whatever_it_said) {
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 7, 2));
 }
 
-LIFE_TEST(a_late_request_is_uncertain_until_a_later_wait_is_answered) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_late_request_is_uncertain_until_a_later_wait_is_answered, life_begin_in_line(&life, 3)) {
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_WAIT, 7);
     life_queued(&life, 0, later);
     life_queued(&life, 1, later);
@@ -223,8 +209,7 @@ LIFE_TEST(a_late_request_is_uncertain_until_a_later_wait_is_answered) {
     assert_int_equal(life.did.uncertain, 3);
 }
 
-LIFE_TEST(nodes_without_queues_make_it_try_again_after_delays) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(nodes_without_queues_make_it_try_again_after_delays, life_begin_in_line(&life, 3)) {
     life_queued(&life, 0, later);
     life_expect(life_poll(&life), WAITING, .cleanup = 7);
     assert_in_range(life_next_ms(&life), 50, 200);
@@ -259,9 +244,8 @@ static int64_t polls_for_ms(struct life *life) {
 }
 
 /* The nodes may be well by then. Each retry delay is 200 ms at most. */
-LIFE_TEST(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds) {
+LIFE_TEST(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds, life_begin_in_line(&life, 3)) {
     static const int64_t most_ms[] = {500, 1000, 2000, 4000, 8000, 10000, 10000};
-    life_begin_in_line(&life, 3);
     life.plan.wait_timeout_ms = life.core.plan.wait_timeout_ms = 3600000;
     life.core.wait_until_ns = T0 + 3600000 * MS;
     for (unsigned i = 0; i < sizeof most_ms / sizeof *most_ms; i++) {
@@ -272,8 +256,7 @@ LIFE_TEST(who_polls_takes_a_place_again_soon_and_later_within_ten_seconds) {
 }
 
 /* Nobody could tell it of a grant. */
-LIFE_TEST(who_is_barred_takes_no_place_until_that_ends) {
-    life_init(&life, 3);
+LIFE_TEST(who_is_barred_takes_no_place_until_that_ends, life_init(&life, 3)) {
     life_may_queue(&life);
     life.in_line = life_queue(&life)->barred = true;
     life_expect(life_begin(&life), ACQUIRING, SENDS(ACQUIRE, 7, 1));
@@ -289,8 +272,7 @@ LIFE_TEST(who_is_barred_takes_no_place_until_that_ends) {
     life_expect(&life, QUEUED, WAITS(7, 4, ENTERED)); /* at once: it had no time to wait for */
 }
 
-LIFE_TEST(a_wrong_ticket_costs_a_fresh_token_and_no_grant) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_wrong_ticket_costs_a_fresh_token_and_no_grant, life_begin_in_line(&life, 3)) {
     life.misplaced = true;
     life_expect(life_answer_queued(&life, 7, LIFE_VIEW(EARLIER, 5, 60000, 3)), QUEUED, NOTHING);
     life_expect(life_timer(life_at(&life, life_next_ms(&life) + 1)), QUEUED, .cleanup = 7, WAITS(7, 2, REFRESHED));
@@ -304,8 +286,8 @@ LIFE_TEST(a_wrong_ticket_costs_a_fresh_token_and_no_grant) {
     life_expect(life_timer(&life), QUEUED, WAITS(7, 3, LOOKED)); /* a grant is worth more than the right place */
 }
 
-LIFE_TEST(what_only_a_waiter_hears_changes_no_other_lease) {
-    life_held(&life, false); /* it never queued */
+LIFE_TEST(what_only_a_waiter_hears_changes_no_other_lease, life_held(&life, false)) {
+    /* it never queued */
     life_push(&life, 0, 1);
     life_listen(&life);
     life_expect(life_poll(&life), HELD, NOTHING);

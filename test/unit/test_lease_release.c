@@ -35,8 +35,7 @@ TEST(what_the_votes_say) {
     }
 }
 
-LIFE_TEST(nodes_without_the_key_are_not_asked_and_have_not_answered) {
-    life_start(&life, 5);
+LIFE_TEST(nodes_without_the_key_are_not_asked_and_have_not_answered, life_start(&life, 5)) {
     life_refuse(&life, 3);
     life_votes(&life, "..GGG");
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 28, 2));
@@ -49,21 +48,18 @@ LIFE_TEST(nodes_without_the_key_are_not_asked_and_have_not_answered) {
     life_expect(life_votes(&life, "..GG."), ENDED, RELEASED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(all_nodes_refusing_is_no_quorum) {
-    life_held(&life, false);
+LIFE_TEST(all_nodes_refusing_is_no_quorum, life_held(&life, false)) {
     life_release(&life);
     life_expect(life_refuse(&life, 31), ENDED, RELEASED(ERR_NO_QUORUM));
 }
 
-LIFE_TEST(an_adopted_lease_is_released_everywhere) {
-    life_init(&life, 3);
+LIFE_TEST(an_adopted_lease_is_released_everywhere, life_init(&life, 3)) {
     life_adopt(&life);
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 7, 1));
     life_expect(life_votes(&life, "DGG"), ENDED, RELEASED(OK));
 }
 
-LIFE_TEST(a_release_replaces_an_extend) {
-    life_held(&life, false);
+LIFE_TEST(a_release_replaces_an_extend, life_held(&life, false)) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "GG");
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 3), EXTENDED(ERR_CANCELLED));
@@ -75,14 +71,12 @@ LIFE_TEST(a_release_replaces_an_extend) {
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 7, 2), EXTENDED(ERR_CANCELLED));
 }
 
-LIFE_TEST(a_release_replaces_a_renewal_without_a_callback) {
-    life_held(&life, true);
+LIFE_TEST(a_release_replaces_a_renewal_without_a_callback, life_held(&life, true)) {
     life_expect(life_timer(life_at(&life, 3334)), EXTENDING, SENDS(EXTEND, 31, 2));
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 3));
 }
 
-LIFE_TEST(the_deadline_does_not_end_a_release) {
-    life_held(&life, false);
+LIFE_TEST(the_deadline_does_not_end_a_release, life_held(&life, false)) {
     life_release(&life);
     life_expect(life_timer(life_at(&life, END_MS)), RELEASING, NOTHING);
     life_expect(life_votes(&life, "GGG"), ENDED, RELEASED(OK));
@@ -91,14 +85,12 @@ LIFE_TEST(the_deadline_does_not_end_a_release) {
     life_expect(life_votes(&life, "DDD"), ENDED, RELEASED(ERR_LOST));
 }
 
-LIFE_TEST(a_lost_lease_is_released_as_lost) {
-    life_held(&life, false);
+LIFE_TEST(a_lost_lease_is_released_as_lost, life_held(&life, false)) {
     life_timer(life_at(&life, END_MS));
     life_expect(life_release(&life), ENDED, RELEASED(ERR_LOST)); /* its cleanup is already done */
 }
 
-LIFE_TEST(a_released_lease_is_not_extended) {
-    life_held(&life, false);
+LIFE_TEST(a_released_lease_is_not_extended, life_held(&life, false)) {
     life_release(&life);
     assert_is(redlock_lease_extend_check(&life.core, T0), REDLOCK_ERR_LOST);
     life_expect(life_extend(&life, TTL_MS), RELEASING, EXTENDED(ERR_LOST));

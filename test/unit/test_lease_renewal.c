@@ -4,9 +4,8 @@
 
 /* Up to a tenth of that sooner, so that leases that were taken together are not renewed
  * together. */
-LIFE_TEST(a_third_of_the_ttl_after_the_start) {
+LIFE_TEST(a_third_of_the_ttl_after_the_start, life_held(&life, true)) {
     int64_t least_ms = TTL_MS, most_ms = 0;
-    life_held(&life, true);
     assert_in_range(life_next_ms(&life), 3000, 3333);
     for (uint32_t round = 2; round < 100; round++) {
         life_timer(life_at(&life, life_next_ms(&life)));
@@ -25,8 +24,7 @@ LIFE_TEST(a_third_of_the_ttl_after_the_start) {
     assert_true(least_ms < 3020 && most_ms > 3313);
 }
 
-LIFE_TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
-    life_held(&life, true);
+LIFE_TEST(a_failed_renewal_is_tried_again_until_the_deadline, life_held(&life, true)) {
     int64_t before_ms = 0;
     uint32_t round = 2;
     for (;; round++) {
@@ -53,8 +51,7 @@ LIFE_TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
     life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
 }
 
-LIFE_TEST(a_renewal_that_recovers_is_a_third_away_again) {
-    life_held(&life, true);
+LIFE_TEST(a_renewal_that_recovers_is_a_third_away_again, life_held(&life, true)) {
     life_timer(life_at(&life, 3334));
     life_expect(life_refuse(&life, 31), HELD, NOTHING);
     life_expect(life_timer(life_at(&life, 6000)), EXTENDING, SENDS(EXTEND, 31, 3));
@@ -63,8 +60,7 @@ LIFE_TEST(a_renewal_that_recovers_is_a_third_away_again) {
 }
 
 /* It waits for a quarter of the time left only while nobody who was silent can be asked. */
-LIFE_TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready) {
-    life_held(&life, true);
+LIFE_TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready, life_held(&life, true)) {
     life_expect(life_ready(&life, 4), HELD, NOTHING); /* nothing has failed yet */
     assert_in_range(life_next_ms(&life), 3000, 3333);
     life_timer(life_at(&life, 3334));
@@ -85,8 +81,7 @@ LIFE_TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready) {
     assert_true(life_next_ms(&life) > life.at_ms + 2900);
 }
 
-LIFE_TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again) {
-    life_held(&life, true);
+LIFE_TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again, life_held(&life, true)) {
     life_timer(life_at(&life, 3334));
     life_votes(&life, "GGU");
     life_ready(&life, 0); /* it has answered */
@@ -100,8 +95,7 @@ LIFE_TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again) {
 }
 
 /* Nobody renews it, or nobody may any more. */
-LIFE_TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own) {
-    life_held(&life, false);
+LIFE_TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own, life_held(&life, false)) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "UUU");
     life_expect(&life, HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM, EXTENDED(ERR_NO_QUORUM));
@@ -114,23 +108,20 @@ LIFE_TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own) {
     life_expect(life_timer(&life), LOST, .cleanup = 31, .lost = true);
 }
 
-LIFE_TEST(a_renewal_that_most_deny_is_a_loss) {
-    life_held(&life, true);
+LIFE_TEST(a_renewal_that_most_deny_is_a_loss, life_held(&life, true)) {
     life_timer(life_at(&life, 3334));
     life_expect(life_votes(&life, "DDD"), LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
 }
 
 /* A paused process: when it runs again, both the renewal and the deadline have passed. */
-LIFE_TEST(the_deadline_comes_before_a_renewal) {
-    life_held(&life, true);
+LIFE_TEST(the_deadline_comes_before_a_renewal, life_held(&life, true)) {
     life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
     life_held(&life, true);
     life_expect(life_timer(life_at(&life, END_MS - 1)), EXTENDING, SENDS(EXTEND, 31, 2));
     life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
 }
 
-LIFE_TEST(the_cap_ends_renewals) {
-    life_init(&life, 1);
+LIFE_TEST(the_cap_ends_renewals, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 8000;
     life_begin(&life);
@@ -152,8 +143,7 @@ LIFE_TEST(the_cap_ends_renewals) {
     assert_false(redlock_lease_is_capped(&life.core)); /* no renewals were asked for */
 }
 
-LIFE_TEST(a_timer_that_is_late_for_the_cap_does_not_renew) {
-    life_init(&life, 1);
+LIFE_TEST(a_timer_that_is_late_for_the_cap_does_not_renew, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 3334;
     life_begin(&life);
@@ -163,8 +153,7 @@ LIFE_TEST(a_timer_that_is_late_for_the_cap_does_not_renew) {
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-LIFE_TEST(a_cap_within_the_first_third_means_no_renewal) {
-    life_init(&life, 1);
+LIFE_TEST(a_cap_within_the_first_third_means_no_renewal, life_init(&life, 1)) {
     life.plan.ttl_ms = 9999; /* a third is 3333 ms, and a renewal comes at most 333.3 ms sooner */
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 2999;
@@ -173,8 +162,7 @@ LIFE_TEST(a_cap_within_the_first_third_means_no_renewal) {
     assert_int_equal(life_next_ms(&life), 9999 - 102);
 }
 
-LIFE_TEST(a_failed_extend_by_the_caller_is_renewed_too) {
-    life_held(&life, true);
+LIFE_TEST(a_failed_extend_by_the_caller_is_renewed_too, life_held(&life, true)) {
     life_extend(life_at(&life, 1000), 20000);
     life_expect(life_votes(&life, "FFF"), HELD, EXTENDED(ERR_NO_QUORUM));
     assert_in_range(life_next_ms(&life), 1000 + 2224, 1000 + 2224 + 556);
@@ -183,8 +171,7 @@ LIFE_TEST(a_failed_extend_by_the_caller_is_renewed_too) {
     assert_int_equal(life.core.round_ttl_ms, 20000);
 }
 
-LIFE_TEST(an_adopted_lease_renews_once_it_is_held) {
-    life_init(&life, 1);
+LIFE_TEST(an_adopted_lease_renews_once_it_is_held, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 5000;
     life_adopt(&life);
@@ -197,8 +184,7 @@ LIFE_TEST(an_adopted_lease_renews_once_it_is_held) {
 }
 
 /* A ttl so short that a third of it is after its deadline. */
-LIFE_TEST(a_tiny_ttl_runs_out_first) {
-    life_init(&life, 1);
+LIFE_TEST(a_tiny_ttl_runs_out_first, life_init(&life, 1)) {
     life.plan.ttl_ms = 4;
     life.plan.auto_extend = true;
     life_begin(&life);
@@ -207,8 +193,7 @@ LIFE_TEST(a_tiny_ttl_runs_out_first) {
     life_expect(life_timer(life_at(&life, 1)), LOST, .cleanup = 1, .lost = true);
 }
 
-LIFE_TEST(no_renewal_follows_a_release) {
-    life_held(&life, true);
+LIFE_TEST(no_renewal_follows_a_release, life_held(&life, true)) {
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 2));
     assert_int_equal(life_next_ms(&life), -1);
     life_expect(life_timer(life_at(&life, 3334)), RELEASING, NOTHING);

@@ -27,14 +27,12 @@ TEST(a_split_is_looked_at_after_the_slowest_answer_twice) {
     }
 }
 
-LIFE_TEST(a_look_may_find_the_missing_grants) {
-    look(&life);
+LIFE_TEST(a_look_may_find_the_missing_grants, look(&life)) {
     life_expect(life_votes(&life, "GGG"), HELD, ACQUIRED(OK));
     assert_int_equal(life_held_until_ms(&life), 20 + END_MS);
 }
 
-LIFE_TEST(a_grant_that_is_gone_is_no_split) {
-    look(&life);
+LIFE_TEST(a_grant_that_is_gone_is_no_split, look(&life)) {
     life_expect(life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 60000, 0)), QUEUED, NOTHING);
     assert_int_equal(life_queue(&life)->granted, 0);
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
@@ -62,8 +60,7 @@ TEST(behind_another_that_has_a_quorum_it_yields_to_nobody) {
     }
 }
 
-LIFE_TEST(to_an_earlier_waiter_it_yields_its_nodes) {
-    look(&life);
+LIFE_TEST(to_an_earlier_waiter_it_yields_its_nodes, look(&life)) {
     life_vote(&life, 0, G);
     life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
     life_queued(&life, 3, LIFE_VIEW(EARLIER, 8, 60000, 1));
@@ -80,8 +77,7 @@ LIFE_TEST(to_an_earlier_waiter_it_yields_its_nodes) {
     assert_true(life_queue(&life)->takes);
 }
 
-LIFE_TEST(who_hears_too_few_nodes_gives_its_grants_up) {
-    look(&life);
+LIFE_TEST(who_hears_too_few_nodes_gives_its_grants_up, look(&life)) {
     life_expect(life_votes(&life, "GUUU"), QUEUED, NOTHING);
     life_expect(life_queued(&life, 4, LIFE_VIEW(LATER, 9, 60000, 0)), QUEUED, .cleanup = 31, WAITS(0, 3, YIELDED));
     assert_true(life.did.fresh_token);
@@ -93,8 +89,7 @@ LIFE_TEST(who_hears_too_few_nodes_gives_its_grants_up) {
 }
 
 /* An earlier waiter that is dead: those behind it hand the lock to each other. */
-LIFE_TEST(a_split_lock_is_handed_over_only_twice) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_split_lock_is_handed_over_only_twice, life_begin_in_line(&life, 3)) {
     for (int yields = 0; yields < 5; yields++) {
         const int kind = yields < 4 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
         life_vote(&life, 0, G);
@@ -114,8 +109,7 @@ LIFE_TEST(a_split_lock_is_handed_over_only_twice) {
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */
 }
 
-LIFE_TEST(with_none_before_it_it_stays_and_looks_again) {
-    look(&life);
+LIFE_TEST(with_none_before_it_it_stays_and_looks_again, look(&life)) {
     life_vote(life_at(&life, 23), 0, G);
     life_answer_queued(&life, 6, LIFE_VIEW(LATER, 9, 60000, 0));
     life_expect(life_queued(&life, 3, LIFE_VIEW(DIRECT, 8, 60000, 1)), QUEUED, NOTHING);
@@ -135,10 +129,9 @@ static void answer_look(struct life *life, redlock_nodes granted, int64_t ttl_ms
     life_expect(life_answer_queued(life, 24 & ~granted, LIFE_VIEW(DIRECT, 7, ttl_ms, 0)), QUEUED, NOTHING);
 }
 
-LIFE_TEST(looks_that_change_nothing_come_less_and_less_often) {
+LIFE_TEST(looks_that_change_nothing_come_less_and_less_often, look(&life)) {
     static const int64_t delays_ms[] = {4, 4, 4, 4, 8, 16, 32, 64};
     uint32_t asked = 2;
-    look(&life);
     for (unsigned i = 0; i < sizeof delays_ms / sizeof *delays_ms; i++) {
         answer_look(&life, 1, 60000);
         life_expect_next(&life, delays_ms[i], delays_ms[i]);
@@ -151,8 +144,7 @@ LIFE_TEST(looks_that_change_nothing_come_less_and_less_often) {
     life_expect_next(&life, 4, 4);
 }
 
-LIFE_TEST(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others) {
-    look(&life);
+LIFE_TEST(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others, look(&life)) {
     life_vote(life_at(&life, 23), 0, G);
     life_answer_queued(&life, 2, LIFE_VIEW(DIRECT, 8, 60000, 0));
     life_expect(life_answer_queued(&life, 12, LIFE_VIEW(EARLIER, 7, 60000, 0)), QUEUED, NOTHING);
@@ -161,8 +153,7 @@ LIFE_TEST(a_look_does_not_wait_for_a_node_that_is_slower_than_all_others) {
 }
 
 /* The timer is late, and everything is due at once. */
-LIFE_TEST(a_late_timer_asks_once) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_late_timer_asks_once, life_begin_in_line(&life, 3)) {
     life_answer_queued(&life, 3, LIFE_VIEW(STRANGER, 9, 500, 0));
     life_expect(life_timer(life_at(&life, 50000)), QUEUED, WAITS(7, 2, POLLED));
     life_expect_next(&life, 50, R_MS * 11 / 10);

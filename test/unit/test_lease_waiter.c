@@ -33,14 +33,12 @@ TEST(places_are_refreshed_after_a_quarter_of_the_ttl) {
     }
 }
 
-LIFE_TEST(a_timer_before_its_time_changes_nothing) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(a_timer_before_its_time_changes_nothing, life_begin_in_line(&life, 3)) {
     life_expect(life_timer(life_at(&life, 2000)), QUEUED, NOTHING);
 }
 
 /* A key that the holder has lost at some node stays free for the holder. */
-LIFE_TEST(who_is_behind_takes_nothing) {
-    life_begin_in_line(&life, 5);
+LIFE_TEST(who_is_behind_takes_nothing, life_begin_in_line(&life, 5)) {
     life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
     life_expect(life_answer_queued(&life, 24, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING);
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
@@ -61,8 +59,7 @@ LIFE_TEST(who_is_behind_takes_nothing) {
 }
 
 /* A WAIT that no node may get says nothing of the holder. */
-LIFE_TEST(who_asks_nobody_stays_behind) {
-    life_init(&life, 3);
+LIFE_TEST(who_asks_nobody_stays_behind, life_init(&life, 3)) {
     life_may_queue(&life);
     life.plan.ttl_ms = 40; /* it refreshes before it would ask again */
     life.in_line = true;
@@ -77,8 +74,7 @@ LIFE_TEST(who_asks_nobody_stays_behind) {
     assert_false(life_queue(&life)->takes);
 }
 
-LIFE_TEST(silent_nodes_that_change_nothing_are_not_waited_for) {
-    life_begin_in_line(&life, 5);
+LIFE_TEST(silent_nodes_that_change_nothing_are_not_waited_for, life_begin_in_line(&life, 5)) {
     life_queue(&life)->takes = false;
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0));
     life_expect(life_queued(&life, 2, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING); /* one more makes it a quorum */
@@ -90,8 +86,7 @@ LIFE_TEST(silent_nodes_that_change_nothing_are_not_waited_for) {
     life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-LIFE_TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay, life_begin_in_line(&life, 3)) {
     life_vote(&life, 0, U);
     life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
     life_expect(life_refuse(&life, 4), QUEUED, NOTHING);
@@ -101,8 +96,7 @@ LIFE_TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay) {
 
 /* A round trip that is longer than a quarter of the ttl: another WAIT would make every answer
  * late. */
-LIFE_TEST(an_open_wait_is_not_overtaken) {
-    life_init(&life, 3);
+LIFE_TEST(an_open_wait_is_not_overtaken, life_init(&life, 3)) {
     life_may_queue(&life);
     life.plan.ttl_ms = 100;
     life.in_line = true;
@@ -118,8 +112,7 @@ LIFE_TEST(an_open_wait_is_not_overtaken) {
 }
 
 /* A near node grants long before the others can have answered. */
-LIFE_TEST(far_nodes_have_time_to_grant) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(far_nodes_have_time_to_grant, life_begin_in_line(&life, 3)) {
     life_vote(life_at(&life, 1), 0, G);
     assert_true(life_next_ms(&life) > 50);
     life_expect(life_timer(life_at(&life, 40)), QUEUED, NOTHING);
@@ -128,8 +121,7 @@ LIFE_TEST(far_nodes_have_time_to_grant) {
     life_expect(life_vote(life_at(&life, 41), 2, G), HELD, ACQUIRED(OK));
 }
 
-LIFE_TEST(who_hears_of_grants_from_now_on_takes_its_places_again) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(who_hears_of_grants_from_now_on_takes_its_places_again, life_begin_in_line(&life, 3)) {
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 1));
     life_listen(life_at(&life, 10));
     life_expect_next(&life, 2, 2);
@@ -138,8 +130,7 @@ LIFE_TEST(who_hears_of_grants_from_now_on_takes_its_places_again) {
 }
 
 /* One that has answered, or still may, needs no other WAIT. */
-LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none) {
-    life_begin_in_line(&life, 5);
+LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none, life_begin_in_line(&life, 5)) {
     life_refuse(&life, REDLOCK_NODE(3));
     life_vote(&life, 4, U);
     life_queued(&life, 0, LIFE_VIEW(LATER, 9, 60000, 1));
@@ -156,8 +147,7 @@ LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none) {
     life_expect(life_timer(&life), QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-LIFE_TEST(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum) {
-    life_begin_in_line(&life, 5);
+LIFE_TEST(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum, life_begin_in_line(&life, 5)) {
     for (unsigned i = 0; i < 4; i++) {
         life_expect(life_queued(&life, i, LIFE_VIEW(LATER, 9, 400 + 100 * i, i != 3)), QUEUED, NOTHING);
     }
@@ -258,8 +248,7 @@ TEST(the_first_behind_a_stranger_polls) {
     }
 }
 
-LIFE_TEST(who_is_not_the_first_behind_a_stranger_does_not_poll) {
-    life_begin_in_line(&life, 3);
+LIFE_TEST(who_is_not_the_first_behind_a_stranger_does_not_poll, life_begin_in_line(&life, 3)) {
     life_answer_queued(&life, 7, LIFE_VIEW(STRANGER, 9, 60000, 1));
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     life_begin_in_line(&life, 3); /* first elsewhere, but not there */
@@ -274,8 +263,7 @@ LIFE_TEST(who_is_not_the_first_behind_a_stranger_does_not_poll) {
     life_expect_next(&life, 10, 40);
 }
 
-LIFE_TEST(a_lock_that_goes_to_a_later_ticket_is_counted) {
-    life_begin_in_line(&life, 1);
+LIFE_TEST(a_lock_that_goes_to_a_later_ticket_is_counted, life_begin_in_line(&life, 1)) {
     static const struct {
         enum redlock_queue_holder holder;
         uint64_t id;

@@ -138,11 +138,9 @@ TEST(nodes_are_alike_if_one_token_holds_them) {
 TEST(rank_and_expiry_are_those_of_the_nodes_that_answered) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 4);
-    static const struct redlock_queue_view views[] = {{.pttl_ms = 500, .rank = 1},
-                                                      {.pttl_ms = -1},
-                                                      {.pttl_ms = -2, .rank = 1},
-                                                      {.pttl_ms = 100},
-                                                      {.pttl_ms = INT64_MAX, .rank = 3}};
+    static const struct redlock_queue_view views[] =
+        LIST({.pttl_ms = 500, .rank = 1}, {.pttl_ms = -1}, {.pttl_ms = -2, .rank = 1}, {.pttl_ms = 100},
+             {.pttl_ms = INT64_MAX, .rank = 3});
     assert_int_equal(redlock_queue_expiry_ns(queue, 1), REDLOCK_NEVER_NS);
     for (unsigned i = 0; i < 5; i++) {
         redlock_queue_deny(queue, i, &views[i], 10 * MS);

@@ -356,12 +356,8 @@ TEST(noscript_says_so) {
 
 /* Whatever the error: the script may do what the command cannot. */
 TEST(a_refused_command_asks_for_the_script) {
-    static const char *const errors[] = {"-ERR unknown command 'DELEX'\r\n",
-                                         "-NOPERM no\r\n",
-                                         "-OOM no\r\n",
-                                         "-WRONGTYPE no\r\n",
-                                         "-ERR syntax error\r\n",
-                                         "-BUSY no\r\n"};
+    static const char *const errors[] = LIST("-ERR unknown command 'DELEX'\r\n", "-NOPERM no\r\n", "-OOM no\r\n",
+                                             "-WRONGTYPE no\r\n", "-ERR syntax error\r\n", "-BUSY no\r\n");
     char text[512];
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct redlock_answer answer = vote_of(DELETING, errors[i], text);
