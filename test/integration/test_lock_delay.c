@@ -1,8 +1,5 @@
 /* Lock delay: the keys of a lease that was lost or left stay for the delay, and keep others out. A
  * release ends them at once. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define TTL_MS   20000
@@ -32,8 +29,7 @@ static bool is_lost(void *data) {
 static void assert_others_are_denied(const char *resource) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
-    assert_is(drive_acquire(world_loop, manager, resource, &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, resource, TIMES(TTL_MS, 0), outcome), REDLOCK_ERR_CONTENDED);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
 }
 
@@ -59,9 +55,7 @@ static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(the_keys_live_longer_than_the_lease) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(the_keys_live_longer_than_the_lease) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_keys_outlive("door", lease);
@@ -70,9 +64,7 @@ WORLD_TEST(the_keys_live_longer_than_the_lease) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(an_extension_keeps_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(an_extension_keeps_it) {
     redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -86,20 +78,15 @@ WORLD_TEST(an_extension_keeps_it) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(a_release_frees_it_at_once) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_release_frees_it_at_once) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "door");
     assert_others_get_it("door");
 }
 
 /* The holder may still be at work, whether it was told of the loss or has given up its handle. */
-WORLD_TEST(a_lost_lease_keeps_others_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_lost_lease_keeps_others_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, loss);
     redlock_lease *lease = acquire(manager, "door", &options);
@@ -114,8 +101,7 @@ WORLD_TEST(a_lost_lease_keeps_others_away) {
     assert_int_equal(world_statistics(manager).releases_owed, 0);
 }
 
-WORLD_TEST(a_lease_that_is_left_keeps_others_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(a_lease_that_is_left_keeps_others_away) {
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
     redlock_lease *lease = acquire(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -126,8 +112,7 @@ WORLD_TEST(a_lease_that_is_left_keeps_others_away) {
     assert_others_are_denied("door");
 }
 
-WORLD_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
     redlock_lease *lease = acquire(manager, "door", &options);
@@ -137,8 +122,8 @@ WORLD_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
-WORLD_TEST(the_delay_ends) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS), *other = world_manager_all(PATIENT_MS);
+MANAGER_TEST(the_delay_ends) {
+    redlock_manager *other = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
     struct outcome *waited = world_outcome();
     redlock_acquire_options options = delay_options(SHORT_MS, 1000, loss);
@@ -155,22 +140,16 @@ WORLD_TEST(the_delay_ends) {
 }
 
 /* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
-WORLD_TEST(a_lost_attempt_leaves_nothing) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_lost_attempt_leaves_nothing) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "another's"), "OK");
-    }
+    servers_say(&world_servers, 0, 3, "OK", "SET", "door", "another's");
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
     assert_false(server_has_key(&world_servers.at[3], "door"));
     assert_false(server_has_key(&world_servers.at[4], "door"));
 }
 
-WORLD_TEST(an_adopted_lease_can_have_one) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(an_adopted_lease_can_have_one) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *adopted, *lease = world_acquire(manager, "door", TTL_MS);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -182,13 +161,10 @@ WORLD_TEST(an_adopted_lease_can_have_one) {
     }
     assert_true(longer >= 3);
     redlock_lease_forget(lease);
-    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    world_release_all(adopted, "door");
 }
 
-WORLD_TEST(invalid_delays) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(invalid_delays) {
     redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;

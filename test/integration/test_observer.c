@@ -1,8 +1,5 @@
 /* Observers on real nodes: what they are told, and when. The leaders are scripts that the test runs
  * on each node. */
-#include <stdio.h>
-#include <string.h>
-
 #include <redlock/election.h>
 
 #include "wire/script.h"
@@ -250,9 +247,7 @@ CANDIDATES_TEST(the_end_of_a_leader_that_died_is_told) {
 }
 
 static void kill_subscriptions(void) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
-    }
+    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
 }
 
 CANDIDATES_TEST(what_was_missed_is_asked_for) {

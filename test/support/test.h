@@ -1,4 +1,5 @@
-/* Tests that register themselves: a program runs its tests in the order of their text. */
+/* Tests that register themselves: a program runs its tests in the order of their text. With what
+ * every test includes. */
 #ifndef TEST_SUPPORT_TEST_H
 #define TEST_SUPPORT_TEST_H
 
@@ -7,6 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 

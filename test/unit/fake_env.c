@@ -1,10 +1,6 @@
 /* The env of the unit tests of the group. */
 #include "fake_env.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/time.h"
 #include "test.h"
 

@@ -1,11 +1,7 @@
 /* A handshake with no server. */
 #include "handshake_kit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 struct redlock_address address;
 struct redlock_handshake handshake;

@@ -1,9 +1,6 @@
 /* The core of one lease, driven by hand. */
 #include "life.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void life_init(struct life *life, unsigned n) {
     memset(life, 0, sizeof *life);
     life->plan = (struct redlock_plan){.ttl_ms = TTL_MS, .retry_delay_min_ms = 50, .retry_delay_max_ms = 200};

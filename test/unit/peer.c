@@ -1,10 +1,6 @@
 /* The server's end of a node's connection. */
 #include "peer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,6 @@
 /* The server's end of a node's second connection. */
 #include "subscriber.h"
 
-#include <string.h>
-
 #include "test.h"
 #include <sys/socket.h>
 

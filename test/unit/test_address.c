@@ -1,7 +1,4 @@
 /* Node URIs: every form that is accepted, and the error text for every form that is not. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <redlock/redlock.h>
 

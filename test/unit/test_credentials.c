@@ -1,8 +1,4 @@
 /* A node that gets new credentials: on an open connection, in a handshake, refused, replaced. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <unistd.h>
 

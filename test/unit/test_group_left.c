@@ -1,6 +1,4 @@
 /* A lock that was handed over is left free for a moment, and then goes on to the next in line. */
-#include <stdlib.h>
-
 #include "group/owed.h"
 #include "queue_kit.h"
 

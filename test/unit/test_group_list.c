@@ -1,8 +1,4 @@
 /* Listing all locks over a fake env: pages, callbacks, votes, ends. */
-#include <stdio.h>
-
-#include <redlock/list.h>
-
 #include "group_kit.h"
 #include "scarce_memory.h"
 

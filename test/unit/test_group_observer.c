@@ -1,6 +1,4 @@
 /* Observers over a fake env: whom they ask, what they hear, what they are told. */
-#include "group/observer.h"
-
 #include "observer_kit.h"
 
 #define CHANNEL "redlock:leader:r"

@@ -1,7 +1,5 @@
 /* Waiting in queues through the public API over a fake env: who takes a place, what is counted of
  * waiters, and what an inspection tells of them. */
-#include <stdio.h>
-
 #include "queue_kit.h"
 
 /* --- Taking a place --- */

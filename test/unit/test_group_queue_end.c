@@ -1,7 +1,5 @@
 /* How waiting in queues ends: without the lock, without memory, or because nodes cannot keep a
  * queue. */
-#include <stdlib.h>
-
 #include "queue_kit.h"
 
 static bool no_memory;

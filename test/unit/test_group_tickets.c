@@ -1,7 +1,5 @@
 /* By which clock a waiter's ticket is, over a fake env: places that are not asked for before a
  * quorum of nodes has said what time it is, and tickets that were wrong. */
-#include <stdio.h>
-
 #include "queue_kit.h"
 
 #define HOUR_MS INT64_C(3600000)

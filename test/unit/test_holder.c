@@ -1,6 +1,4 @@
 /* The holder's text: which tokens have one, how the group writes it, and who reads it. */
-#include <stdio.h>
-
 #include "base/holder.h"
 #include "group_kit.h"
 

@@ -1,5 +1,4 @@
 /* When a waiter asks again and polls: the first rows of core/waiter.h. */
-#include "core/time.h"
 #include "core/waiter.h"
 #include "life.h"
 

@@ -1,11 +1,7 @@
 /* The loop: wake-ups, timers, the flush before the poll, deletion inside a callback, and a forked
  * child. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <ev.h>
-#include <stdio.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>

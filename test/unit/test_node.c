@@ -1,7 +1,4 @@
 /* A node while its connection stands: order, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "subscriber.h"
 #include "test.h"
 #include "wire/wire.h"

@@ -1,8 +1,5 @@
 /* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff,
  * rivals (R4, R9, R16, R18, R20). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,7 +1,4 @@
 /* A node that is farther away than its timeout, or was only slow (R7). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <sys/socket.h>
 #include <time.h>

@@ -1,8 +1,5 @@
 /* A node with a guard: what it says of itself, and what it is not asked before; and clocks that
  * answers tell of. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "peer.h"
 #include "test.h"
 #include "wire/wire.h"

@@ -1,12 +1,8 @@
 /* Acquires that ask a node for the holder's name: what both first replies mean, what the node
  * learns from them, and when it is asked no more. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "peer.h"
 #include "test.h"
-#include "wire/reply.h"
 
 #define BOTH_SENT "setset"
 #define TOKEN     "0123456789abcdef0123456789abcdef"

@@ -1,7 +1,5 @@
 /* Thousands of owed releases: a node that comes back is asked in parts, and the oldest is dropped
  * for a new one; and which of them the ttl ends. */
-#include <stdio.h>
-
 #include "group/owed.h"
 #include "group_kit.h"
 

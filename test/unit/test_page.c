@@ -1,7 +1,4 @@
 /* LIST: the bytes of the request, and the entries in the reply. */
-#include <stdio.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "test.h"
 #include "wire/page.h"

@@ -1,12 +1,8 @@
 /* The loop on adapters: the one of redlock/adapters/poll.h, and fakes that refuse. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

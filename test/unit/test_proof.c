@@ -1,9 +1,5 @@
 /* What the handshake proves on the node: rights, role, and that it is no other node's server. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 #include "handshake_kit.h"
 

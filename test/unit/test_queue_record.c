@@ -1,6 +1,4 @@
 /* What the nodes have said to a waiter: which grants count, from when, and whom it waits for. */
-#include <string.h>
-
 #include "core/queue.h"
 #include "core/time.h"
 #include "test.h"

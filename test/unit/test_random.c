@@ -1,9 +1,5 @@
 /* Random bytes: new ones each time, and none in a forked child (R10). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

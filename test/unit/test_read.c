@@ -1,12 +1,7 @@
 /* The vote in every reply that a request can and cannot get. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "test.h"
 #include "wire/error.h"
-#include "wire/reply.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 

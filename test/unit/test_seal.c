@@ -1,7 +1,4 @@
 /* Seals: which pushes a client believes. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/time.h"
 #include "group/line.h"
 #include "test.h"

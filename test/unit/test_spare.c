@@ -2,9 +2,6 @@
  * R17). */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "test.h"
 #include <poll.h>
@@ -12,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/node_state.h"
 #include "node/spare.h"
 #include "subscriber.h"
 

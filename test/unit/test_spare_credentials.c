@@ -1,7 +1,5 @@
 /* New credentials while the connection is silent: what the second one says. */
-
 #include "test.h"
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "credentials_kit.h"

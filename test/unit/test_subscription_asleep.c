@@ -1,6 +1,4 @@
 /* A node's second connection after a time in which the process was stopped. */
-#include <string.h>
-
 #include "test.h"
 #include <sys/timerfd.h>
 #include <time.h>

@@ -1,8 +1,5 @@
 /* The other channels of a node's second connection: when it subscribes to them, hears them, and
  * leaves them. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "scarce_memory.h"
 #include "subscriber.h"
 #include "test.h"

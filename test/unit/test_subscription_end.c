@@ -1,7 +1,4 @@
 /* How a node's second connection ends: by whom, who is told, and whether it comes back. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,4 @@
 /* What is said when TLS fails, and whether somebody must act. */
-#include <string.h>
-
 #include "test.h"
 #include <errno.h>
 

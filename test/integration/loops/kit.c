@@ -1,7 +1,6 @@
 /* What the tests of loops share. */
 #include "kit.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

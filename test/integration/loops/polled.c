@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdint.h>
 #include <time.h>
 
 static int read_fd = -1;                    /* -1: off */

@@ -1,6 +1,4 @@
 /* redlock_manager_create_on() and _poll(): what they refuse, and how they say so. */
-#include <string.h>
-
 #include <redlock/adapters/poll.h>
 #include <redlock/loop.h>
 

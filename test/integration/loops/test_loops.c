@@ -1,7 +1,5 @@
 /* The library on an event loop of any kind (kind.h): locks beside the loop's own timer and socket,
  * wake-ups, writes, ends inside callbacks, forks, and a machine that was suspended. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 /* TLS on an event loop of any kind (kind.h): a lock, and more replies than one turn reads. What a
  * turn leaves in TLS wakes no loop by itself. */
-#include <stdlib.h>
-
 #include "kind.h"
 #include "pki.h"
 #include "tls_front.h"
