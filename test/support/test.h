@@ -57,7 +57,7 @@ void test_register(struct test_entry *entry);
 
 /* `begin` runs before the first of the tests that follow, `end` after the last. May be NULL. */
 #define TESTS_WITH(begin, end)                                                                                         \
-    TEST_ENTRY(begin##_with_##end, "the group of " #begin, NULL, begin, end, NULL, NULL) struct test_entry
+    TEST_ENTRY(begin##_with_##end, "the group of " #begin, NULL, begin, end, NULL, NULL) struct tests_follow
 
 /* The same as assert_int_equal(), for constants of enumerations. A failure shows names. */
 #define assert_is(actual, expected)                                                                                    \
