@@ -58,19 +58,19 @@ FRESH_TEST(a_minority_proves_nothing) {
 
 FRESH_TEST(nor_does_a_line_that_it_joined_later) {
     two(kit, 31, 500, 400);
-    ((struct kit *)kit)->history.operations[1].invoked_us--;
+    kit->history.operations[1].invoked_us--;
     expect_order(kit, 0, 1, 0);
 }
 
 FRESH_TEST(nor_does_another_token) {
     two(kit, 31, 500, 400);
-    strcpy(((struct kit *)kit)->history.operations[0].token, "c");
+    strcpy(kit->history.operations[0].token, "c");
     expect_order(kit, 0, 1, 0);
 }
 
 FRESH_TEST(nor_does_another_resource) {
     two(kit, 31, 500, 400);
-    ((struct kit *)kit)->history.operations[1].resource = 1;
+    kit->history.operations[1].resource = 1;
     expect_order(kit, 0, 0, 0);
 }
 
@@ -82,13 +82,13 @@ FRESH_TEST(places_become_stale) {
 
 FRESH_TEST(a_lower_ticket_goes_first) {
     two(kit, 31, 500, 400);
-    ((struct kit *)kit)->history.operations[1].ticket = 5;
+    kit->history.operations[1].ticket = 5;
     expect_order(kit, 0, 1, 0);
 }
 
 FRESH_TEST(a_first_try_has_no_ticket) {
     two(kit, 31, 500, 400);
-    ((struct kit *)kit)->history.operations[1].ticket = 0;
+    kit->history.operations[1].ticket = 0;
     expect_order(kit, 0, 1, 0);
 }
 

@@ -254,7 +254,8 @@ CLOCK_TEST(two_of_five_that_are_ahead_let_nobody_in) {
 CLOCK_TEST(without_the_guard_the_lease_outlives_its_key) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
     redlock_lease *lease = world_acquire(first, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* three are enough for the acquire */
+    /* three are enough for the acquire */
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 3; i++) {
         chaos_clock_jump(clocks[i], 2 * TTL_MS);
     }

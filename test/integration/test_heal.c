@@ -4,14 +4,6 @@
 
 #define TTL_MS 30000
 
-static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
-    struct outcome *outcome = world_outcome();
-    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
-        fail_msg("acquiring %s: %s", resource, outcome->message);
-    }
-    return outcome->lease;
-}
-
 static void delete_at(const char *key, size_t count) {
     servers_say(&world_servers, 0, count, "1", "DEL", key);
 }
@@ -49,7 +41,7 @@ MANAGER_TEST(a_majority_that_lost_it_is_a_loss) {
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     options.on_lost = loss_collect;
     options.lost_data = loss;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 3);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
@@ -93,7 +85,7 @@ MANAGER_TEST(without_healing_the_key_stays_away) {
     redlock_acquire_options options = world_acquire_options(2000, 0);
     options.heal = false;
     options.auto_extend = true;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 2);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
@@ -119,7 +111,7 @@ MANAGER_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
     redlock_acquire_options options = world_acquire_options(12000, 0);
     options.auto_extend = true; /* every 4 s */
     server_kill(&world_servers.at[0]);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     server_restart(&world_servers.at[0]);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), redlock_lease_token(lease));

@@ -14,14 +14,6 @@ static redlock_acquire_options delay_options(int64_t ttl_ms, int64_t lock_delay_
     return options;
 }
 
-static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
-    struct outcome *outcome = world_outcome();
-    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
-        fail_msg("acquiring %s: %s", resource, outcome->message);
-    }
-    return outcome->lease;
-}
-
 static bool is_lost(void *data) {
     return ((struct loss *)data)->runs > 0;
 }
@@ -57,7 +49,7 @@ TESTS_WITH(world_five, world_end);
 
 MANAGER_TEST(the_keys_live_longer_than_the_lease) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_keys_outlive("door", lease);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_keys_outlive("door", lease);
@@ -66,7 +58,7 @@ MANAGER_TEST(the_keys_live_longer_than_the_lease) {
 
 MANAGER_TEST(an_extension_keeps_it) {
     redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_is(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
     size_t longer = 0;
@@ -80,7 +72,7 @@ MANAGER_TEST(an_extension_keeps_it) {
 
 MANAGER_TEST(a_release_frees_it_at_once) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     world_release_all(lease, "door");
     assert_others_get_it("door");
 }
@@ -89,7 +81,7 @@ MANAGER_TEST(a_release_frees_it_at_once) {
 MANAGER_TEST(a_lost_lease_keeps_others_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, loss);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -103,7 +95,7 @@ MANAGER_TEST(a_lost_lease_keeps_others_away) {
 
 MANAGER_TEST(a_lease_that_is_left_keeps_others_away) {
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     redlock_lease_forget(lease);
     world_close(manager);
@@ -115,7 +107,7 @@ MANAGER_TEST(a_lease_that_is_left_keeps_others_away) {
 MANAGER_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
     assert_others_get_it("door");
@@ -129,7 +121,7 @@ MANAGER_TEST(the_delay_ends) {
     redlock_acquire_options options = delay_options(SHORT_MS, 1000, loss);
     redlock_acquire_options waiting = world_acquire_options(TTL_MS, REDLOCK_WAIT_FOREVER);
     int64_t before_ms = support_now_ms();
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_is(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
     /* The server's clock ends it, not ours. */
     assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10);
@@ -170,7 +162,7 @@ MANAGER_TEST(invalid_delays) {
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_is(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -233,16 +233,12 @@ FRESH_TEST(a_crowd_in_one_process_is_served_in_order) {
     assert_int_equal(world_statistics(manager).passed_over, 0);
 }
 
-static void kill_subscriptions(void) {
-    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
-}
-
 FRESH_TEST(lost_subscriptions_delay_but_lose_nobody) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up_in_order(managers, 3, LONG_MS, 5);
-    kill_subscriptions();
+    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(3);
 }

@@ -206,10 +206,6 @@ WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     assert_gets_it(second);
 }
 
-static void kill_subscriptions(void) {
-    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
-}
-
 /* The main connections live. Who is not subscribed is passed over, until its next refresh. */
 WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
@@ -218,7 +214,7 @@ WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
         struct outcome *outcome = wait_for_lock(manager, "line", LONG_MS);
         wait_for_length("line:wait", 1);
         assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
-        kill_subscriptions();
+        servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
         const int64_t released_ms = support_now_ms();
         assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_gets_it(outcome);

@@ -121,7 +121,7 @@ kill_node() {
     for i; do
         kill -KILL "${pids[$i]}"
         eventually gone "${pids[$i]}"
-        pids[$i]=
+        pids[i]=
     done
 }
 

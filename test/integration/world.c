@@ -188,12 +188,17 @@ redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeo
     return options;
 }
 
-redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
+                                  const redlock_acquire_options *options) {
     struct outcome *outcome = world_outcome();
-    if (drive_acquire(world_loop, manager, resource, TIMES(ttl_ms, 0), outcome) != REDLOCK_OK) {
+    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
         fail_msg("acquiring %s: %s", resource, outcome->message);
     }
     return outcome->lease;
+}
+
+redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+    return world_acquire_with(manager, resource, TIMES(ttl_ms, 0));
 }
 
 redlock_lease *world_acquire_all(redlock_manager *manager, const char *resource, int64_t ttl_ms) {

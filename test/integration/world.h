@@ -69,7 +69,9 @@ const char *world_closed_uri(void);
 redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeout_ms);
 /* A pointer to such options. */
 #define TIMES(ttl_ms, wait_timeout_ms) ((redlock_acquire_options[]){world_acquire_options(ttl_ms, wait_timeout_ms)})
-/* Acquires with defaults except the ttl. Fails the test if that fails. */
+/* Acquires with these options; with defaults except the ttl. Fails the test if that fails. */
+redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
+                                  const redlock_acquire_options *options);
 redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms);
 /* And waits until all servers have the key. */
 redlock_lease *world_acquire_all(redlock_manager *manager, const char *resource, int64_t ttl_ms);

@@ -84,7 +84,7 @@ void server_resume(struct server *server);
  * answer. */
 const char *server_ask_argv(struct server *server, const char *const *argv);
 #define server_ask(server, ...) server_ask_argv((server), (const char *const[]){__VA_ARGS__, NULL})
-/* The same of each of the servers from `first` up to `end`; servers_say(): each must answer that. */
+/* The same of each server from `first` up to `end`; servers_say(): each must answer that. */
 #define servers_ask(servers, first, end, ...)                                                                          \
     for (size_t each_ = (first); each_ < (end); each_++)                                                               \
     (void)server_ask(&(servers)->at[each_], __VA_ARGS__)

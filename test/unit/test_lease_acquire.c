@@ -121,7 +121,8 @@ LIFE_TEST(with_time_left_it_is_tried_again, life_init(&life, 3)) {
         life_expect(life_votes(&life, "DGU"), WAITING, .cleanup = 7);
         const int64_t retry_ms = life_next_ms(&life);
         assert_in_range(retry_ms, life.at_ms + 50, life.at_ms + 200);
-        life_expect(life_timer(life_at(&life, retry_ms)), WAITING, NOTHING); /* a fraction of a millisecond too early */
+        /* a fraction of a millisecond too early */
+        life_expect(life_timer(life_at(&life, retry_ms)), WAITING, NOTHING);
         life_expect(life_stale(life_at(&life, retry_ms + 1), 1, D, round), WAITING, NOTHING);
         life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 7, round + 1));
         assert_int_equal(life.core.attempts, round + 1);
@@ -150,7 +151,8 @@ LIFE_TEST(no_attempt_begins_when_the_wait_is_over, life_init(&life, 1)) {
     life_expect(life_vote(life_at(&life, 40), 0, D), WAITING, .cleanup = 1);
     assert_int_equal(life_next_ms(&life), 100);
     life_expect(life_timer(life_at(&life, 99)), WAITING, NOTHING);
-    life_timer(life_at(&life, 100)); /* both the retry and the end of the wait are due: the end wins */
+    /* both the retry and the end of the wait are due: the end wins */
+    life_timer(life_at(&life, 100));
     life_expect(&life, ENDED, ACQUIRED(ERR_CONTENDED));
     assert_int_equal(life_next_ms(&life), -1);
 }

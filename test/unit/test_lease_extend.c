@@ -12,7 +12,8 @@ LIFE_TEST(a_quorum_extends_from_the_rounds_own_start, life_held(&life, false)) {
     life_expect(life_votes(life_at(&life, 4030), "DGGUG"), HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), 4000 + 19798);
     assert_int_equal(life_next_ms(&life), 4000 + 19798);
-    life_expect(life_timer(life_at(&life, 9000)), HELD, NOTHING); /* the old deadline and its nodes no longer count */
+    /* the old deadline and its nodes no longer count */
+    life_expect(life_timer(life_at(&life, 9000)), HELD, NOTHING);
 }
 
 LIFE_TEST(late_votes_of_an_extend_keep_the_touched_nodes, life_held(&life, false)) {
@@ -161,7 +162,8 @@ LIFE_TEST(a_ttl_within_the_drift_is_not_sent, life_held(&life, true)) {
     assert_int_equal(life_held_until_ms(&life), END_MS);
     life_expect(life_timer(life_at(&life, 4000)), EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(life.core.round_ttl_ms, TTL_MS);
-    life_expect(life_extend(&life, 1), EXTENDING, EXTENDED(ERR_TOO_SLOW)); /* and it does not disturb a renewal */
+    /* and it does not disturb a renewal */
+    life_expect(life_extend(&life, 1), EXTENDING, EXTENDED(ERR_TOO_SLOW));
     life_expect(life_votes(&life, "GGG"), HELD, NOTHING);
     assert_int_equal(life_held_until_ms(&life), 4000 + END_MS);
 }
@@ -227,7 +229,8 @@ LIFE_TEST(the_deadline_passes_during_an_extend, life_held(&life, false)) {
     life_expect(life_timer(life_at(&life, END_MS - 1)), EXTENDING, NOTHING);
     life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
     life_expect(life_vote(&life, 2, G), LOST, NOTHING); /* too late, though it is the third */
-    life_held(&life, false);                            /* the same where the vote comes before the timer */
+    /* the same where the vote comes before the timer */
+    life_held(&life, false);
     life_extend(life_at(&life, 9000), TTL_MS);
     life_votes(&life, "GG");
     life_expect(life_vote(life_at(&life, END_MS), 2, G), LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
@@ -242,7 +245,8 @@ LIFE_TEST(an_adopted_lease_is_held_once_it_is_extended, life_init(&life, 5)) {
     life_expect(life_adopt(&life), ADOPTED, NOTHING);
     assert_int_equal(life_held_until_ms(&life), -1);
     assert_int_equal(life_next_ms(&life), -1);
-    life_expect(life_timer(life_at(&life, 50000)), ADOPTED, NOTHING); /* there is no deadline to miss */
+    /* there is no deadline to miss */
+    life_expect(life_timer(life_at(&life, 50000)), ADOPTED, NOTHING);
     life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 31, 1));
     assert_int_equal(life_held_until_ms(&life), -1);
     assert_int_equal(life_next_ms(&life), 50000 + END_MS);
@@ -260,7 +264,8 @@ LIFE_TEST(an_adopted_lease_survives_a_failed_extend, life_init(&life, 3)) {
     assert_int_equal(life_next_ms(&life), -1); /* no lease is held that could be renewed */
     life_expect(life_vote(&life, 2, D), ADOPTED, NOTHING);
     assert_is(redlock_lease_extend_check(&life.core, T0), REDLOCK_OK);
-    life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 7, 2)); /* the deadline of the round */
+    /* the deadline of the round */
+    life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 7, 2));
     life_vote(&life, 0, G);
     life_expect(life_timer(life_at(&life, END_MS)), ADOPTED, EXTENDED(ERR_NO_QUORUM));
     life_extend(&life, TTL_MS); /* a quorum that comes too late */

@@ -196,7 +196,8 @@ LIFE_TEST(the_counters_of_most_nodes_are_followed, fenced(&life, 5)) {
     const uint64_t far = NUMBER + UINT64_C(1900000000000000);
     life_fenced(&life, 0, G, LIE);
     life_fenced(&life, 1, G, far);
-    life_expect(life_fenced(&life, 2, G, 0), FENCING, SENDS(FENCE, 31, 2)); /* 2, 3 and 4 may suffice */
+    /* 2, 3 and 4 may suffice */
+    life_expect(life_fenced(&life, 2, G, 0), FENCING, SENDS(FENCE, 31, 2));
     assert_int_equal(life.core.fence.token, NUMBER + 1000);
     life_fenced(&life, 2, G, 0);
     life_fenced(&life, 0, D, LIE);

@@ -168,7 +168,8 @@ LIFE_TEST(a_late_grant_makes_a_node_a_keeper_again, held(&life)) {
     life_extend(&life, TTL_MS);
     life_expect(life_votes(&life, "D..D"), EXTENDING, NOTHING);
     life_push(&life, 3, 3);
-    life_expect(life_vote(&life, 4, D), HELD, EXTENDED(ERR_NO_QUORUM)); /* nodes 1, 2 and 3 may have it */
+    /* nodes 1, 2 and 3 may have it */
+    life_expect(life_vote(&life, 4, D), HELD, EXTENDED(ERR_NO_QUORUM));
     life_expect(life_vote(&life, 1, D), LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
 }
 

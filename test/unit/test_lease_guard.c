@@ -21,7 +21,8 @@ LIFE_TEST(without_a_quorum_of_voters_nothing_is_sent, life_init(&life, 5)) {
     life.may_not_vote = 3; /* one of them may vote by now */
     life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 28, 2));
     life_expect(life_votes(&life, "..GGG"), HELD, ACQUIRED(OK));
-    life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 31, 3)); /* every node may confirm that */
+    /* every node may confirm that */
+    life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 31, 3));
 }
 
 LIFE_TEST(a_parked_acquire_can_be_cancelled, life_init(&life, 5)) {
@@ -39,7 +40,8 @@ LIFE_TEST(a_jump_voids_a_vote_of_the_attempt, life_start(&life, 5)) {
 
 LIFE_TEST(too_many_void_votes_lose_the_attempt, life_start(&life, 3)) {
     life_votes(&life, "G.D");
-    life_expect(life_void(&life, 1), ACQUIRING, NOTHING); /* lost, but the code depends on the third node (R13) */
+    /* lost, but the code depends on the third node (R13) */
+    life_expect(life_void(&life, 1), ACQUIRING, NOTHING);
     life_expect(life_vote(&life, 1, U), ENDED, .cleanup = 7, ACQUIRED(ERR_NO_QUORUM));
 }
 
@@ -87,7 +89,8 @@ LIFE_TEST(a_jump_while_extending_voids_both_rounds, life_start(&life, 5)) {
     life_vote(&life, 3, G);
     life_extend(&life, TTL_MS);
     life_votes(&life, "GG");
-    life_expect(life_void(&life, 1), EXTENDING, NOTHING); /* three of the old round are left, and one of this round */
+    /* three of the old round are left, and one of this round */
+    life_expect(life_void(&life, 1), EXTENDING, NOTHING);
     life_expect(life_votes(&life, "..FF"), HELD, EXTENDED(ERR_NO_QUORUM));
     life_expect(life_void(&life, 2), LOST, .cleanup = 31, LOST_BY_CLOCK);
 }
@@ -126,7 +129,8 @@ LIFE_TEST(the_rest_is_healed_a_tenth_of_the_ttl_later, healing(&life, 5, false))
     assert_int_equal(life_next_ms(&life), END_MS); /* once */
     /* To the ACQUIRE, and read late: it says nothing about the heal. */
     life_vote(&life, 4, F);
-    life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 2)); /* also where it was healed */
+    /* also where it was healed */
+    life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 2));
 }
 
 /* The timer of the attempt already serves healing. It fires once, not in every turn until the votes
@@ -184,7 +188,8 @@ LIFE_TEST(the_first_extension_of_an_adopted_lease_heals_nothing, life_init(&life
 
 LIFE_TEST(a_renewal_comes_before_healing, healing(&life, 3, true)) {
     life_votes(&life, "GG");
-    life_expect(life_timer(life_at(&life, 5000)), EXTENDING, SENDS(EXTEND, 7, 2)); /* both are due */
+    /* both are due */
+    life_expect(life_timer(life_at(&life, 5000)), EXTENDING, SENDS(EXTEND, 7, 2));
     life_expect(life_timer(life_at(&life, 6000)), EXTENDING, NOTHING);
 }
 

@@ -283,7 +283,8 @@ LIFE_TEST(a_wrong_ticket_costs_a_fresh_token_and_no_grant, life_begin_in_line(&l
     life_push(&life, 2, 2);
     life.misplaced = true;
     life.at_ms += 60;
-    life_expect(life_timer(&life), QUEUED, WAITS(7, 3, LOOKED)); /* a grant is worth more than the right place */
+    /* a grant is worth more than the right place */
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 3, LOOKED));
 }
 
 LIFE_TEST(what_only_a_waiter_hears_changes_no_other_lease, life_held(&life, false)) {

@@ -39,7 +39,8 @@ LIFE_TEST(nodes_without_the_key_are_not_asked_and_have_not_answered, life_start(
     life_refuse(&life, 3);
     life_votes(&life, "..GGG");
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 28, 2));
-    life_expect(life_vote(&life, 2, D), ENDED, RELEASED(ERR_LOST)); /* three were asked, and one has lost the key */
+    /* three were asked, and one has lost the key */
+    life_expect(life_vote(&life, 2, D), ENDED, RELEASED(ERR_LOST));
     life_start(&life, 5);
     life_refuse(&life, 3);
     life_votes(&life, "..GGG");

@@ -76,7 +76,8 @@ LIFE_TEST(who_asks_nobody_stays_behind, life_init(&life, 3)) {
 LIFE_TEST(silent_nodes_that_change_nothing_are_not_waited_for, life_begin_in_line(&life, 5)) {
     life_queue(&life)->takes = false;
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0));
-    life_expect(life_queued(&life, 2, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING); /* one more makes it a quorum */
+    /* one more makes it a quorum */
+    life_expect(life_queued(&life, 2, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING);
     life_expect(life_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0)), QUEUED, NOTHING);
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     life_begin_in_line(&life, 5);

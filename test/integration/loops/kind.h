@@ -1,4 +1,4 @@
-/* What the tests need of an event loop, so that one test runs on each. A program has one at a time. */
+/* What the tests need of an event loop, so that one test runs on each. A program has one. */
 #ifndef TEST_INTEGRATION_LOOPS_KIND_H
 #define TEST_INTEGRATION_LOOPS_KIND_H
 
