@@ -1,9 +1,6 @@
 /* Ways to corrupt the history of a correct lock. The checker must find each. */
 #include "check_corrupt.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 
 #define BIT(kind) (1U << CHAOS_VIOLATION_##kind)
 
@@ -332,28 +329,12 @@ static unsigned no_token(struct kit *kit, const struct chaos_case *c, uint64_t *
     return BIT(FENCE);
 }
 
-const struct corruption corruptions[] = {{"begin_early", begin_early},
-                                         {"promise_more", promise_more},
-                                         {"lose_keys", lose_keys},
-                                         {"steal_keys", steal_keys},
-                                         {"shorten_keys", shorten_keys},
-                                         {"lose_early", lose_early},
-                                         {"work_on", work_on},
-                                         {"read_twice", read_twice},
-                                         {"lower_counter", lower_counter},
-                                         {"raise_counter", raise_counter},
-                                         {"complete_late", complete_late},
-                                         {"never_complete", never_complete},
-                                         {"crash", crash},
-                                         {"leave", leave},
-                                         {"cut_end", cut_end},
-                                         {"same_token", same_token},
-                                         {"forget_lease", forget_lease},
-                                         {"forget_acquire", forget_acquire},
-                                         {"claim_dead", claim_dead},
-                                         {"write_stale", write_stale},
-                                         {"access_twice", access_twice},
-                                         {"token_twice", token_twice},
-                                         {"token_falls", token_falls},
-                                         {"no_token", no_token}};
+const struct corruption corruptions[] = LIST(
+    {"begin_early", begin_early}, {"promise_more", promise_more}, {"lose_keys", lose_keys}, {"steal_keys", steal_keys},
+    {"shorten_keys", shorten_keys}, {"lose_early", lose_early}, {"work_on", work_on}, {"read_twice", read_twice},
+    {"lower_counter", lower_counter}, {"raise_counter", raise_counter}, {"complete_late", complete_late},
+    {"never_complete", never_complete}, {"crash", crash}, {"leave", leave}, {"cut_end", cut_end},
+    {"same_token", same_token}, {"forget_lease", forget_lease}, {"forget_acquire", forget_acquire},
+    {"claim_dead", claim_dead}, {"write_stale", write_stale}, {"access_twice", access_twice},
+    {"token_twice", token_twice}, {"token_falls", token_falls}, {"no_token", no_token});
 const size_t corruption_count = sizeof corruptions / sizeof corruptions[0];

@@ -1,9 +1,5 @@
 /* Runs one check alone and compares what it finds. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "check_kit.h"
-#include "test.h"
 
 struct chaos_verdict verdict;
 
@@ -25,11 +21,14 @@ void expect(struct kit *kit, void (*check)(struct chaos_case *), enum chaos_viol
     assert_int_equal(verdict.violation_count, count);
 }
 
+void expect_at_end(struct kit *kit, void (*check)(struct chaos_case *), enum chaos_violation_kind kind, size_t count) {
+    kit_finish(kit, 9 * S);
+    expect(kit, check, kind, count);
+}
+
 void expect_text(size_t index, const char *part) {
     assert_true(index < verdict.violation_count);
-    if (strstr(verdict.violations[index].text, part) == NULL) {
-        fail_msg("\"%s\" is not in: %s", part, verdict.violations[index].text);
-    }
+    assert_contains(verdict.violations[index].text, part);
 }
 
 int set_up(void **state) {

@@ -1,8 +1,6 @@
 /* Reads a client's events in order: each must follow from those before. */
 #include "client_reading.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 
 static void read_invoke(struct reading *r, const json_t *event) {
@@ -130,6 +128,5 @@ struct reading read_client(const char *path, int64_t client, int64_t ttl_ms, boo
 }
 
 void expect_clean(int status) {
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_exited(status, 0);
 }

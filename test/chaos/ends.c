@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -122,6 +120,11 @@ void ends_hear_reset(int fd) {
 
 void ends_close(int fd) {
     assert_int_equal(close(fd), 0);
+}
+
+void ends_close_both(int one, int other) {
+    ends_close(one);
+    ends_close(other);
 }
 
 void ends_reset(int fd) {

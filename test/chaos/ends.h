@@ -32,6 +32,7 @@ void ends_hear_reset(int fd);
 /* Reads until an end, or until `size` bytes have come. */
 size_t ends_take(int fd, char *bytes, size_t size);
 void ends_close(int fd);
+void ends_close_both(int one, int other);
 void ends_reset(int fd);
 
 /* A proxy, with the test listening as its nodes. */

@@ -3,9 +3,6 @@
 
 #include <dirent.h>
 #include <hiredis/hiredis.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -78,12 +75,6 @@ void nodes_await(const struct nodes *nodes, size_t n, const char *command, const
             fail_msg("%s: expected %s, got %s", command, answer, got);
         }
         support_pause_ms(5);
-    }
-}
-
-void assert_says(const char *text, const char *words) {
-    if (strstr(text, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
     }
 }
 

@@ -40,8 +40,6 @@ void nodes_await(const struct nodes *nodes, size_t n, const char *command, const
         }                                                                                                              \
     } while (0)
 
-void assert_says(const char *text, const char *words);
-
 /* 'R', 'S', 'T', 'Z' …; 0 without such a process. */
 char nodes_process_state(pid_t pid);
 /* The number of this process's children, zombies included. */

@@ -1,10 +1,6 @@
 /* Memory that runs out. */
 #include "short_memory.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,9 +2,6 @@
 #include "client_kit.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,8 +34,7 @@ static pid_t start(int64_t timeout_ms) {
 
 static void end(pid_t pid) {
     int status = kit_end(pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_exited(status, 0);
 }
 
 /* A sight as text: "-" without an answer, "" without a key, otherwise the token. Sets pttl_ms. */
@@ -251,12 +247,8 @@ static size_t descriptors(pid_t pid) {
 
 /* Accepts a waiting connection if there is one, sends nonsense, and sometimes closes it. */
 static void be_foolish(int listener, int round) {
-    static const char *const nonsense[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",
-                                           "+OK\r\n:5\r\n",
-                                           "+OK\r\n+OK\r\n+OK\r\n+OK\r\n",
-                                           "$-5\r\n",
-                                           "*3\r\n$1\r\n",
-                                           "+OK\r\n"};
+    static const char *const nonsense[] = LIST("HTTP/1.1 400 Bad Request\r\n\r\n", "+OK\r\n:5\r\n",
+                                               "+OK\r\n+OK\r\n+OK\r\n+OK\r\n", "$-5\r\n", "*3\r\n$1\r\n", "+OK\r\n");
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
         return;
@@ -306,6 +298,5 @@ KIT_TEST(a_log_that_cannot_be_written_is_told) {
     start(40);
     options.log_path = kit_path("not-there/log");
     int status = kit_wait(kit_run(run, &options));
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 70);
+    assert_exited(status, 70);
 }

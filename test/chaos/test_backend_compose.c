@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,7 +10,6 @@
 
 #include "test.h"
 #undef stop /* a macro of cmocka 2 */
-
 #include "backends/admin.h"
 #include "backends/program.h"
 #include "node_kit.h"
@@ -91,7 +87,7 @@ TEST(a_killed_node_comes_back_with_its_keys) {
     WORKS(kill, 0);
     WORKS(resume, 0);
     assert_false(CALL(pause, 0));
-    assert_says(nodes->error.text, "node 1 is dead");
+    assert_contains(nodes->error.text, "node 1 is dead");
     WORKS(restart, 0, false);
     nodes_await(nodes, 0, "GET kept", "yes");
     WORKS(restart, 0, true); /* it runs, so this empties nothing */
@@ -172,7 +168,7 @@ TEST(a_restart_ends_the_loss) {
     WORKS(kill, 1);
     WORKS(lose, 1, false);
     assert_false(CALL(lose, 1, true));
-    assert_says(nodes->error.text, "node 2 is dead");
+    assert_contains(nodes->error.text, "node 2 is dead");
     WORKS(restart, 1, false);
     nodes_await(nodes, 1, "PING", "PONG");
     WORKS(lose, 1, false);
@@ -248,7 +244,7 @@ ALONE_TEST(nothing_outlives_its_maker) {
 
 static void refused(const char *words) {
     assert_false(nodes_create(nodes));
-    assert_says(nodes->error.text, words);
+    assert_contains(nodes->error.text, words);
 }
 
 /* With another value of a variable. */
@@ -278,7 +274,7 @@ static void start_fails(const char *words) {
         fail_msg("%s", nodes->error.text);
     }
     assert_false(nodes->backend->ops->start(nodes->backend, &nodes->error));
-    assert_says(nodes->error.text, words);
+    assert_contains(nodes->error.text, words);
 }
 
 /* The loader skips a library that it cannot load. Its warning goes unread. */
@@ -298,5 +294,5 @@ ALONE_TEST(a_node_that_ends_is_quoted) {
     assert_int_equal(fclose(out), 0);
     nodes->options.compose_file = path;
     start_fails("node 1 ended at its start");
-    assert_says(nodes->error.text, "it said: Not today");
+    assert_contains(nodes->error.text, "it said: Not today");
 }

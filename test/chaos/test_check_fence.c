@@ -1,10 +1,6 @@
 /* Fencing tokens, the resource that checks them, and the guards: a clean history, a planted
  * violation, and the limits between. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "check_kit.h"
-#include "test.h"
 
 static size_t acquire(struct kit *kit, int client, int resource, const char *token, int64_t fence, int64_t from_us) {
     size_t lease = kit_acquire(kit, client, resource, token, from_us, from_us + 900 * MS);
@@ -19,33 +15,28 @@ static size_t increment(struct kit *kit, size_t lease, int64_t read, int64_t fen
     return index;
 }
 
-static struct kit *fenced(void **state) {
-    struct kit *kit = *state;
+static struct kit *fenced(struct kit *kit) {
     kit->history.protection.fencing = true;
     return kit;
 }
 
-#define CHECK(name) TEST_WITH(name, set_up, tear_down)
+#define FENCED_TEST(name) TEST_HAS(name, set_up, tear_down, NULL, (fenced(*state)), UNUSED struct kit *kit)
 
 /* FENCE */
 
-CHECK(tokens_rise) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(tokens_rise) {
     acquire(kit, 0, 0, "a", 10, 1 * S);
     acquire(kit, 1, 0, "b", 11, 2 * S);
     acquire(kit, 2, 1, "c", 10, 2 * S); /* each resource has its own tokens */
     acquire(kit, 2, 1, "d", INT64_MAX, 3 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
 }
 
 /* The acquire of a starts 1 ms before it completes. */
-CHECK(a_lower_token_after_a_higher) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(a_lower_token_after_a_higher) {
     acquire(kit, 0, 0, "a", 12, 1 * S);
     acquire(kit, 1, 0, "b", 11, 1 * S + 1 * MS + 1);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 1);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 1);
     assert_string_equal(
         verdict.violations[0].text,
         "r1: client 2, which asked for it at 1.000 s and got it at 1.001 s, has the fencing token 11, but "
@@ -55,46 +46,38 @@ CHECK(a_lower_token_after_a_higher) {
 }
 
 /* An acquire that started before the other one completed may have a lower token. */
-CHECK(tokens_of_one_time_may_cross) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(tokens_of_one_time_may_cross) {
     acquire(kit, 0, 0, "a", 12, 1 * S);
     acquire(kit, 1, 0, "b", 11, 1 * S + 1 * MS);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
 }
 
 /* The highest token so far counts, not the last. */
-CHECK(one_higher_long_before) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(one_higher_long_before) {
     acquire(kit, 0, 0, "a", 50, 1 * S);
     acquire(kit, 1, 0, "b", 20, 2 * S);
     acquire(kit, 2, 0, "c", 30, 3 * S);
     acquire(kit, 0, 0, "d", 51, 4 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 2);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 2);
     expect_text(1, "client 3, which asked for it at 2.999 s");
     expect_text(1, "by 1.000 s: 50");
 }
 
-CHECK(equal_tokens) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(equal_tokens) {
     acquire(kit, 0, 0, "a", 10, 1 * S);
     acquire(kit, 1, 0, "b", 10, 1 * S + 500);
     acquire(kit, 2, 0, "c", 10, 3 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 2);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 2);
     expect_text(0, "both have the fencing token 10");
 }
 
-CHECK(no_token) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(no_token) {
     acquire(kit, 0, 0, "a", 0, 1 * S);
     /* The end of its client cuts it short. */
     kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 1 * S, 2 * S, "OK");
     kit_operation(kit, 2, 0, CHAOS_RELEASE, 1 * S, 2 * S, "OK");
     kit_fence(kit, "c", 0);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 1);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 1);
     expect_text(0, "client 1 acquired it at 1.000 s and got no fencing token");
     kit->history.protection.fencing = false;
     expect(kit, chaos_check_fence, CHAOS_VIOLATION_FENCE, 0);
@@ -102,24 +85,20 @@ CHECK(no_token) {
 
 /* STALE */
 
-CHECK(accesses_in_order) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(accesses_in_order) {
     increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     increment(kit, acquire(kit, 1, 0, "b", 11, 2 * S), 1, 11, 3);
     increment(kit, acquire(kit, 2, 1, "c", 5, 2 * S), 0, 5, 1);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
 }
 
 /* The resource's order counts, not the time at which lines were written. */
-CHECK(a_stale_write_granted) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(a_stale_write_granted) {
     size_t old = increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     size_t new = increment(kit, acquire(kit, 1, 0, "b", 11, 1500 * MS), 0, 11, 2);
     kit_receipts(kit, old, 10, 1, 4);
     kit_receipts(kit, new, 11, 2, 3);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 1);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 1);
     assert_string_equal(
         verdict.violations[0].text,
         "r1: the resource granted client 1 (token a) a write at 1.020 s with the fencing token 10, after it "
@@ -130,8 +109,7 @@ CHECK(a_stale_write_granted) {
     expect_text(0, "a read at 1.010 s");
 }
 
-CHECK(a_refused_write_is_no_access) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(a_refused_write_is_no_access) {
     size_t lease = acquire(kit, 0, 0, "a", 10, 1 * S);
     size_t old = kit_increment(kit, lease, 0, 1010 * MS, CHAOS_NEVER_US);
     kit_receipts(kit, old, 10, 1, 0);
@@ -139,8 +117,7 @@ CHECK(a_refused_write_is_no_access) {
     kit_refuse(kit, old, 0, 0, 1600 * MS, 10, 11);
     kit_release(kit, lease, 1601 * MS);
     kit_refuse(kit, SIZE_MAX, 0, 0, 1700 * MS, 9, 11);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_STALE, 0);
     /* The refused write explains no lost update and hides none: its lease was released. */
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_LOST_UPDATE, 0);
     kit->history.counters[0] = 2;
@@ -150,13 +127,11 @@ CHECK(a_refused_write_is_no_access) {
     expect(kit, chaos_check_updates, CHAOS_VIOLATION_INCOMPLETE, 1);
 }
 
-CHECK(what_contradicts_itself) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(what_contradicts_itself) {
     size_t one = increment(kit, acquire(kit, 0, 0, "a", 10, 1 * S), 0, 10, 1);
     size_t two = increment(kit, acquire(kit, 1, 0, "b", 11, 2 * S), 1, 11, 3);
     kit_receipts(kit, two, 11, 2, 3); /* the number of the other's write */
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_fence, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_at_end(kit, chaos_check_fence, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "two accesses have the number 2, of clients 1 and 2");
     kit_receipts(kit, two, 11, 0, 3);
     kit_receipts(kit, one, 10, 1, 2);
@@ -181,8 +156,7 @@ static void expect_kept_out(struct kit *kit, int64_t at_us, bool expected) {
     assert_false(chaos_kept_out(&kit->history, 0, KIT_START_US + at_us, KIT_START_US + at_us));
 }
 
-CHECK(nodes_are_kept_out_for_ttl_max) {
-    struct kit *kit = *state;
+FRESH_TEST(nodes_are_kept_out_for_ttl_max) {
     kit_band(kit, CHAOS_FAULT_RESTART_EMPTY, 0x02, 0, 2 * S, 3 * S);
     kit_finish(kit, 9 * S);
     expect_kept_out(kit, 2500 * MS, false); /* no guard */
@@ -198,8 +172,7 @@ CHECK(nodes_are_kept_out_for_ttl_max) {
     expect_kept_out(kit, 2500 * MS, false);
 }
 
-CHECK(each_guard_is_for_its_faults) {
-    struct kit *kit = *state;
+FRESH_TEST(each_guard_is_for_its_faults) {
     static const struct {
         enum chaos_fault_kind kind;
         bool restart, clock;
@@ -217,8 +190,7 @@ CHECK(each_guard_is_for_its_faults) {
 
 /* Three of five nodes lost the key. Without a guard others may get the lock. With a guard they may
  * not before the guard ends. */
-CHECK(a_lease_rests_on_nodes_that_are_kept_out) {
-    struct kit *kit = *state;
+FRESH_TEST(a_lease_rests_on_nodes_that_are_kept_out) {
     size_t lease = kit_acquire(kit, 0, 0, "a", 1900 * MS, 2800 * MS);
     kit_see(kit, kit_sweep(kit, 0, 1910 * MS, 1920 * MS), 0x1f, "a", 900);
     size_t sweep = kit_sweep(kit, 0, 2200 * MS, 2210 * MS);
@@ -227,8 +199,7 @@ CHECK(a_lease_rests_on_nodes_that_are_kept_out) {
     kit_band(kit, CHAOS_FAULT_RESTART_EMPTY, 0x03, 0, 2 * S, 2100 * MS);
     kit_band(kit, CHAOS_FAULT_RESTART_EMPTY, 0x04, 0, 2 * S, 2100 * MS);
     kit_end(kit, lease, 2300 * MS, true);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_at_end(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     guard(kit, CHAOS_RESTART_GUARD_STRICT, false);
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
     kit->history.protection.ttl_max_ms = 99; /* a guard that ends too early */
@@ -236,13 +207,11 @@ CHECK(a_lease_rests_on_nodes_that_are_kept_out) {
 }
 
 /* When clocks jump, the library gives up a lease at once. Without the guard it has no reason to. */
-CHECK(a_lease_lost_early) {
-    struct kit *kit = *state;
+FRESH_TEST(a_lease_lost_early) {
     size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_band(kit, CHAOS_FAULT_CLOCK_JUMP, 0x07, 0, 1300 * MS, 1300 * MS);
     kit_end(kit, lease, 1310 * MS, false);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
+    expect_at_end(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
     guard(kit, CHAOS_RESTART_GUARD_OFF, true);
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 0);
     kit->history.bands[0].from_us += 100 * MS; /* the clocks jump later than the lease ends */
@@ -250,14 +219,12 @@ CHECK(a_lease_lost_early) {
     expect(kit, chaos_check_keys, CHAOS_VIOLATION_OUTLIVED, 1);
 }
 
-CHECK(overlaps_stay_violations) {
-    struct kit *kit = *state;
+FRESH_TEST(overlaps_stay_violations) {
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
     kit_band(kit, CHAOS_FAULT_RESTART_EMPTY, 0x1f, 0, 1300 * MS, 1400 * MS);
     guard(kit, CHAOS_RESTART_GUARD_STRICT, true);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
+    expect_at_end(kit, chaos_check_overlap, CHAOS_VIOLATION_OVERLAP, 1);
 }
 
 /* The complete verdict of a run, and its words. */
@@ -279,8 +246,7 @@ static void expect_words(struct kit *kit, const char *words, bool there) {
     free(all);
 }
 
-CHECK(figures_and_words) {
-    struct kit *kit = fenced(state);
+FENCED_TEST(figures_and_words) {
     guard(kit, CHAOS_RESTART_GUARD_STRICT, true);
     kit->history.protection.fencing = true;
     kit->history.breaks_assumptions = true;
@@ -318,8 +284,7 @@ CHECK(figures_and_words) {
 
 /* Violations that the faults explain are soft. A lost update is hard if the resource checks
  * tokens. */
-CHECK(hard_violations) {
-    struct kit *kit = *state;
+FRESH_TEST(hard_violations) {
     size_t one = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S), two = kit_acquire(kit, 1, 0, "b", 1500 * MS, 2500 * MS);
     kit_increment(kit, one, 0, 1600 * MS, 1700 * MS);
     kit_increment(kit, two, 0, 1610 * MS, 1710 * MS);

@@ -1,9 +1,6 @@
 /* The verdict's figures, its words and its last line. It also ends cleanly wherever memory runs
  * out. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "check_world.h"
 #include "checks/check_parts.h"
@@ -49,9 +46,7 @@ static void check(struct fixture *fixture) {
 }
 
 static void expect_words(const struct fixture *fixture, const char *part) {
-    if (strstr(fixture->words, part) == NULL) {
-        fail_msg("\"%s\" is not in:\n%s", part, fixture->words);
-    }
+    assert_contains(fixture->words, part);
 }
 
 /* The spans without a healthy quorum for this client, as "from-to from-to" in ms. */
@@ -69,11 +64,11 @@ static void expect_spans(const struct kit *kit, int client, const char *expected
     assert_string_equal(text, expected);
 }
 
-#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define FRESH_TEST(name) TEST_HAS(name, set_up, tear_down, NULL, (*state), UNUSED struct fixture *fixture)
 
 /* Here nodes take 2600 ms to settle. */
 FRESH_TEST(spans_of_nodes) {
-    struct kit *kit = &((struct fixture *)*state)->kit;
+    struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_KILL, 0x03, 0, 1 * S, 4 * S);
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x02, 0, 2 * S, 3 * S); /* the same node twice counts once */
     kit_finish(kit, 60 * S);
@@ -93,7 +88,7 @@ FRESH_TEST(spans_of_nodes) {
 }
 
 FRESH_TEST(spans_of_clients) {
-    struct kit *kit = &((struct fixture *)*state)->kit;
+    struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x1, 1 * S, 2 * S);
     kit_band(kit, CHAOS_FAULT_CLIENT_KILL, 0, 0x1, 2 * S, 3 * S);
     kit_band(kit, CHAOS_FAULT_CLIENT_KILL, 0, 0x2, 50 * S, CHAOS_NEVER_US);
@@ -107,7 +102,6 @@ static void acquire(struct kit *kit, int client, int64_t invoked_us, int64_t com
 }
 
 FRESH_TEST(availability) {
-    struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_PARTITION, 0x07, 0x1, 10 * S, 20 * S); /* until 22.6 s */
     acquire(kit, 0, 1 * S, 2 * S, "OK");
@@ -146,7 +140,6 @@ FRESH_TEST(availability) {
 }
 
 FRESH_TEST(gap_inside) {
-    struct fixture *fixture = *state;
     acquire(&fixture->kit, 0, 1 * S, 2 * S, "OK");
     acquire(&fixture->kit, 0, 2 * S, 7 * S, "OK");
     acquire(&fixture->kit, 1, 1 * S, 4 * S, "OK");
@@ -158,7 +151,6 @@ FRESH_TEST(gap_inside) {
 }
 
 FRESH_TEST(recoveries) {
-    struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x03, 0, 10 * S, 12 * S);
     kit_band(kit, CHAOS_FAULT_DROP, 0x04, 0, 10 * S, 12 * S);
@@ -189,7 +181,6 @@ FRESH_TEST(recoveries) {
 }
 
 FRESH_TEST(percentiles) {
-    struct fixture *fixture = *state;
     for (int64_t i = 0; i < 200; i++) {
         int64_t took_us = (i * 73 % 200 + 1) * MS; /* 1 to 200 ms in some order */
         acquire(&fixture->kit, 0, i * S, i * S + took_us, "OK");
@@ -224,7 +215,6 @@ static void one_turn(struct kit *kit, int64_t at_us) {
 }
 
 FRESH_TEST(words_of_a_clean_run) {
-    struct fixture *fixture = *state;
     for (int64_t i = 0; i < 1234; i++) {
         one_turn(&fixture->kit, 1 * S + i * 200 * MS);
     }
@@ -243,7 +233,6 @@ FRESH_TEST(words_of_a_clean_run) {
 }
 
 FRESH_TEST(words_of_violations) {
-    struct fixture *fixture = *state;
     struct kit *kit = &fixture->kit;
     one_turn(kit, 1 * S);
     for (int i = 0; i < 5; i++) {

@@ -1,9 +1,6 @@
 /* The checker on random histories of a correct lock: no false alarm, and it finds every single
  * corruption. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "check_corrupt.h"

@@ -1,20 +1,12 @@
 /* Operations, processes and the record itself, each check alone: a clean history, a planted
  * violation, and the limits between. */
-#include <stdio.h>
-#include <string.h>
-
 #include "check_kit.h"
-#include "test.h"
-
-#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 /* LATE; the slack is 100 ms here */
 
 FRESH_TEST(late_by_one_us) {
-    struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, 3100 * MS, "CONTENDED"); /* due by 3 s */
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    expect_at_end(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
     kit->history.operations[0].completed_us++;
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
     expect_text(
@@ -24,7 +16,6 @@ FRESH_TEST(late_by_one_us) {
 }
 
 FRESH_TEST(paused_in_between) {
-    struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_RELEASE, 1 * S, 5200 * MS, "OK");
     /* Only the part of a pause within the operation counts, and overlaps count once. But the client
      * may take 100 ms to wake from each pause. */
@@ -32,8 +23,7 @@ FRESH_TEST(paused_in_between) {
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x5, 1500 * MS, 2900 * MS);
     kit_band(kit, CHAOS_FAULT_CLIENT_PAUSE, 0, 0x6, 1 * S, 9 * S); /* of other clients */
     kit_band(kit, CHAOS_FAULT_PAUSE, 0x1f, 0, 1 * S, 9 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    expect_at_end(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
     kit->history.operations[0].completed_us++;
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
     /* A pause that begins after all this is no excuse. */
@@ -44,14 +34,12 @@ FRESH_TEST(paused_in_between) {
 }
 
 FRESH_TEST(never_completed) {
-    struct kit *kit = *state;
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 1 * S, CHAOS_NEVER_US, "");
     kit_kill(kit, 0, 3100 * MS);
     kit_spawn(kit, 0, 4 * S);
     /* Cut by the end of the run. */
     kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 7 * S, CHAOS_NEVER_US, "");
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
+    expect_at_end(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 0);
     kit->history.lives[0].ended_us++;
     expect(kit, chaos_check_operations, CHAOS_VIOLATION_LATE, 1);
     expect_text(0, "never completed, though its process lived on");
@@ -71,11 +59,9 @@ static size_t turn(struct kit *kit) {
 }
 
 FRESH_TEST(crashes) {
-    struct kit *kit = *state;
     turn(kit);
     kit_kill(kit, 1, 3 * S);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 0);
     kit->history.lives[1].expected = false;
     kit->history.lives[1].signal = 11;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_CRASH, 1);
@@ -89,21 +75,17 @@ FRESH_TEST(crashes) {
 }
 
 FRESH_TEST(left_behind) {
-    struct kit *kit = *state;
     turn(kit);
     kit_leave(kit, "3 keys on node 2");
     kit_leave(kit, "process 4711");
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_LEFT, 2);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_LEFT, 2);
     expect_text(1, "process 4711");
 }
 
 /* INCOMPLETE */
 
 FRESH_TEST(whole) {
-    struct kit *kit = *state;
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "no client did anything");
     turn(kit);
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
@@ -118,18 +100,15 @@ FRESH_TEST(whole) {
 }
 
 FRESH_TEST(token_of_two) {
-    struct kit *kit = *state;
     turn(kit);
     kit_release(kit, kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S), 4500 * MS);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
     kit->history.leases[1].token[0] = 'a';
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
     expect_text(0, "r1: client 2, at 4.000 s: a token");
 }
 
 FRESH_TEST(claims_and_acquires) {
-    struct kit *kit = *state;
     turn(kit);
     size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);
     kit_release(kit, second, 4500 * MS);
@@ -158,13 +137,11 @@ FRESH_TEST(claims_and_acquires) {
 }
 
 FRESH_TEST(by_the_dead) {
-    struct kit *kit = *state;
     size_t lease = turn(kit);
     kit_claim(kit, lease, 1090 * MS, 2090 * MS);
     kit_operation(kit, 1, 0, CHAOS_ACQUIRE, 5 * S, CHAOS_NEVER_US, "");
     kit_kill(kit, 1, 5500 * MS);
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
     /* Client 1 died between its claims. Its later operations are just as impossible. */
     kit->history.lives[0].ended_us = KIT_START_US + 1080 * MS;
     expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 2);
@@ -178,14 +155,12 @@ FRESH_TEST(by_the_dead) {
 }
 
 FRESH_TEST(goes_on_with_a_lease) {
-    struct kit *kit = *state;
     kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
     kit_see(kit, kit_sweep(kit, 0, 1050 * MS, 1060 * MS), 0x1f, "a", 950);
     kit_kill(kit, 0, 1200 * MS);
     kit_spawn(kit, 0, 2 * S);
     kit_operation(kit, 0, 0, CHAOS_ACQUIRE, 3 * S, 4 * S, "CONTENDED");
-    kit_finish(kit, 9 * S);
-    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
     kit->history.lives[0].ended_us = KIT_START_US + 3 * S; /* so it could make that operation */
     kit->history.lives[3].spawned_us = KIT_START_US + 5 * S;
     kit->history.operations[1].completed_us = KIT_START_US + 3 * S;

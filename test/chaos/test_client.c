@@ -2,8 +2,6 @@
 #include "client_reading.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,18 +146,14 @@ KIT_TEST(a_majority_that_hangs_loses_the_lease) {
     options.resource_count = 1;
     pid_t pid = kit_run_client(&options);
     kit_await(path, "claim", NULL, NULL, 1);
-    for (size_t n = 1; n < 4; n++) {
-        server_pause(&kit_servers.at[n]);
-    }
+    servers_each(&kit_servers, 1, 4, server_pause);
     kit_await(path, "end", "how", "lost", 1);
     kit_await(path, "complete", "result", "NO_QUORUM", 1);
     size_t claims = kit_count(path, "claim", NULL, NULL);
     kit_await(path, "complete", "result", "NO_QUORUM", 3);
     assert_int_equal(kit_count(path, "claim", NULL, NULL), claims);
     assert_int_equal(kit_counter(0), 0);
-    for (size_t n = 1; n < 4; n++) {
-        server_resume(&kit_servers.at[n]);
-    }
+    servers_each(&kit_servers, 1, 4, server_resume);
     kit_await(path, "claim", NULL, NULL, claims + 1);
     expect_clean(kit_end(pid)); /* this cuts the hold short: then the client increments */
     assert_true(kit_count(path, "done", NULL, NULL) <= 1);
@@ -245,13 +239,10 @@ static void expect_broken(const struct chaos_client_options *options, const char
     int status = kit_wait(pid);
     char *words = support_read_file(kit_path("stderr"));
     assert_non_null(words);
-    if (strstr(words, sentence) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", words, sentence);
-    }
+    assert_contains(words, sentence);
     assert_contains(words, "redlock-chaos: client 1: ");
     free(words);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 70);
+    assert_exited(status, 70);
 }
 
 KIT_TEST(what_breaks_is_told) {

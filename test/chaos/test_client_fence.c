@@ -3,7 +3,6 @@
 #include "client_reading.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The resource numbers what it grants. So all receipts together have each number once, and tokens

@@ -1,8 +1,5 @@
 /* Comparisons: when one holds, its words, and its page. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "test.h"
 #include <jansson.h>
@@ -37,16 +34,13 @@ static void expect_says(struct trio *trio, const char *words) {
     assert_non_null(out);
     chaos_comparison_say(out, &trio->comparison);
     assert_int_equal(fclose(out), 0);
-    if (strstr(text, words) == NULL) {
-        fail_msg("\"%s\" is not in: %s", words, text);
-    }
+    assert_contains(text, words);
     free(text);
 }
 
-#define TRIO(name) TEST_WITH(name, set_up, tear_down)
+#define TRIO(name) TEST_HAS(name, set_up, tear_down, NULL, (*state), UNUSED struct trio *trio)
 
 TRIO(one_that_holds) {
-    struct trio *trio = *state;
     judge(trio);
     assert_true(chaos_comparison_holds(&trio->comparison));
     expect_says(trio,
@@ -71,7 +65,6 @@ static void expect_side_fails(struct trio *trio, enum chaos_side side, const cha
 }
 
 TRIO(unprotected_and_nothing_happened) {
-    struct trio *trio = *state;
     kit_clear(&trio->kits[CHAOS_SIDE_NONE]);
     trio_make_side(&trio->kits[CHAOS_SIDE_NONE], CHAOS_SIDE_NONE);
     kit_release(&trio->kits[CHAOS_SIDE_NONE], trio_acquire(&trio->kits[CHAOS_SIDE_NONE], 0, "a", 0, 1 * S), 1500 * MS);
@@ -80,13 +73,11 @@ TRIO(unprotected_and_nothing_happened) {
 }
 
 TRIO(unprotected_and_something_else) {
-    struct trio *trio = *state;
     kit_leave(&trio->kits[CHAOS_SIDE_NONE], "a key");
     expect_side_fails(trio, CHAOS_SIDE_NONE, "there are violations that these faults do not explain");
 }
 
 TRIO(a_stale_write_is_granted) {
-    struct trio *trio = *state;
     struct chaos_increment *old = &trio->kits[CHAOS_SIDE_FENCING].history.increments[0];
     old->refused = false;
     old->done_us = old->intent_us + 600 * MS;
@@ -95,14 +86,12 @@ TRIO(a_stale_write_is_granted) {
 }
 
 TRIO(guards_and_an_overlap) {
-    struct trio *trio = *state;
     trio->kits[CHAOS_SIDE_GUARDS].history.leases[1].from_us -= 900 * MS;
     trio->kits[CHAOS_SIDE_GUARDS].history.leases[1].claims[0].at_us -= 900 * MS;
     expect_side_fails(trio, CHAOS_SIDE_GUARDS, "which must not be.");
 }
 
 TRIO(guards_and_nobody_got_it) {
-    struct trio *trio = *state;
     struct kit *kit = &trio->kits[CHAOS_SIDE_GUARDS];
     kit_clear(kit);
     trio_make_side(kit, CHAOS_SIDE_GUARDS);
@@ -169,7 +158,6 @@ static void the_data(const char *page) {
 }
 
 TRIO(the_page) {
-    struct trio *trio = *state;
     free(trio->kits[0].history.resources[0]);
     trio->kits[0].history.resources[0] = strdup("<r&1>");
     judge(trio);
@@ -203,7 +191,6 @@ TRIO(the_page) {
 }
 
 TRIO(memory_and_disk_run_out) {
-    struct trio *trio = *state;
     judge(trio);
     char *text;
     size_t size;

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -175,8 +173,7 @@ CREW_TEST(an_end_right_after_the_start_is_clean) {
         assert_int_equal(kill(pid, SIGTERM), 0);
         int status;
         assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_exited(status, 0);
         assert_true(chaos_crew_ended(&crew, pid, status));
         assert_int_equal(crew.auditor, 0);
     }

@@ -1,8 +1,4 @@
 /* The named experiments in many shapes: each has a schedule that does what its purpose says. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "faults/experiments.h"
 #include "faults/setup.h"
 #include "short_memory.h"

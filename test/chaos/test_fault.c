@@ -1,7 +1,5 @@
 /* One fault as a line and as a phrase. Reading is strict, and reads back what was written. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "faults/fault.h"
 #include "test.h"
@@ -229,19 +227,8 @@ TEST(times) {
         int64_t ms;
     } good[] = {{"0", 0},       {"0s", 0},       {"500ms", 500},        {"10s", 10000},
                 {"2m", 120000}, {"1h", 3600000}, {"1000h", 3600000000}, {"3600000000ms", 3600000000}};
-    static const char *const bad[] = {"",
-                                      "s",
-                                      "1",
-                                      "-1s",
-                                      "+1s",
-                                      " 1s",
-                                      "1s ",
-                                      "1.5s",
-                                      "1S",
-                                      "1h1m",
-                                      "1001h",
-                                      "3600000001ms",
-                                      "99999999999999999999ms"};
+    static const char *const bad[] = LIST("", "s", "1", "-1s", "+1s", " 1s", "1s ", "1.5s", "1S", "1h1m", "1001h",
+                                          "3600000001ms", "99999999999999999999ms");
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         int64_t ms = -7;
         assert_true(chaos_time_parse(good[i].text, &ms));
@@ -280,15 +267,8 @@ TEST(lists_of_kinds) {
     assert_int_equal(kinds, (all & ~breaking) | bit(CHAOS_FAULT_CLOCK_JUMP));
     assert_true(chaos_fault_kinds_parse("none", &kinds, &error));
     assert_int_equal(kinds, 0);
-    static const char *const bad[] = {"",
-                                      "kill,",
-                                      ",kill",
-                                      "kill,,pause",
-                                      "kil",
-                                      "killl",
-                                      "kill pause",
-                                      "ALL",
-                                      "a-name-that-is-longer-than-any-name-of-a-fault-kill"};
+    static const char *const bad[] = LIST("", "kill,", ",kill", "kill,,pause", "kil", "killl", "kill pause", "ALL",
+                                          "a-name-that-is-longer-than-any-name-of-a-fault-kill");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         kinds = 99;
         assert_false(chaos_fault_kinds_parse(bad[i], &kinds, &error));

@@ -1,8 +1,5 @@
 /* Faults over time: the rules of random faults for many seeds and shapes, and the text. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "faults/schedule.h"
 #include "short_memory.h"
@@ -296,9 +293,7 @@ static void refuse(const char *text, const char *sentence) {
     struct chaos_schedule schedule = {0};
     struct chaos_error error = {""};
     assert_false(chaos_schedule_parse(text, 5, 20, &schedule, &error));
-    if (strstr(error.text, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error.text, sentence);
-    }
+    assert_contains(error.text, sentence);
     assert_null(schedule.faults);
 }
 

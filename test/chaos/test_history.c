@@ -1,8 +1,4 @@
 /* Reads histories: what is combined, what is refused, and with which words. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "history/history.h"
 #include "history_lines.h"
 #include "test.h"

@@ -1,9 +1,5 @@
 /* Nonsense histories, and too little memory: the result is a history or a sentence, never a crash
  * or a leak. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <jansson.h>
 

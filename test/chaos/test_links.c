@@ -1,11 +1,8 @@
 /* What a link does to bytes and ends: it passes, holds, delays and cuts them, in order and without
  * loss. */
-
 #include "test.h"
 #include <errno.h>
 #include <linux/sockios.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -35,10 +32,9 @@ static int tear_down(void **state) {
     return 0;
 }
 
-#define FRESH_TEST(name) TEST_WITH(name, start, tear_down)
+#define FRESH_TEST(name) TEST_HAS(name, start, tear_down, NULL, (*state), UNUSED struct ends *ends)
 
 FRESH_TEST(a_link_leads_from_its_client_to_its_node) {
-    struct ends *ends = *state;
     for (size_t c = 0; c < 2; c++) {
         for (size_t n = 0; n < 2; n++) {
             int near, far;
@@ -99,7 +95,7 @@ static void check_much(int from, int to, unsigned seed) {
 
 FRESH_TEST(a_reader_that_waits_stops_the_writer_and_loses_nothing) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
+    ends_join(ends, 0, 0, &near, &far);
     check_much(near, far, 1);
     check_much(far, near, 2);
     ends_close(far);
@@ -109,8 +105,8 @@ FRESH_TEST(a_reader_that_waits_stops_the_writer_and_loses_nothing) {
 
 FRESH_TEST(held_bytes_are_bounded_and_complete) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, HOLD_BOTH);
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, HOLD_BOTH);
     enum { SIZE = 32 << 20 };
     char *sent = malloc(SIZE), *got = malloc(SIZE);
     assert_true(sent != NULL && got != NULL);
@@ -119,7 +115,7 @@ FRESH_TEST(held_bytes_are_bounded_and_complete) {
     assert_true(gone > 1 << 20);
     assert_true(gone < SIZE);
     ends_hear_nothing(far, NOTHING_MS);
-    ends_set(*state, 0, 0, CLEAR);
+    ends_set(ends, 0, 0, CLEAR);
     assert_int_equal(ends_take(far, got, gone), gone);
     assert_int_equal(memcmp(sent, got, gone), 0);
     free(sent);
@@ -131,51 +127,47 @@ FRESH_TEST(held_bytes_are_bounded_and_complete) {
 
 FRESH_TEST(held_requests_wait_while_replies_pass) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, HOLD_REQUESTS);
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, HOLD_REQUESTS);
     ends_say(near, "one ");
     ends_say(far, "reply");
     ends_hear(near, "reply");
     ends_say(near, "two");
     ends_hear_nothing(far, NOTHING_MS);
-    ends_set(*state, 0, 0, CLEAR);
+    ends_set(ends, 0, 0, CLEAR);
     ends_hear(far, "one two");
-    ends_close(near);
-    ends_close(far);
+    ends_close_both(near, far);
 }
 
 FRESH_TEST(held_replies_wait_while_requests_pass) {
     int near, far;
-    ends_set(*state, 1, 1, HOLD_REPLIES);
+    ends_set(ends, 1, 1, HOLD_REPLIES);
     /* The rule is for later connections too. Requests may open one. */
-    ends_join(*state, 1, 1, &near, &far);
+    ends_join(ends, 1, 1, &near, &far);
     ends_say(near, "request");
     ends_hear(far, "request");
     ends_say(far, "one ");
     ends_say(far, "two");
     ends_close(far);
     ends_hear_nothing(near, NOTHING_MS);
-    ends_set(*state, 1, 1, CLEAR);
+    ends_set(ends, 1, 1, CLEAR);
     ends_hear(near, "one two");
     ends_hear_fin(near);
     ends_close(near);
 }
 
 FRESH_TEST(a_hold_is_of_one_link_only) {
-    struct ends *ends = *state;
     ends_set(ends, 0, 0, HOLD_BOTH);
     for (size_t i = 1; i < 4; i++) {
         int near, far;
         ends_join(ends, i / 2, i % 2, &near, &far);
         ends_say(near, "request");
         ends_hear(far, "request");
-        ends_close(near);
-        ends_close(far);
+        ends_close_both(near, far);
     }
 }
 
 FRESH_TEST(a_node_is_not_called_while_requests_are_held) {
-    struct ends *ends = *state;
     ends_set(ends, 0, 1, HOLD_BOTH);
     int near = ends_connect(ends->links.ports[0][1]);
     ends_say(near, "hello");
@@ -183,8 +175,7 @@ FRESH_TEST(a_node_is_not_called_while_requests_are_held) {
     ends_set(ends, 0, 1, CLEAR);
     int far = ends_accept(ends->listeners[1]);
     ends_hear(far, "hello");
-    ends_close(near);
-    ends_close(far);
+    ends_close_both(near, far);
 }
 
 /* What a client sent before it died still arrives, followed by its end. */
@@ -221,14 +212,13 @@ static void check_dead_client(struct ends *ends, bool opened_before, bool reset)
 }
 
 FRESH_TEST(held_requests_of_a_dead_client_arrive) {
-    check_dead_client(*state, true, false);
-    check_dead_client(*state, true, true);
-    check_dead_client(*state, false, false);
-    check_dead_client(*state, false, true);
+    check_dead_client(ends, true, false);
+    check_dead_client(ends, true, true);
+    check_dead_client(ends, false, false);
+    check_dead_client(ends, false, true);
 }
 
 FRESH_TEST(a_client_that_said_nothing_leaves_nothing) {
-    struct ends *ends = *state;
     size_t files = ends_files(ends->links.proxy.pid);
     ends_set(ends, 0, 0, HOLD_BOTH);
     int near = ends_connect(ends->links.ports[0][0]);
@@ -241,8 +231,8 @@ FRESH_TEST(a_client_that_said_nothing_leaves_nothing) {
 
 FRESH_TEST(a_delay_holds_for_each_way) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, DELAY(120000));
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, DELAY(120000));
     int64_t from_ms = support_now_ms();
     ends_say(near, "request");
     ends_hear(far, "request");
@@ -258,19 +248,19 @@ FRESH_TEST(a_delay_holds_for_each_way) {
 
 FRESH_TEST(a_delay_that_ends_lets_go_what_waits_in_order) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, DELAY(60 * MINUTE_US));
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, DELAY(60 * MINUTE_US));
     ends_say(near, "one ");
     ends_hear_nothing(far, NOTHING_MS);
     ends_say(near, "two ");
-    ends_set(*state, 0, 0, CLEAR);
+    ends_set(ends, 0, 0, CLEAR);
     ends_say(near, "three");
     ends_hear(far, "one two three");
     /* A waiting FIN. */
-    ends_set(*state, 0, 0, DELAY(60 * MINUTE_US));
+    ends_set(ends, 0, 0, DELAY(60 * MINUTE_US));
     ends_close(near);
     ends_hear_nothing(far, NOTHING_MS);
-    ends_set(*state, 0, 0, DELAY(1000));
+    ends_set(ends, 0, 0, DELAY(1000));
     ends_hear_fin(far);
     ends_close(far);
 }
@@ -278,8 +268,8 @@ FRESH_TEST(a_delay_that_ends_lets_go_what_waits_in_order) {
 FRESH_TEST(jitter_never_changes_the_order) {
     enum { PIECES = 200 };
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, (struct chaos_link_rule){.delay_us = 20000, .jitter_us = 30000});
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, (struct chaos_link_rule){.delay_us = 20000, .jitter_us = 30000});
     int64_t from_ms = support_now_ms();
     unsigned char bytes[PIECES];
     for (int i = 0; i < PIECES; i++) {
@@ -299,9 +289,9 @@ FRESH_TEST(jitter_never_changes_the_order) {
 FRESH_TEST(a_bandwidth_is_shared_by_the_links_connections) {
     char bytes[6000];
     int near[2], far[2];
-    ends_join(*state, 0, 0, &near[0], &far[0]);
-    ends_join(*state, 0, 0, &near[1], &far[1]);
-    ends_set(*state, 0, 0, (struct chaos_link_rule){.bytes_per_s = 20000});
+    ends_join(ends, 0, 0, &near[0], &far[0]);
+    ends_join(ends, 0, 0, &near[1], &far[1]);
+    ends_set(ends, 0, 0, (struct chaos_link_rule){.bytes_per_s = 20000});
     fill(bytes, sizeof bytes, 4);
     int64_t from_ms = support_now_ms();
     ends_send(near[0], bytes, sizeof bytes);
@@ -312,19 +302,17 @@ FRESH_TEST(a_bandwidth_is_shared_by_the_links_connections) {
         assert_memory_equal(bytes, got, sizeof got);
     }
     assert_true(support_now_ms() - from_ms >= 599); /* 12,000 bytes at 20,000 a second */
-    ends_set(*state, 0, 0, (struct chaos_link_rule){.bytes_per_s = 1});
+    ends_set(ends, 0, 0, (struct chaos_link_rule){.bytes_per_s = 1});
     ends_say(near[0], "slow");
     ends_hear_nothing(far[0], NOTHING_MS);
-    ends_set(*state, 0, 0, CLEAR);
+    ends_set(ends, 0, 0, CLEAR);
     ends_hear(far[0], "slow");
     for (int i = 0; i < 2; i++) {
-        ends_close(near[i]);
-        ends_close(far[i]);
+        ends_close_both(near[i], far[i]);
     }
 }
 
 FRESH_TEST(a_dead_node_refuses) {
-    struct ends *ends = *state;
     ends_close(ends->listeners[0]);
     int near = ends_connect(ends->links.ports[0][0]);
     ends_hear_reset(near);
@@ -348,14 +336,14 @@ FRESH_TEST(a_dead_node_refuses) {
 
 FRESH_TEST(ends_follow_the_bytes) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
-    ends_set(*state, 0, 0, DELAY(60000));
+    ends_join(ends, 0, 0, &near, &far);
+    ends_set(ends, 0, 0, DELAY(60000));
     ends_say(far, "last words");
     ends_reset(far);
     ends_hear(near, "last words");
     ends_hear_reset(near);
     ends_close(near);
-    ends_join(*state, 0, 0, &near, &far);
+    ends_join(ends, 0, 0, &near, &far);
     ends_say(near, "last words");
     ends_reset(near);
     ends_hear(far, "last words");
@@ -368,7 +356,6 @@ FRESH_TEST(ends_follow_the_bytes) {
 FRESH_TEST(a_reset_throws_nothing_away) {
     enum { SIZE = 900000 };
     char *sent = malloc(SIZE), *got = malloc(SIZE);
-    struct ends *ends = *state;
     int near, far, small = 4096, waits = 1;
     assert_true(sent != NULL && got != NULL);
     fill(sent, SIZE, 5);
@@ -394,7 +381,7 @@ FRESH_TEST(a_reset_throws_nothing_away) {
 
 FRESH_TEST(one_way_may_end_before_the_other) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
+    ends_join(ends, 0, 0, &near, &far);
     ends_say(near, "question");
     assert_int_equal(shutdown(near, SHUT_WR), 0);
     ends_hear(far, "question");
@@ -408,7 +395,7 @@ FRESH_TEST(one_way_may_end_before_the_other) {
 
 FRESH_TEST(a_node_hears_that_its_client_is_gone) {
     int near, far;
-    ends_join(*state, 0, 0, &near, &far);
+    ends_join(ends, 0, 0, &near, &far);
     ends_close(near); /* a FIN: only a later write to this socket gets a RST */
     ends_hear_fin(far);
     for (int i = 0; i < 2000; i++) {
@@ -424,7 +411,6 @@ FRESH_TEST(a_node_hears_that_its_client_is_gone) {
 
 /* New ones work, also while the old ones are silent. */
 FRESH_TEST(silence_is_of_the_connections_that_stand) {
-    struct ends *ends = *state;
     int near, far, later_near, later_far;
     ends_join(ends, 0, 0, &near, &far);
     ends_silence(ends, 0, 0, true);
@@ -440,14 +426,11 @@ FRESH_TEST(silence_is_of_the_connections_that_stand) {
     ends_silence(ends, 0, 0, false);
     ends_hear(far, "request");
     ends_hear(near, "reply");
-    ends_close(near);
-    ends_close(far);
-    ends_close(later_near);
-    ends_close(later_far);
+    ends_close_both(near, far);
+    ends_close_both(later_near, later_far);
 }
 
 FRESH_TEST(a_cut_resets_both_sides_and_forgets) {
-    struct ends *ends = *state;
     size_t files = ends_files(ends->links.proxy.pid);
     int near, far, other_near, other_far, late;
     ends_join(ends, 0, 0, &near, &far);
@@ -466,14 +449,11 @@ FRESH_TEST(a_cut_resets_both_sides_and_forgets) {
     ends_say(other_near, "stands");
     ends_hear(other_far, "stands");
     ends_wait_files(ends->links.proxy.pid, files + 2);
-    ends_close(near);
-    ends_close(far);
+    ends_close_both(near, far);
     ends_close(late);
     ends_join(ends, 0, 0, &near, &far);
     ends_say(near, "new");
     ends_hear(far, "new");
-    ends_close(near);
-    ends_close(far);
-    ends_close(other_near);
-    ends_close(other_far);
+    ends_close_both(near, far);
+    ends_close_both(other_near, other_far);
 }

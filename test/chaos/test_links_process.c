@@ -1,14 +1,10 @@
 /* The link proxy as a process: how it starts and dies, how it reports errors, and what it leaves
  * open. */
-
 #include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -93,8 +89,7 @@ TEST(it_dies_with_the_conductor) {
     assert_int_equal(waitpid(conductor, NULL, 0), conductor);
     wait_dead(proxy);
     (void)kill(pids[1], SIGKILL);
-    ends_close(pipe_fds[0]);
-    ends_close(pipe_fds[1]);
+    ends_close_both(pipe_fds[0], pipe_fds[1]);
 }
 
 TEST(commands_to_a_dead_proxy_fail_with_a_sentence) {
@@ -134,8 +129,7 @@ TEST(a_proxy_that_does_not_answer_is_given_up) {
     ends_set(&ends, 0, 0, clear_rule);
     int near, far;
     ends_join(&ends, 0, 0, &near, &far);
-    ends_close(near);
-    ends_close(far);
+    ends_close_both(near, far);
     ends_stop(&ends);
 }
 
@@ -162,15 +156,12 @@ TEST(senseless_rules_are_refused) {
 /* Runs `what` in its own process with a limit of open files. A failure of cmocka there ends it with
  * a status. */
 static void with_limit(rlim_t limit, int (*what)(void)) {
-    int status;
     pid_t child = fork();
     if (child == 0) {
         struct rlimit files = {limit, limit};
         _exit(setrlimit(RLIMIT_NOFILE, &files) == 0 ? what() : 100);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_exits(child, 0);
 }
 
 static int start_too_many(void) {
@@ -245,8 +236,7 @@ TEST(a_link_has_a_bound_of_connections) {
     for (int i = 0; i < MANY; i++) {
         int far = ends_accept(ends.listeners[0]);
         ends_hear(far, "x");
-        ends_close(far);
-        ends_close(near[i]);
+        ends_close_both(far, near[i]);
     }
     ends_wait_files(ends.links.proxy.pid, files);
     ends_stop(&ends);
@@ -291,8 +281,7 @@ TEST(nothing_is_left_open) {
             ends_reset(near);
             ends_close(far);
         } else {
-            ends_close(far);
-            ends_close(near);
+            ends_close_both(far, near);
         }
         if (i % 5 == 0) {
             ends_set(&ends, (size_t)i % 2, 0, clear_rule);
@@ -325,8 +314,7 @@ TEST(the_largest_run_has_room) {
     ends_hear(far, "far away");
     chaos_links_stop(&links);
     ends_hear_fin(far);
-    ends_close(near);
-    ends_close(far);
+    ends_close_both(near, far);
     ends_close(listener);
 }
 
@@ -334,15 +322,14 @@ TEST(the_largest_run_has_room) {
 TEST(it_ends_when_nobody_can_command_it) {
     char line[64];
     unsigned ports[2];
-    int ends[2], status;
+    int ends[2];
     uint16_t port;
     int listener = ends_listen(&port);
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        ends_close(ends[0]);
-        ends_close(listener);
+        ends_close_both(ends[0], listener);
         const struct proxy_ports links[2] = {{0, port}, {0, port}};
         exit(proxy_serve(ends[1], ends[1], links, 2));
     }
@@ -357,11 +344,7 @@ TEST(it_ends_when_nobody_can_command_it) {
     ends_hear(far, "passes");
     ends_close(ends[0]);
     ends_hear_reset(far);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    ends_close(held);
-    ends_close(near);
-    ends_close(far);
-    ends_close(listener);
+    assert_exits(pid, 0);
+    ends_close_both(held, near);
+    ends_close_both(far, listener);
 }

@@ -1,11 +1,7 @@
 /* Random talks over links whose rules keep changing. The bytes that arrive were sent, and a talk
  * that ends in order is complete. */
-
 #include "test.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -3,9 +3,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,9 +71,7 @@ static void merge_fails(size_t count, const char *out, const char *sentence) {
     struct chaos_error error = {""};
     const char *in[] = {paths[0], paths[1], paths[2]};
     assert_false(chaos_merge(in, count, out, &error));
-    if (strstr(error.text, sentence) == NULL) {
-        fail_msg("said '%s', not '%s'", error.text, sentence);
-    }
+    assert_contains(error.text, sentence);
 }
 
 TESTS_WITH(set_up, tear_down);
@@ -212,10 +207,7 @@ static void dies_of(void (*act)(struct chaos_log *log)) {
         act(&log);
         _exit(0);
     }
-    int status = 0;
-    assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 70);
+    assert_exits(pid, 70);
 }
 
 static void closed_log(struct chaos_log *log) {

@@ -4,9 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -28,7 +25,7 @@ static struct chaos_clock_setting *setting(struct chaos_clock *clock) {
 
 static int make_file(void **state);
 static int remove_file(void **state);
-#define FRESH_TEST(name) TEST_WITH(name, make_file, remove_file)
+#define FRESH_TEST(name) TEST_HAS(name, make_file, remove_file, NULL, (*state), UNUSED struct file *file)
 
 TEST(true_time_until_told) {
     struct chaos_clock clock = {0};
@@ -146,7 +143,6 @@ static int remove_file(void **state) {
 }
 
 FRESH_TEST(the_file_keeps_it) {
-    struct file *file = *state;
     chaos_clock_jump(file->clock, 3000);
     chaos_clock_close(file->clock);
     file->clock = chaos_clock_open(file->path);
@@ -161,7 +157,6 @@ FRESH_TEST(the_file_keeps_it) {
 /* Another process writes pages whose three parts belong together. A reader must never see parts of
  * two pages. */
 FRESH_TEST(a_reader_never_sees_half) {
-    struct file *file = *state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -237,7 +232,6 @@ static void check_probe(const char *page, int64_t error_ns) {
 }
 
 FRESH_TEST(the_shim_bends_wall_clocks_only) {
-    struct file *file = *state;
     check_probe(file->path, 0);
     chaos_clock_jump(file->clock, 1000000000);
     check_probe(file->path, 1000000 * SECOND_NS);
@@ -249,7 +243,6 @@ FRESH_TEST(the_shim_bends_wall_clocks_only) {
 }
 
 FRESH_TEST(without_a_page_the_shim_tells_the_truth) {
-    struct file *file = *state;
     check_probe("/nonexistent/page", 0);
     assert_int_equal(truncate(file->path, 3), 0);
     check_probe(file->path, 0);

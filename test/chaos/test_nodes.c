@@ -3,9 +3,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +12,6 @@
 
 #include "test.h"
 #undef stop /* a macro of cmocka 2 */
-
 #include "backends/admin.h"
 #include "node_kit.h"
 
@@ -36,10 +32,9 @@ static int before(UNUSED void **state) {
 }
 
 TESTS_WITH(before, NULL);
-#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define FRESH_TEST(name) TEST_HAS(name, set_up, tear_down, NULL, (*state), UNUSED struct nodes *nodes)
 
 FRESH_TEST(five_start_and_answer) {
-    struct nodes *nodes = *state;
     int low = 0, high = 0;
     FILE *range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
     assert_non_null(range);
@@ -67,7 +62,6 @@ FRESH_TEST(five_start_and_answer) {
 
 /* A node gets neither the terminal's signals, nor the parent's blocked signals and open files. */
 FRESH_TEST(a_server_inherits_nothing) {
-    struct nodes *nodes = *state;
     sigset_t set, old;
     char path[64], line[256];
     unsigned long long blocked = 1;
@@ -100,7 +94,6 @@ FRESH_TEST(a_server_inherits_nothing) {
 }
 
 FRESH_TEST(killed_nodes_come_back_with_their_aof) {
-    struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 2, .append_only = true};
     nodes_start(nodes);
     uint16_t port = nodes->backend->ports[1];
@@ -113,8 +106,8 @@ FRESH_TEST(killed_nodes_come_back_with_their_aof) {
     WORKS(kill, 1);
     WORKS(resume, 1);
     assert_false(CALL(pause, 1));
-    assert_says(nodes->error.text, "node 2 (127.0.0.1:");
-    assert_says(nodes->error.text, "dead");
+    assert_contains(nodes->error.text, "node 2 (127.0.0.1:");
+    assert_contains(nodes->error.text, "dead");
     WORKS(restart, 1, false);
     nodes_await(nodes, 1, "GET k", "v");
     assert_int_equal(nodes->backend->ports[1], port);
@@ -129,7 +122,6 @@ FRESH_TEST(killed_nodes_come_back_with_their_aof) {
 }
 
 FRESH_TEST(without_an_aof_they_come_back_empty) {
-    struct nodes *nodes = *state;
     nodes_start(nodes);
     assert_string_equal(nodes_ask(nodes, 0, "SET k v"), "OK");
     WORKS(kill, 0);
@@ -138,7 +130,6 @@ FRESH_TEST(without_an_aof_they_come_back_empty) {
 }
 
 FRESH_TEST(paused_nodes_hang) {
-    struct nodes *nodes = *state;
     nodes_start(nodes);
     pid_t pid = (pid_t)nodes->backend->pids[0];
     WORKS(pause, 0);
@@ -149,7 +140,7 @@ FRESH_TEST(paused_nodes_hang) {
     int64_t start_ms = support_now_ms();
     assert_false(chaos_admin_ping(nodes->backend->ports[0], &nodes->error));
     assert_in_range(support_now_ms() - start_ms, 400, 5000);
-    assert_says(nodes->error.text, "no answer within 500 ms");
+    assert_contains(nodes->error.text, "no answer within 500 ms");
     /* The backend has consumed the stop. */
     assert_int_equal(waitpid(-1, NULL, WNOHANG | WUNTRACED), 0);
     WORKS(resume, 0);
@@ -164,17 +155,15 @@ FRESH_TEST(paused_nodes_hang) {
 }
 
 FRESH_TEST(packets_of_processes_are_not_dropped) {
-    struct nodes *nodes = *state;
     nodes_start(nodes);
     assert_false(CALL(lose, 0, true));
-    assert_says(nodes->error.text, "node 1 (127.0.0.1:");
-    assert_says(nodes->error.text, "use --backend compose");
+    assert_contains(nodes->error.text, "node 1 (127.0.0.1:");
+    assert_contains(nodes->error.text, "use --backend compose");
     WORKS(lose, 0, false);
     assert_string_equal(nodes_ask(nodes, 0, "PING"), "PONG");
 }
 
 FRESH_TEST(one_that_ended_by_itself_is_the_callers) {
-    struct nodes *nodes = *state;
     nodes_start(nodes);
     pid_t pid = (pid_t)nodes->backend->pids[0];
     assert_int_equal(kill(pid, SIGKILL), 0);
@@ -195,7 +184,6 @@ FRESH_TEST(one_that_ended_by_itself_is_the_callers) {
 }
 
 FRESH_TEST(nothing_outlives_its_maker) {
-    struct nodes *nodes = *state;
     int fds[2];
     int64_t pids[3];
     assert_int_equal(pipe(fds), 0);
@@ -232,7 +220,6 @@ FRESH_TEST(nothing_outlives_its_maker) {
 }
 
 FRESH_TEST(stopping_leaves_logs_only) {
-    struct nodes *nodes = *state;
     char path[128], command[256];
     nodes->options = (struct chaos_backend_options){.append_only = true, .shim = CLOCK_SHIM};
     nodes_start(nodes);
@@ -248,32 +235,31 @@ FRESH_TEST(stopping_leaves_logs_only) {
 }
 
 FRESH_TEST(creating_says_what_is_wrong) {
-    struct nodes *nodes = *state;
     struct chaos_backend_options *options = &nodes->options;
     struct chaos_error error;
     options->nodes = 1;
     options->directory = "/tmp";
     assert_null(chaos_backend_create("podman", options, &error));
-    assert_says(error.text, "there is no backend podman; there are process and compose");
+    assert_contains(error.text, "there is no backend podman; there are process and compose");
     options->nodes = 0;
     assert_null(chaos_backend_create("process", options, &error));
     options->nodes = 32;
     assert_null(chaos_backend_create("process", options, &error));
-    assert_says(error.text, "32 nodes cannot be started; 1 to 31 can");
+    assert_contains(error.text, "32 nodes cannot be started; 1 to 31 can");
     options->nodes = 1;
     options->server = "no-such-server";
     assert_null(chaos_backend_create("process", options, &error));
-    assert_says(error.text, "no program no-such-server was found in PATH; install one");
+    assert_contains(error.text, "no program no-such-server was found in PATH; install one");
     options->server = "/nonexistent/redis-server";
     assert_null(chaos_backend_create("process", options, &error));
-    assert_says(error.text, "the server program /nonexistent/redis-server cannot be run: No such file");
+    assert_contains(error.text, "the server program /nonexistent/redis-server cannot be run: No such file");
     options->server = "echo";
     assert_null(chaos_backend_create("process", options, &error));
-    assert_says(error.text, "is no Redis or Valkey server");
+    assert_contains(error.text, "is no Redis or Valkey server");
     options->server = NULL;
     options->shim = "/nonexistent/clock.so";
     assert_null(chaos_backend_create("process", options, &error));
-    assert_says(error.text, "the clock /nonexistent/clock.so, which is to be preloaded");
+    assert_contains(error.text, "the clock /nonexistent/clock.so, which is to be preloaded");
     chaos_backend_destroy(NULL);
 }
 
@@ -298,28 +284,25 @@ static void start_fails(struct nodes *nodes, const char *words) {
         fail_msg("%s", nodes->error.text);
     }
     assert_false(nodes->backend->ops->start(nodes->backend, &nodes->error));
-    assert_says(nodes->error.text, words);
+    assert_contains(nodes->error.text, words);
 }
 
 FRESH_TEST(a_server_that_ends_at_once_is_quoted) {
-    struct nodes *nodes = *state;
     nodes->options.server = make_script(nodes, "[ \"$1\" != --version ] || exec $REDIS --version\n"
                                                "echo first; echo 'Cannot do this today'; exit 3");
     nodes->options.nodes = 2;
     start_fails(nodes, "the server ended as soon as it was started; its log, ");
-    assert_says(nodes->error.text, "node 1 (127.0.0.1:");
-    assert_says(nodes->error.text, "/node-1/log, ends: first|Cannot do this today");
+    assert_contains(nodes->error.text, "node 1 (127.0.0.1:");
+    assert_contains(nodes->error.text, "/node-1/log, ends: first|Cannot do this today");
 }
 
 FRESH_TEST(an_old_server_is_refused) {
-    struct nodes *nodes = *state;
     nodes->options.server = make_script(nodes, "echo 'Redis server v=5.0.14 sha=0:0 malloc=x bits=64 build=0'");
     assert_false(nodes_create(nodes));
-    assert_says(nodes->error.text, "is Redis 5.0, which knows no users; use 6.0 or a later version");
+    assert_contains(nodes->error.text, "is Redis 5.0, which knows no users; use 6.0 or a later version");
 }
 
 FRESH_TEST(a_taken_port_is_exchanged) {
-    struct nodes *nodes = *state;
     nodes->options.server = make_script(
         nodes, "[ \"$1\" != --version ] || exec $REDIS --version\n[ -e tried ] && exec $REDIS \"$@\"\n"
                "echo '# Warning: Could not create server TCP listening socket: bind: Address already in use'\n"
@@ -330,7 +313,6 @@ FRESH_TEST(a_taken_port_is_exchanged) {
 }
 
 FRESH_TEST(a_stranger_on_the_port_keeps_it_dead) {
-    struct nodes *nodes = *state;
     nodes_start(nodes);
     WORKS(kill, 0);
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), status;
@@ -348,16 +330,14 @@ FRESH_TEST(a_stranger_on_the_port_keeps_it_dead) {
 }
 
 FRESH_TEST(a_clock_that_cannot_be_loaded_is_seen) {
-    struct nodes *nodes = *state;
     static char path[128];
     snprintf(path, sizeof path, "%s", make_script(nodes, "this is no library"));
     nodes->options.shim = path;
     start_fails(nodes, "the server runs without the clock ");
-    assert_says(nodes->error.text, "cannot be preloaded");
+    assert_contains(nodes->error.text, "cannot be preloaded");
 }
 
 FRESH_TEST(a_directory_that_cannot_be_made) {
-    struct nodes *nodes = *state;
     nodes->options.directory = "/nonexistent";
     start_fails(nodes, "its directory /nonexistent/node-1 cannot be made: No such file");
 }
@@ -384,7 +364,6 @@ static void assert_error_ms(const struct nodes *nodes, size_t n, int64_t from_ms
 }
 
 FRESH_TEST(a_jump_expires_and_a_jump_back_keeps) {
-    struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 2, .append_only = true, .shim = CLOCK_SHIM};
     nodes_start(nodes);
     assert_error_ms(nodes, 0, 0, 0);
@@ -409,7 +388,6 @@ FRESH_TEST(a_jump_expires_and_a_jump_back_keeps) {
 }
 
 FRESH_TEST(a_skewed_clock_runs_fast_and_keeps_its_error) {
-    struct nodes *nodes = *state;
     nodes->options = (struct chaos_backend_options){.nodes = 1, .shim = CLOCK_SHIM};
     nodes_start(nodes);
     /* 100 times as fast, so that the machine's own delays do not matter. */

@@ -1,8 +1,5 @@
 /* The page: its words, its form, escaping and size. It is the same each time. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "test.h"
 #include <jansson.h>
@@ -51,9 +48,7 @@ static void clear_page(struct page *page) {
 }
 
 static void has(const struct page *page, const char *text) {
-    if (strstr(page->text, text) == NULL) {
-        fail_msg("the page has no \"%s\"", text);
-    }
+    assert_contains(page->text, text);
 }
 
 static void has_not(const struct page *page, const char *text) {

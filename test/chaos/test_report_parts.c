@@ -1,9 +1,5 @@
 /* The parts of the page: escaping, and data for the script. report_drive.js tests what the script
  * draws. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kit.h"
 #include "report/html.h"
 #include "report/parts.h"

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,9 +120,7 @@ FRESH_TEST(no_update_is_lost) {
     }
     int64_t granted = 0;
     for (int p = 0; p < PROCESSES; p++) {
-        int status;
-        assert_int_equal(waitpid(pids[p], &status, 0), pids[p]);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        assert_exits(pids[p], 0);
     }
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     for (int p = 0; p < PROCESSES; p++) {

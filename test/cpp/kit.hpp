@@ -8,14 +8,17 @@
 #include <cstdint>
 #include <string>
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include <redlock/redlock.hpp>
 
 #define _Noreturn [[noreturn]]
 extern "C" {
-#include <cmocka.h>
-
 #include "servers.h"
 #include "support.h"
+#include "test.h"
 }
 #undef _Noreturn
 // cmocka's own cast the condition to an integer, which an explicit operator bool does not allow.

@@ -45,7 +45,10 @@ void delete_everywhere(const char *key) {
     }
 }
 
-void a_lease_ends_with_its_scope(void **) {
+TESTS_WITH(start, tear_down);
+#define NODES_TEST(name) TEST_WITH(name, set_up, nullptr)
+
+NODES_TEST(a_lease_ends_with_its_scope) {
     redlock::client client = open();
     {
         redlock::lease lease(client, "r", waits(0s));
@@ -58,7 +61,7 @@ void a_lease_ends_with_its_scope(void **) {
     assert_true(no_keys("r"));
 }
 
-void a_lease_that_is_held_is_refused_with_a_sentence(void **) {
+NODES_TEST(a_lease_that_is_held_is_refused_with_a_sentence) {
     redlock::client client = open();
     redlock::expected<redlock::lease> first = client.acquire("r", waits(0s));
     assert_true(first);
@@ -82,7 +85,7 @@ void a_lease_that_is_held_is_refused_with_a_sentence(void **) {
     assert_true(client.acquire(std::string("a\0b", 3)).code() == errc::invalid);
 }
 
-void leases_move(void **) {
+NODES_TEST(leases_move) {
     redlock::client client = open();
     redlock::lease first(client, "r", waits(0s));
     const redlock_lease *handle = first.get();
@@ -102,7 +105,7 @@ void leases_move(void **) {
     assert_true(no_keys("other"));
 }
 
-void the_end_of_a_client_ends_its_leases(void **) {
+NODES_TEST(the_end_of_a_client_ends_its_leases) {
     std::optional<redlock::client> client(open());
     redlock::lease lease(*client, "r", waits(0s));
     redlock::election election(*client, "e");
@@ -120,7 +123,7 @@ void the_end_of_a_client_ends_its_leases(void **) {
     client.reset();
 }
 
-void a_lease_is_extended_released_and_adopted(void **) {
+NODES_TEST(a_lease_is_extended_released_and_adopted) {
     redlock::client client = open();
     redlock::lease lease(client, "r", waits(0s));
     assert_true(lease.extend(2 * patient));
@@ -143,7 +146,7 @@ void a_lease_is_extended_released_and_adopted(void **) {
     assert_true(client.adopt("r", "").message() == "token has 0 bytes; it must have 1 to 128");
 }
 
-void work_under_a_lock(void **) {
+NODES_TEST(work_under_a_lock) {
     redlock::client client = open();
     const redlock::expected<std::string> done = client.with("r", [](redlock::lease &lease) {
         assert_true(lease.validity() > 0s);
@@ -160,7 +163,7 @@ void work_under_a_lock(void **) {
     assert_int_equal(runs, 1);
 }
 
-void work_that_throws_lets_go(void **) {
+NODES_TEST(work_that_throws_lets_go) {
     redlock::client client = open();
     try {
         (void)client.with("r", [](redlock::lease &) -> int { throw std::logic_error("no"); });
@@ -170,7 +173,7 @@ void work_that_throws_lets_go(void **) {
     assert_true(no_keys("r"));
 }
 
-void work_that_loses_its_lock_says_so(void **) {
+NODES_TEST(work_that_loses_its_lock_says_so) {
     redlock::client client = open();
     redlock::acquire_options options;
     options.ttl = 2s;
@@ -189,7 +192,7 @@ void work_that_loses_its_lock_says_so(void **) {
     assert_true(renewed);
 }
 
-void work_is_renewed_by_default(void **) {
+NODES_TEST(work_is_renewed_by_default) {
     redlock::client client = open();
     assert_true(client.with("r", [&client](redlock::lease &lease) {
         lease.extend(2 * patient).value(); // without this, the first renewal comes after 3 s
@@ -199,7 +202,7 @@ void work_is_renewed_by_default(void **) {
     }));
 }
 
-void a_loss_is_told(void **) {
+NODES_TEST(a_loss_is_told) {
     redlock::client client = open();
     struct {
         std::atomic<int> runs{0};
@@ -224,7 +227,7 @@ void a_loss_is_told(void **) {
     assert_int_equal(lost.runs, 1);
 }
 
-void an_acquire_waits(void **) {
+NODES_TEST(an_acquire_waits) {
     redlock::client client = open();
     std::optional<redlock::lease> first(std::in_place, client, "r", waits(0s));
     std::thread second([&client] {
@@ -240,7 +243,7 @@ void an_acquire_waits(void **) {
     assert_true(no_keys("r"));
 }
 
-void all_locks_are_listed(void **) {
+NODES_TEST(all_locks_are_listed) {
     redlock::client client = open();
     redlock::lease first(client, "job:1", waits(0s)), second(client, "other", waits(0s));
     redlock::list_options options;
@@ -265,7 +268,7 @@ void all_locks_are_listed(void **) {
     assert_true(redlock::client().list({}, each).code() == errc::closed);
 }
 
-void a_wait_is_cancelled(void **) {
+NODES_TEST(a_wait_is_cancelled) {
     redlock::client client = open();
     redlock::lease held(client, "r", waits(0s));
     redlock::cancel_flag flag(client);
@@ -287,7 +290,7 @@ void a_wait_is_cancelled(void **) {
     assert_true(redlock::cancel_flag::make(client).code() == errc::closed);
 }
 
-void the_nodes_are_known(void **) {
+NODES_TEST(the_nodes_are_known) {
     redlock::client client = open();
     assert_int_equal(client.node_count(), 5);
     assert_int_equal(client.quorum(), 3);
@@ -305,7 +308,7 @@ void the_nodes_are_known(void **) {
     assert_true(contains(client.acquire("").message(), "resource"));
 }
 
-void reentrant_leases_nest(void **) {
+NODES_TEST(reentrant_leases_nest) {
     redlock::client client = open();
     redlock::acquire_options options = waits(0s);
     options.reentrant = true;
@@ -326,7 +329,7 @@ void reentrant_leases_nest(void **) {
     assert_true(no_keys("r"));
 }
 
-void each_step_is_told(void **) {
+NODES_TEST(each_step_is_told) {
     struct {
         std::vector<redlock::telemetry_kind> kinds; // only the loop thread writes, before the close
         void *trace = nullptr;
@@ -356,7 +359,7 @@ void each_step_is_told(void **) {
     assert_true(client.telemetry(snapshot).code() == errc::closed);
 }
 
-void who_holds_it_and_counts(void **) {
+NODES_TEST(who_holds_it_and_counts) {
     redlock::manager_options manager = options_for(nodes);
     manager.holder = "web-3:4711";
     redlock::client client(manager);
@@ -385,7 +388,7 @@ void who_holds_it_and_counts(void **) {
     assert_true(client.inspect("").code() == errc::invalid);
 }
 
-void leaders_follow_each_other(void **) {
+NODES_TEST(leaders_follow_each_other) {
     redlock::manager_options named = options_for(nodes);
     named.holder = "one";
     redlock::client client(named), other = open();
@@ -427,7 +430,7 @@ void leaders_follow_each_other(void **) {
     assert_true(client.elect("").message() == "name has 0 bytes; it must have 1 to 1024");
 }
 
-void a_child_process_sends_nothing(void **) {
+NODES_TEST(a_child_process_sends_nothing) {
     redlock::client client = open();
     redlock::lease lease(client, "r", waits(0s));
     const pid_t child = fork();
@@ -438,37 +441,8 @@ void a_child_process_sends_nothing(void **) {
                              lease.empty();
         _exit(refused ? 0 : 1);
     }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     assert_true(lease.release());
 }
 
 } // namespace
-
-#define on_servers(function) cmocka_unit_test_setup_teardown(function, set_up, nullptr)
-
-int main() {
-    const CMUnitTest tests[] = {
-        on_servers(a_lease_ends_with_its_scope),
-        on_servers(a_lease_that_is_held_is_refused_with_a_sentence),
-        on_servers(leases_move),
-        on_servers(the_end_of_a_client_ends_its_leases),
-        on_servers(a_lease_is_extended_released_and_adopted),
-        on_servers(work_under_a_lock),
-        on_servers(work_that_throws_lets_go),
-        on_servers(work_that_loses_its_lock_says_so),
-        on_servers(work_is_renewed_by_default),
-        on_servers(a_loss_is_told),
-        on_servers(an_acquire_waits),
-        on_servers(all_locks_are_listed),
-        on_servers(a_wait_is_cancelled),
-        on_servers(the_nodes_are_known),
-        on_servers(reentrant_leases_nest),
-        on_servers(each_step_is_told),
-        on_servers(who_holds_it_and_counts),
-        on_servers(leaders_follow_each_other),
-        on_servers(a_child_process_sends_nothing),
-    };
-    return cmocka_run_group_tests(tests, start, tear_down);
-}

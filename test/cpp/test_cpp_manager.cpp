@@ -74,7 +74,10 @@ bool free_again(const char *key) {
     return true;
 }
 
-void a_lease_is_taken_extended_and_released(void **) {
+TESTS_WITH(start, stop_nodes);
+#define LOOP_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+LOOP_TEST(a_lease_is_taken_extended_and_released) {
     redlock::manager manager = create();
     int steps = 0;
     assert_true(manager.connect(20s, [&](result_view result) { steps += result.code() == errc::ok; }) == errc::ok);
@@ -101,7 +104,7 @@ void a_lease_is_taken_extended_and_released(void **) {
     close(manager);
 }
 
-void a_lease_that_nobody_keeps_is_released(void **) {
+LOOP_TEST(a_lease_that_nobody_keeps_is_released) {
     redlock::manager manager = create();
     bool ran = false;
     assert_true(manager.acquire("r", waits(0s), [&](result_view, async_lease lease) { ran = !lease.empty(); }) ==
@@ -119,7 +122,7 @@ void a_lease_that_nobody_keeps_is_released(void **) {
     close(manager);
 }
 
-void the_close_ends_leases_and_requests(void **) {
+LOOP_TEST(the_close_ends_leases_and_requests) {
     std::optional<redlock::manager> manager(create());
     async_lease lease = acquire(*manager, "r");
     const auto owned = std::make_shared<int>(0);
@@ -145,7 +148,7 @@ void the_close_ends_leases_and_requests(void **) {
     assert_int_equal(servers_with_key(&nodes, "r"), 0);
 }
 
-void an_acquire_is_cancelled(void **) {
+LOOP_TEST(an_acquire_is_cancelled) {
     redlock::manager manager = create();
     async_lease held = acquire(manager, "r");
     redlock::async_request request;
@@ -163,7 +166,7 @@ void an_acquire_is_cancelled(void **) {
     close(manager);
 }
 
-void refused_requests_free_their_callables(void **) {
+LOOP_TEST(refused_requests_free_their_callables) {
     redlock::manager manager = create();
     const auto owned = std::make_shared<int>(0);
     assert_true(manager.inspect("", [owned](result_view) {}) == errc::invalid);
@@ -190,7 +193,7 @@ void refused_requests_free_their_callables(void **) {
     close(manager);
 }
 
-void all_locks_are_listed(void **) {
+LOOP_TEST(all_locks_are_listed) {
     redlock::manager manager = create();
     async_lease first = acquire(manager, "job:1"), second = acquire(manager, "other");
     const auto owned = std::make_shared<int>(0);
@@ -217,7 +220,7 @@ void all_locks_are_listed(void **) {
     close(manager);
 }
 
-void a_forgotten_lease_is_adopted(void **) {
+LOOP_TEST(a_forgotten_lease_is_adopted) {
     redlock::manager manager = create();
     async_lease lease = acquire(manager, "r");
     const std::string token(lease.token());
@@ -234,7 +237,7 @@ void a_forgotten_lease_is_adopted(void **) {
     close(manager);
 }
 
-void a_loss_is_told(void **) {
+LOOP_TEST(a_loss_is_told) {
     redlock::manager manager = create();
     std::string reason;
     const auto lost = [&reason](redlock::lease_view lease, std::string_view why) {
@@ -283,7 +286,7 @@ struct news {
     }
 };
 
-void leaders_are_elected_and_observed(void **) {
+LOOP_TEST(leaders_are_elected_and_observed) {
     using kind = redlock::election_event_kind;
     redlock::manager_options options = options_for(nodes);
     options.holder = "one";
@@ -316,7 +319,7 @@ void leaders_are_elected_and_observed(void **) {
     close(manager);
 }
 
-void elections_and_observers_outlive_their_manager(void **) {
+LOOP_TEST(elections_and_observers_outlive_their_manager) {
     redlock::manager manager = create();
     news told, seen;
     redlock::observer observer = manager.observe("e", std::ref(seen)).value();
@@ -351,7 +354,7 @@ struct suicidal {
     }
 };
 
-void an_election_may_end_itself(void **) {
+LOOP_TEST(an_election_may_end_itself) {
     redlock::manager manager = create();
     suicidal self;
     self.election = manager.elect("e", {}, std::ref(self)).value();
@@ -360,7 +363,7 @@ void an_election_may_end_itself(void **) {
     close(manager);
 }
 
-void any_loop_will_do(void **) {
+LOOP_TEST(any_loop_will_do) {
     int calls = 0;
     const auto create_here = [&](const redlock_manager_options *options, redlock_manager **handle, char *error,
                                  std::size_t size) {
@@ -374,7 +377,7 @@ void any_loop_will_do(void **) {
     close(manager);
 }
 
-void a_child_process_lets_go(void **) {
+LOOP_TEST(a_child_process_lets_go) {
     redlock::manager manager = create();
     async_lease lease = acquire(manager, "r");
     const pid_t child = fork();
@@ -384,32 +387,9 @@ void a_child_process_lets_go(void **) {
         manager = redlock::manager(); // abandons it
         _exit(refused && lease.empty() && lease.release() == errc::closed ? 0 : 1);
     }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     assert_true(lease.validity() > 0s);
     close(manager);
 }
 
 } // namespace
-
-#define on_loop(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main() {
-    const CMUnitTest tests[] = {
-        on_loop(a_lease_is_taken_extended_and_released),
-        on_loop(a_lease_that_nobody_keeps_is_released),
-        on_loop(the_close_ends_leases_and_requests),
-        on_loop(an_acquire_is_cancelled),
-        on_loop(refused_requests_free_their_callables),
-        on_loop(all_locks_are_listed),
-        on_loop(a_forgotten_lease_is_adopted),
-        on_loop(a_loss_is_told),
-        on_loop(leaders_are_elected_and_observed),
-        on_loop(elections_and_observers_outlive_their_manager),
-        on_loop(an_election_may_end_itself),
-        on_loop(any_loop_will_do),
-        on_loop(a_child_process_lets_go),
-    };
-    return cmocka_run_group_tests(tests, start, stop_nodes);
-}

@@ -36,7 +36,7 @@ using work = long (*)(redlock::lease &);
 static_assert(
     std::is_same_v<decltype(std::declval<redlock::client>().with("r", std::declval<work>())), redlock::expected<long>>);
 
-void the_options_have_the_defaults_of_c(void **) {
+TEST(the_options_have_the_defaults_of_c) {
     redlock_manager_options manager;
     redlock_manager_options_default(&manager);
     const redlock::manager_options given;
@@ -104,7 +104,7 @@ void the_options_have_the_defaults_of_c(void **) {
     assert_int_equal(how.expiring_ms, election.expiring_ms);
 }
 
-void set_options_reach_c(void **) {
+TEST(set_options_reach_c) {
     redlock::manager_options manager;
     manager.nodes = {"a:1", "b:2"};
     manager.node_timeout = 2s;
@@ -151,7 +151,7 @@ void set_options_reach_c(void **) {
     assert_int_equal(lock.lock_delay_ms, 60000);
 }
 
-void names_are_those_of_c(void **) {
+TEST(names_are_those_of_c) {
     assert_string_equal(redlock::version(), redlock_version());
     assert_string_equal(redlock::describe(redlock::errc::lost), redlock_strerror(REDLOCK_ERR_LOST));
     assert_string_equal(redlock::name(redlock::errc::limit), "LIMIT");
@@ -163,14 +163,14 @@ void names_are_those_of_c(void **) {
     assert_true(redlock::token_holder(nullptr).empty());
 }
 
-void a_text_with_a_nul_is_no_text(void **) {
+TEST(a_text_with_a_nul_is_no_text) {
     const std::string whole = "abc", cut("a\0b", 3);
     assert_string_equal(redlock::text(whole).c_str(), "abc");
     assert_string_equal(redlock::text("abc").c_str(), "abc");
     assert_null(redlock::text(cut).c_str());
 }
 
-void an_error_says_why(void **) {
+TEST(an_error_says_why) {
     redlock::manager_options options;
     redlock::expected<redlock::client> none = redlock::client::open(options);
     assert_false(none);
@@ -198,7 +198,7 @@ void an_error_says_why(void **) {
     assert_int_equal(thrown, 4);
 }
 
-void an_expected_value(void **) {
+TEST(an_expected_value) {
     redlock::expected<std::unique_ptr<int>> seven(std::make_unique<int>(7));
     assert_true(seven.has_value() && static_cast<bool>(seven));
     assert_true(seven.code() == redlock::errc::ok);
@@ -235,7 +235,7 @@ void count_line(redlock::log_level, std::string_view) {
 static_assert(!std::is_constructible_v<redlock::log_callback, int>);
 static_assert(!std::is_constructible_v<redlock::log_callback, void (*)(int, int, int)>);
 
-void callbacks_fit_into_a_pointer(void **) {
+TEST(callbacks_fit_into_a_pointer) {
     collector collected;
     const redlock::log_callback by_reference = [&collected](redlock::log_level level, std::string_view line) {
         assert_true(level == redlock::log_level::info);
@@ -259,7 +259,7 @@ void callbacks_fit_into_a_pointer(void **) {
     none(REDLOCK_LOG_INFO, "");
 }
 
-void an_exception_in_a_callback_ends_the_program(void **) {
+TEST(an_exception_in_a_callback_ends_the_program) {
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
@@ -277,7 +277,7 @@ void an_exception_in_a_callback_ends_the_program(void **) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-void empty_objects_do_nothing(void **) {
+TEST(empty_objects_do_nothing) {
     using redlock::errc;
     redlock::client client;
     assert_true(client.acquire("r").code() == errc::closed);
@@ -330,18 +330,3 @@ void empty_objects_do_nothing(void **) {
 }
 
 } // namespace
-
-int main() {
-    const CMUnitTest tests[] = {
-        cmocka_unit_test(the_options_have_the_defaults_of_c),
-        cmocka_unit_test(set_options_reach_c),
-        cmocka_unit_test(names_are_those_of_c),
-        cmocka_unit_test(a_text_with_a_nul_is_no_text),
-        cmocka_unit_test(an_error_says_why),
-        cmocka_unit_test(an_expected_value),
-        cmocka_unit_test(callbacks_fit_into_a_pointer),
-        cmocka_unit_test(an_exception_in_a_callback_ends_the_program),
-        cmocka_unit_test(empty_objects_do_nothing),
-    };
-    return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

@@ -8,7 +8,6 @@
 #include "wire/naming.h"
 #include "wire/page.h"
 #include "wire/push.h"
-#include "wire/reply.h"
 #include "wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

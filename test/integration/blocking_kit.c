@@ -1,8 +1,6 @@
 /* The kit of the blocking client's tests. */
 #include "blocking_kit.h"
 
-#include <stdlib.h>
-
 #define CLIENTS_MAX 8
 
 struct servers kit_servers;

@@ -23,6 +23,8 @@ int kit_stop(void **state);
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 #define KIT_TEST(function) TEST_WITH(function, kit_set_up, kit_tear_down)
+#define CLIENT_TEST(function)                                                                                          \
+    TEST_HAS(function, kit_set_up, kit_tear_down, NULL, (kit_client(NODE_TIMEOUT_MS)), redlock_client *client)
 
 /* A client on all servers; closed by the teardown unless the test closes it with kit_close(). */
 redlock_client *kit_client(int64_t node_timeout_ms);

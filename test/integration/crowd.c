@@ -1,10 +1,5 @@
 /* The test's side of a crowd: starts, signals and watches its processes. */
-#include "crowd.h"
-
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>

@@ -1,15 +1,10 @@
 /* A process of a crowd: takes the lock as often as the test wants, and says what it sees. */
 #include "crowd_member.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <ev.h>
 #include <redlock/election.h>
-
-#include "raw.h"
 
 struct self {
     struct member *member;

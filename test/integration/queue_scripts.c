@@ -1,9 +1,6 @@
 /* The queue of a lock on a real server. */
 #include "queue_scripts.h"
 
-#include <stdio.h>
-#include <string.h>
-
 struct raw listener;
 
 struct redlock_message message_with(enum redlock_operation operation, const char *token) {

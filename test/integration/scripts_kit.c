@@ -1,14 +1,9 @@
 /* One real server, and the bytes that the library sends to it. */
 #include "scripts_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <sys/socket.h>
 
 #include "core/fence.h"
-#include "wire/reply.h"
 
 #define PASSWORD "admin-geheim"
 
@@ -57,9 +52,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
 }
 
 void assert_says(const char *words) {
-    if (strstr(text, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", text, words);
-    }
+    assert_contains(text, words);
 }
 
 /* A vote, and what it says of the counter. */

@@ -4,10 +4,6 @@
  * real servers. Each time there is an error or success, every completion comes exactly once,
  * nothing leaks, nothing crashes. Linked statically with --wrap. libev is not included, because it
  * aborts by design. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <redlock/election.h>
 #include <redlock/list.h>
 
@@ -306,9 +302,7 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
 /* Returns whether an allocation failed in it. */
 static bool run_cycle(long first, long fails, int64_t node_timeout_ms) {
     struct cycle cycle = {0};
-    for (size_t i = 0; i < world_servers.count; i++) {
-        server_ask(&world_servers.at[i], "FLUSHALL");
-    }
+    servers_ask(&world_servers, 0, world_servers.count, "FLUSHALL");
     size_t live_before = sweep.live;
     sweep.first = first;
     sweep.fails = fails;

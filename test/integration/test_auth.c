@@ -1,8 +1,5 @@
 /* Nodes that may not vote or need a warning: wrong passwords, ACL users, replicas, one server
  * twice, a server that is full, failing, loading or evicting. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "world.h"
@@ -22,12 +19,12 @@ static int stop_servers(void **state) {
 }
 
 TESTS_WITH(world_none, world_end);
-#define AUTH_TEST(name) TEST_WITH(name, world_setup, stop_servers)
+#define AUTH_TEST(name)                                                                                                \
+    TEST_HAS(name, world_setup, stop_servers, NULL, (world_outcome()), UNUSED struct outcome *outcome)
 
 AUTH_TEST(the_password_of_the_uri_is_used) {
     servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "secret-door", 60000);
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     strcpy(token, redlock_lease_token(lease));
@@ -51,7 +48,7 @@ AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
             uris[i] = with_password ? wrong[i] : none[i];
         }
         redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
-        struct outcome *outcome = world_outcome();
+        outcome = world_outcome();
         assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
         for (size_t i = 0; i < 3; i++) {
@@ -65,16 +62,12 @@ AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
         assert_names_no_secret(outcome->message);
         assert_names_no_secret(world_log.text);
         /* When the operator has set it right, the node votes. We need no restart. */
-        for (size_t i = 0; i < 3; i++) {
-            server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", with_password ? WRONG : "");
-        }
+        servers_ask(&world_servers, 0, 3, "CONFIG", "SET", "requirepass", with_password ? WRONG : "");
         assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
         redlock_lease *lease = world_acquire(manager, "door", 60000);
         assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
         world_close(manager);
-        for (size_t i = 0; i < 3; i++) {
-            server_ask(&world_servers.at[i], "CONFIG", "SET", "requirepass", PASSWORD);
-        }
+        servers_ask(&world_servers, 0, 3, "CONFIG", "SET", "requirepass", PASSWORD);
     }
 }
 
@@ -98,12 +91,11 @@ AUTH_TEST(an_acl_user_with_few_rights) {
             uris[i] = texts[i];
         }
         redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
-        struct outcome *outcome = world_outcome();
+        outcome = world_outcome();
         redlock_lease *lease = world_acquire(manager, "lock:door", 60000);
         assert_true(world_wait_with_key("lock:door", 3, DRIVE_TIMEOUT_MS));
         assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+        world_release_all(lease, NULL);
         /* A key that the user may not touch. */
         assert_is(drive_acquire(world_loop, manager, "other", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) >= 2);
@@ -122,7 +114,6 @@ AUTH_TEST(a_replica_does_not_vote) {
     struct server *replica = servers_add(&world_servers, &(struct server_options){.config = config});
     const char *uris[3] = {world_servers.uris[1], world_servers.uris[2], replica->uri};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     assert_is(world_node_info(manager, 2).state, REDLOCK_NODE_UNUSABLE);
     assert_contains(world_node_info(manager, 2).error, "replica");
     assert_contains(world_log.text, "replica");
@@ -153,7 +144,6 @@ AUTH_TEST(the_same_server_twice_is_one_vote) {
     size_t refused = world_node_info(manager, 0).state == REDLOCK_NODE_UNUSABLE ? 0 : 1;
     assert_contains(world_node_info(manager, refused).error, "same server");
     assert_contains(world_node_info(manager, refused).error, world_node_info(manager, 1 - refused).name);
-    struct outcome *outcome = world_outcome();
     /* Two servers of three nodes: a quorum. */
     redlock_lease *lease = world_acquire(manager, "door", 60000);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -223,15 +213,12 @@ AUTH_TEST(a_server_that_becomes_another_node_grants_a_waiter_once) {
     struct server *twice = &world_servers.at[0];
     struct proxy *proxy = world_proxy(twice->port);
     proxy_refuse(proxy, true);
-    for (size_t i = 2; i < 4; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "somebody", "PX", "600000"), "OK");
-    }
+    servers_say(&world_servers, 2, 4, "OK", "SET", "door", "somebody", "PX", "600000");
     const char *uris[5] = {proxy_uri(proxy), twice->uri, world_servers.uris[1], world_servers.uris[2],
                            world_servers.uris[3]};
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
-    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    struct outcome *outcome = world_outcome();
-    assert_is(redlock_acquire(manager, "door", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "door", TIMES(60000, REDLOCK_WAIT_FOREVER), NULL, outcome_collect, outcome),
+              REDLOCK_OK);
     struct looks looks = {manager, outcome, 3};
     assert_true(drive_until(world_loop, has_looked_or_ended, &looks, DRIVE_TIMEOUT_MS));
     proxy_refuse(proxy, false);
@@ -252,21 +239,15 @@ AUTH_TEST(a_server_that_becomes_another_node_grants_a_waiter_once) {
 AUTH_TEST(a_full_server_fails_with_its_own_words) {
     servers_start(&world_servers, 3, NULL);
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "before", 60000);
-    for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "1"), "OK");
-    }
+    servers_say(&world_servers, 0, 2, "OK", "CONFIG", "SET", "maxmemory", "1");
     assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_FAILED) == 2);
     assert_contains(outcome->message, "OOM");
     /* Needs no memory. */
     assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 2; i++) {
-        server_ask(&world_servers.at[i], "CONFIG", "SET", "maxmemory", "0");
-    }
+    world_release_all(lease, NULL);
+    servers_ask(&world_servers, 0, 2, "CONFIG", "SET", "maxmemory", "0");
     lease = world_acquire(manager, "door", 60000);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
@@ -278,7 +259,6 @@ static bool save_has_failed(void *data) {
 AUTH_TEST(a_server_that_cannot_save_fails_with_its_own_words) {
     servers_start(&world_servers, 3, NULL);
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 2; i++) {
         /* A directory in place of the dump: a rename onto it fails, also for root. */
         char path[128];
@@ -303,7 +283,6 @@ AUTH_TEST(a_loading_server_fails_and_then_votes) {
     struct server *slow = &world_servers.at[2];
     server_ask(slow, "EVAL", "for i=1,2000 do redis.call('SET','filler:'..i,string.rep('x',100)) end", "0");
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     server_kill(slow);
     server_kill(&world_servers.at[1]);
     char path[128];
@@ -334,7 +313,6 @@ AUTH_TEST(an_evicting_policy_is_warned_of) {
     servers_start(&world_servers, 2, NULL);
     servers_add(&world_servers, &(struct server_options){.config = "maxmemory 100mb\nmaxmemory-policy allkeys-lru\n"});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3)); /* it votes anyway */
     assert_contains(world_node_info(manager, 2).warning, "allkeys-lru");
     assert_string_equal(world_node_info(manager, 0).warning, "");

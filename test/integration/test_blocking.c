@@ -4,13 +4,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 TESTS_WITH(kit_start, kit_stop);
 
-KIT_TEST(a_lock_is_taken_extended_and_given_back) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_lock_is_taken_extended_and_given_back) {
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = NULL;
@@ -98,9 +95,7 @@ KIT_TEST(without_a_quorum_the_error_names_the_nodes) {
     redlock_lease *lease = NULL;
     redlock_result *result = NULL;
     char message[2048];
-    for (size_t i = 0; i < 3; i++) {
-        server_kill(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_kill);
     kit_until(redlock_client_acquire(client, "r", &options, &lease, &result) != REDLOCK_OK ||
               (redlock_result_free(result), redlock_client_release(client, lease, NULL), false));
     assert_is(redlock_result_code(result), REDLOCK_ERR_NO_QUORUM);
@@ -113,13 +108,10 @@ KIT_TEST(without_a_quorum_the_error_names_the_nodes) {
     redlock_result_free(result);
 }
 
-KIT_TEST(a_lock_whose_keys_were_deleted_is_lost) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_lock_whose_keys_were_deleted_is_lost) {
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++) {
-        (void)server_ask(&kit_servers.at[i], "DEL", "r");
-    }
+    servers_ask(&kit_servers, 0, 5, "DEL", "r");
     assert_is(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_is(redlock_client_extend(client, lease, 20000, NULL), REDLOCK_ERR_LOST);
@@ -127,9 +119,7 @@ KIT_TEST(a_lock_whose_keys_were_deleted_is_lost) {
 
     lease = kit_acquire(client, "r", 0);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++) {
-        (void)server_ask(&kit_servers.at[i], "DEL", "r");
-    }
+    servers_ask(&kit_servers, 0, 5, "DEL", "r");
     assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
 }
 
@@ -152,8 +142,7 @@ KIT_TEST(a_forgotten_lock_is_adopted_by_its_token) {
     assert_null(adopted);
 }
 
-KIT_TEST(inspect_returns_the_holder) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(inspect_returns_the_holder) {
     redlock_result *result = NULL;
     redlock_vote vote = {.size = sizeof vote};
     size_t held = 0;
@@ -173,8 +162,7 @@ KIT_TEST(inspect_returns_the_holder) {
     assert_is(redlock_client_inspect(client, "r", NULL), REDLOCK_OK);
 }
 
-KIT_TEST(statistics_count_what_was_done) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(statistics_count_what_was_done) {
     redlock_statistics statistics = {.size = sizeof statistics};
     redlock_lease *lease = kit_acquire(client, "r", 0);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
@@ -192,8 +180,7 @@ KIT_TEST(statistics_count_what_was_done) {
     assert_is(redlock_client_statistics(client, &statistics), REDLOCK_ERR_INVALID);
 }
 
-KIT_TEST(invalid_calls_are_errors) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(invalid_calls_are_errors) {
     redlock_client_acquire_options options = kit_options(20000, 0);
     redlock_lease *lease = NULL;
     redlock_result *result = (redlock_result *)&options;

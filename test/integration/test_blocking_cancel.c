@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define WAITERS 8
 
@@ -77,12 +75,21 @@ static void expect_free(redlock_client *client, const char *resource) {
 
 TESTS_WITH(kit_start, kit_stop);
 
-KIT_TEST(a_waiter_in_line_is_cancelled) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
+/* With a client, an object that cancels, and a waiter that names it. */
+#define CANCEL_TEST(name)                                                                                              \
+    static void name##_of(redlock_client *client, redlock_cancel *cancel, struct waiter waiter);                       \
+    CLIENT_TEST(name) {                                                                                                \
+        redlock_cancel *cancel = cancel_of(client);                                                                    \
+        name##_of(client, cancel, waiter_of(client, "r", cancel));                                                     \
+        redlock_cancel_free(cancel);                                                                                   \
+    }                                                                                                                  \
+    static void name##_of(UNUSED redlock_client *client, UNUSED redlock_cancel *cancel, UNUSED struct waiter waiter)
+
+CANCEL_TEST(a_waiter_in_line_is_cancelled) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     for (int order = REDLOCK_ORDER_FAIR; order <= REDLOCK_ORDER_NONE; order++) {
-        struct waiter waiter = waiter_of(client, "r", cancel);
+        waiter = waiter_of(client, "r", cancel);
         const uint64_t attempts = statistics_of(client).attempts;
         waiter.options.lock.order = (redlock_order)order;
         start(&waiter);
@@ -101,13 +108,9 @@ KIT_TEST(a_waiter_in_line_is_cancelled) {
     kit_release(rival, lease);
     expect_free(client, "r");
     assert_int_equal(statistics_of(client).cancelled, 2);
-    redlock_cancel_free(cancel);
 }
 
-KIT_TEST(before_the_call_it_begins_nothing) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
+CANCEL_TEST(before_the_call_it_begins_nothing) {
     redlock_cancel_set(cancel);
     redlock_cancel_set(cancel);
     for (int reentrant = 0; reentrant < 2; reentrant++) {
@@ -129,47 +132,32 @@ KIT_TEST(before_the_call_it_begins_nothing) {
     assert_int_equal(servers_with_key(&kit_servers, "r") >= 3, 1);
     kit_release(client, waiter.lease);
     kit_expect_no_keys();
-    redlock_cancel_free(cancel);
     redlock_cancel_free(NULL);
 }
 
 /* The nodes have set the key, or will, but nobody has heard of it: it is released all the same. */
-KIT_TEST(what_a_cancelled_acquire_got_is_released) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
-    for (size_t i = 2; i < 5; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+CANCEL_TEST(what_a_cancelled_acquire_got_is_released) {
+    servers_each(&kit_servers, 2, 5, server_pause);
     start(&waiter);
     kit_until(server_has_key(&kit_servers.at[0], "r") && server_has_key(&kit_servers.at[1], "r"));
     redlock_cancel_set(cancel);
     join_cancelled(&waiter);
-    for (size_t i = 2; i < 5; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 2, 5, server_resume);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
 }
 
-KIT_TEST(without_a_quorum_the_wait_ends) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
-    for (size_t i = 0; i < 3; i++) {
-        server_kill(&kit_servers.at[i]);
-    }
+CANCEL_TEST(without_a_quorum_the_wait_ends) {
+    servers_each(&kit_servers, 0, 3, server_kill);
     start(&waiter);
     kit_until(statistics_of(client).attempts > 2);
     redlock_cancel_set(cancel);
     join_cancelled(&waiter);
-    redlock_cancel_free(cancel);
 }
 
 /* One object ends all that name it, and nobody else; clearing it at once does not save them. */
-KIT_TEST(one_object_ends_many) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client), *other = cancel_of(client);
+CANCEL_TEST(one_object_ends_many) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
+    redlock_cancel *other = cancel_of(client);
     struct waiter waiters[WAITERS], last = waiter_of(client, "r", other);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     for (size_t i = 0; i < WAITERS; i++) {
@@ -190,14 +178,13 @@ KIT_TEST(one_object_ends_many) {
     redlock_result_free(last.result);
     kit_release(client, last.lease);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
     redlock_cancel_free(other);
 }
 
 /* Its thread waits for another thread of the same owner, and asks no node. */
-KIT_TEST(a_wait_for_another_thread_of_the_owner_ends) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client), *other = cancel_of(client);
+CANCEL_TEST(a_wait_for_another_thread_of_the_owner_ends) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
+    redlock_cancel *other = cancel_of(client);
     struct waiter first = waiter_of(client, "r", other), second = waiter_of(client, "r", cancel);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     first.options.reentrant = second.options.reentrant = true;
@@ -213,7 +200,6 @@ KIT_TEST(a_wait_for_another_thread_of_the_owner_ends) {
     join_cancelled(&first);
     kit_release(rival, lease);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
     redlock_cancel_free(other);
 }
 
@@ -224,10 +210,8 @@ static void on_signal(int number) {
     redlock_cancel_set(signalled);
 }
 
-KIT_TEST(a_signal_handler_may_set_it) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
+CANCEL_TEST(a_signal_handler_may_set_it) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     struct sigaction action = {.sa_handler = on_signal}, before;
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     signalled = cancel;
@@ -239,7 +223,6 @@ KIT_TEST(a_signal_handler_may_set_it) {
     assert_int_equal(sigaction(SIGUSR1, &before, NULL), 0);
     kit_release(rival, lease);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
 }
 
 static void cancel_on_loss(redlock_lease *lease, const char *reason, void *data) {
@@ -248,10 +231,8 @@ static void cancel_on_loss(redlock_lease *lease, const char *reason, void *data)
     redlock_cancel_set(data);
 }
 
-KIT_TEST(a_callback_may_set_it) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
+CANCEL_TEST(a_callback_may_set_it) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(300, 0);
     redlock_lease *other = NULL, *lease = kit_acquire(rival, "r", 0);
     options.lock.on_lost = cancel_on_loss;
@@ -262,7 +243,6 @@ KIT_TEST(a_callback_may_set_it) {
     assert_is(redlock_client_release(client, other, NULL), REDLOCK_ERR_LOST);
     kit_release(rival, lease);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
 }
 
 /* Where a guard is on, an acquire waits for the first greeting of each node before it asks any. */
@@ -277,9 +257,7 @@ KIT_TEST(before_the_nodes_are_known_the_wait_ends) {
     options.connect_timeout_ms = 1;  /* so the open does not wait for the nodes */
     options.clock_guard = true;
     options.ttl_max_ms = 60000;
-    for (size_t i = 0; i < 5; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 5, server_pause);
     assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     redlock_cancel *cancel = cancel_of(client);
     struct waiter waiter = waiter_of(client, "r", cancel);
@@ -287,9 +265,7 @@ KIT_TEST(before_the_nodes_are_known_the_wait_ends) {
     kit_until(redlock_client_statistics(client, &statistics) == REDLOCK_OK && statistics.acquires == 1);
     redlock_cancel_set(cancel);
     join_cancelled(&waiter);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 5, server_resume);
     assert_is(redlock_client_close(client), REDLOCK_OK);
     redlock_cancel_free(cancel);
     kit_expect_no_keys();
@@ -343,10 +319,8 @@ static void *do_work(void *data) {
     return NULL;
 }
 
-KIT_TEST(work_that_waits_for_its_lock_does_not_begin) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
-    redlock_cancel *cancel = cancel_of(client);
-    struct waiter waiter = waiter_of(client, "r", cancel);
+CANCEL_TEST(work_that_waits_for_its_lock_does_not_begin) {
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     assert_int_equal(pthread_create(&waiter.thread, NULL, do_work, &waiter), 0);
     kit_until(statistics_of(client).acquires == 1);
@@ -360,11 +334,10 @@ KIT_TEST(work_that_waits_for_its_lock_does_not_begin) {
     assert_int_equal(returned, 5);
     assert_int_equal(waiter.worked, 1);
     expect_free(client, "r");
-    redlock_cancel_free(cancel);
 }
 
-KIT_TEST(an_object_of_another_client_is_refused) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS), *other = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(an_object_of_another_client_is_refused) {
+    redlock_client *other = kit_client(NODE_TIMEOUT_MS);
     redlock_cancel *cancel = cancel_of(other);
     struct waiter waiter = waiter_of(client, "r", cancel);
     redlock_lease *lease = NULL;

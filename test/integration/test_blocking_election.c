@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,9 +49,7 @@ void *__wrap_calloc(size_t count, size_t size) {
 }
 
 static void delete_key(void) {
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        (void)server_ask(&kit_servers.at[i], "DEL", NAME);
-    }
+    servers_ask(&kit_servers, 0, kit_servers.count, "DEL", NAME);
 }
 
 TESTS_WITH(kit_start, kit_stop);
@@ -150,18 +146,14 @@ KIT_TEST(an_observer_reads_only_leaders) {
 KIT_TEST(trouble_has_a_result) {
     redlock_client *client = kit_client(100);
     char message[1024];
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_pause);
     redlock_client_election *election = elect(client, true);
     redlock_election_event event = read_event(election, WAIT_MS);
     assert_is(event.kind, REDLOCK_ELECTION_TROUBLE);
     assert_is(event.code, REDLOCK_ERR_NO_QUORUM);
     assert_non_null(event.result);
     assert_true(redlock_result_message(event.result, message, sizeof message) > 10);
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_resume);
     (void)lead(election);
     assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }

@@ -185,9 +185,7 @@ KIT_TEST(the_close_ends_a_resignation) {
     redlock_client *client = kit_client(BRISK_MS);
     struct resigner resigner = {.election = elect(client, true)};
     (void)lead(resigner.election);
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, kit_servers.count, server_pause);
     const uint64_t one = 1;
     kit_must(pthread_create(&resigner.thread, NULL, resign, &resigner) == 0);
     kit_until(redlock_client_election_validity_ms(resigner.election, one) == 0);

@@ -7,9 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,14 +119,10 @@ KIT_TEST(open_waits_for_the_nodes) {
 }
 
 KIT_TEST(nodes_that_are_down_are_no_error) {
-    for (size_t i = 0; i < 5; i++) {
-        server_kill(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 5, server_kill);
     redlock_client *client = kit_client(500);
     kit_refused(client, "r", REDLOCK_ERR_NO_QUORUM);
-    for (size_t i = 0; i < 3; i++) {
-        server_restart(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_restart);
     kit_release(client, kit_acquire(client, "r", PATIENT_MS));
 }
 
@@ -342,8 +335,7 @@ KIT_TEST(a_blocking_call_in_a_callback_is_refused) {
 
 /* No thread blocks the signal when the client starts; later only the loop thread does not block
  * it. */
-KIT_TEST(the_loop_thread_takes_no_signals) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(the_loop_thread_takes_no_signals) {
     sigset_t signals, before, pending;
     struct timespec patience = {.tv_sec = 60};
     sigemptyset(&signals);

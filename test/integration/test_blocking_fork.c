@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -125,8 +123,7 @@ static int start(void **state) {
 
 TESTS_WITH(start, kit_stop);
 
-KIT_TEST(a_child_is_refused_and_opens_its_own) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_child_is_refused_and_opens_its_own) {
     redlock_statistics before = {.size = sizeof before}, after = {.size = sizeof after};
     redlock_lease *lease = kit_acquire(client, "r", 0);
     redlock_cancel *cancel = NULL;

@@ -2,9 +2,6 @@
 #include "blocking_kit.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define READERS 4
 
@@ -23,8 +20,7 @@ static bool has_state(redlock_client *client, size_t index, redlock_node_state s
 
 TESTS_WITH(kit_start, kit_stop);
 
-KIT_TEST(each_node_tells_its_state) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(each_node_tells_its_state) {
     assert_int_equal(redlock_client_node_count(client), 5);
     assert_int_equal(redlock_client_quorum(client), 3);
     for (size_t i = 0; i < 5; i++) {
@@ -66,8 +62,7 @@ static void refused(int code, const char *sentence) {
     assert_string_equal(text, sentence);
 }
 
-KIT_TEST(a_wrong_index_or_size_is_refused) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_wrong_index_or_size_is_refused) {
     char text[256];
     redlock_node_info info = {.size = sizeof info};
     assert_is(redlock_client_node(client, 5, &info), REDLOCK_ERR_INVALID);
@@ -102,8 +97,7 @@ static void *read_nodes(void *data) {
     return NULL;
 }
 
-KIT_TEST(many_threads_may_ask) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(many_threads_may_ask) {
     pthread_t threads[READERS];
     for (size_t i = 0; i < READERS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, read_nodes, client), 0);
@@ -141,8 +135,7 @@ static int never(redlock_lease *lease, void *data) {
     support_fatal("work without a lock");
 }
 
-KIT_TEST(a_result_says_which_argument_is_invalid) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_result_says_which_argument_is_invalid) {
     redlock_client_acquire_options options = kit_options(0, 0);
     redlock_lease *lease = kit_acquire(client, "held", 0), *adopted = NULL;
     redlock_result *result = NULL;
@@ -196,8 +189,7 @@ static bool on_lock(const redlock_listed *lock, void *data) {
 }
 
 /* Each call that can refuse an argument, without a result. */
-KIT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     redlock_lease *lease = kit_acquire(client, "held", 0), *none = NULL;
     redlock_cancel *cancel = NULL;
     redlock_client_acquire_options options = kit_options(0, 0);
@@ -262,8 +254,7 @@ static void *set_wrongly(void *data) {
     return NULL;
 }
 
-KIT_TEST(each_thread_has_its_own_sentence) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(each_thread_has_its_own_sentence) {
     pthread_t threads[READERS];
     for (size_t i = 0; i < READERS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? adopt_wrongly : set_wrongly, client), 0);
@@ -273,8 +264,7 @@ KIT_TEST(each_thread_has_its_own_sentence) {
     }
 }
 
-KIT_TEST(an_election_says_which_argument_is_invalid) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(an_election_says_which_argument_is_invalid) {
     redlock_client_election *election = NULL;
     redlock_election_options options;
     redlock_election_event event = {.size = 0};
@@ -354,8 +344,7 @@ static bool see(const redlock_listed *lock, void *data) {
     return !listing->stops;
 }
 
-KIT_TEST(all_locks_are_listed) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(all_locks_are_listed) {
     struct listing listing = {.client = client, .lease = kit_acquire(client, "job:1", 0)};
     redlock_lease *other = kit_acquire(client, "other", 0);
     redlock_list_options options;
@@ -423,9 +412,7 @@ KIT_TEST(another_thread_ends_a_listing) {
     (void)redlock_result_message(result, message, sizeof message);
     assert_contains(message, "cannot list the locks: cancelled");
     redlock_result_free(result);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 5, server_resume);
     redlock_cancel_clear(canceller.cancel);
     assert_is(redlock_client_list(client, &options, see, &listing, NULL), REDLOCK_OK);
     assert_int_equal(listing.count, 10);
@@ -435,8 +422,7 @@ KIT_TEST(another_thread_ends_a_listing) {
     redlock_cancel_free(canceller.cancel);
 }
 
-KIT_TEST(a_listing_says_what_is_wrong) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_listing_says_what_is_wrong) {
     redlock_list_options options;
     redlock_result *result = NULL;
     struct listing listing = {.client = client};
@@ -451,9 +437,7 @@ KIT_TEST(a_listing_says_what_is_wrong) {
     options.match = longest;
     assert_is(redlock_client_list(client, &options, see, NULL, &result), REDLOCK_ERR_INVALID);
     says(result, "cannot list the locks: invalid argument: match has 1025 bytes; it must have 0 to 1024.");
-    for (size_t i = 0; i < 3; i++) {
-        server_kill(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_kill);
     assert_is(redlock_client_list(client, NULL, see, &listing, &result), REDLOCK_ERR_NO_QUORUM);
     (void)redlock_result_message(result, message, sizeof message);
     for (size_t i = 0; i < 3; i++) {

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 static redlock_client_acquire_options reentrant(uint64_t owner, int64_t wait_timeout_ms) {
     redlock_client_acquire_options options = kit_options(60000, wait_timeout_ms);
@@ -20,8 +19,7 @@ static int acquire(redlock_client *client, const char *resource, uint64_t owner,
 
 TESTS_WITH(kit_start, kit_stop);
 
-KIT_TEST(only_the_last_release_releases) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(only_the_last_release_releases) {
     redlock_lease *first = NULL, *again = NULL, *third = NULL;
     redlock_result *result = NULL;
     redlock_client_acquire_options options = reentrant(0, 0);
@@ -48,8 +46,7 @@ KIT_TEST(only_the_last_release_releases) {
     kit_expect_no_keys();
 }
 
-KIT_TEST(a_lease_is_not_reentrant_by_default) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_lease_is_not_reentrant_by_default) {
     redlock_lease *lease = NULL;
     assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
@@ -111,8 +108,7 @@ static void *acquire_as_member(void *data) {
     return NULL;
 }
 
-KIT_TEST(threads_of_one_owner_id_share_it) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(threads_of_one_owner_id_share_it) {
     struct member member = {.client = client};
     redlock_lease *lease = NULL;
     pthread_t thread;
@@ -134,8 +130,7 @@ KIT_TEST(threads_of_one_owner_id_share_it) {
 #define MEMBERS 6
 
 /* None of them waits and none is refused: they share the lease that one of them gets. */
-KIT_TEST(single_tries_of_one_owner_at_once_all_succeed) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(single_tries_of_one_owner_at_once_all_succeed) {
     redlock_statistics statistics = {.size = sizeof statistics};
     pthread_barrier_t barrier;
     for (int round = 0; round < 40; round++) {
@@ -183,15 +178,12 @@ KIT_TEST(a_wait_for_the_same_owner_ends_at_its_own_timeout) {
     assert_is(redlock_client_release_as(client, patient.lease, 77, NULL), REDLOCK_OK);
 }
 
-KIT_TEST(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_lost_lease_is_released_as_often_as_taken_and_then_taken_anew) {
     redlock_lease *lease = NULL, *again = NULL;
     assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     assert_is(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
     kit_until(servers_with_key(&kit_servers, "r") == 5);
-    for (size_t i = 0; i < 5; i++) {
-        (void)server_ask(&kit_servers.at[i], "DEL", "r");
-    }
+    servers_ask(&kit_servers, 0, 5, "DEL", "r");
     assert_is(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_ERR_LOST);
     redlock_lease *none = lease;
     assert_is(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_LOST);
@@ -207,21 +199,16 @@ KIT_TEST(a_failed_last_release_ends_the_hold) {
     redlock_client *client = kit_client(200);
     redlock_lease *lease = NULL;
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_pause);
     assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NO_QUORUM);
     assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_NO_QUORUM);
     assert_null(lease);
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, 3, server_resume);
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
     kit_release(client, lease);
 }
 
-KIT_TEST(forgetting_needs_the_last_count) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(forgetting_needs_the_last_count) {
     redlock_lease *lease = NULL, *again = NULL;
     assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
     assert_is(acquire(client, "r", 0, 0, &again), REDLOCK_OK);

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #define THREADS 8
 #define CYCLES  20
@@ -141,8 +140,7 @@ KIT_TEST(a_reentrant_hold_tells_nothing) {
     assert_int_equal(span.counts[REDLOCK_TELEMETRY_RELEASED], 1);
 }
 
-KIT_TEST(a_snapshot_can_be_refused) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_snapshot_can_be_refused) {
     redlock_telemetry telemetry = {.size = 0};
     assert_is(redlock_client_telemetry(client, &telemetry), REDLOCK_ERR_INVALID);
     assert_is(redlock_client_telemetry(client, NULL), REDLOCK_ERR_INVALID);

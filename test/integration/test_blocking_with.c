@@ -181,9 +181,7 @@ static void count_loss(redlock_lease *lease, const char *reason, void *data) {
 static int work_until_lost(redlock_lease *lease, void *data) {
     struct job *job = data;
     kit_must(redlock_lease_validity_ms(lease) > 0);
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        server_pause(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, kit_servers.count, server_pause);
     kit_until(redlock_lease_validity_ms(lease) == 0);
     job->lost_seen = true;
     kit_until(atomic_load(&job->lost) > 0);
@@ -198,9 +196,7 @@ KIT_TEST(work_learns_of_loss_when_all_nodes_hang) {
     job.options.lock.lost_data = &job;
     assert_is(redlock_client_with(job.client, "r", &job.options, work_until_lost, &job, &returned, NULL),
               REDLOCK_ERR_LOST);
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        server_resume(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, kit_servers.count, server_resume);
     assert_int_equal(returned, 1);
     assert_true(job.lost_seen);
     assert_int_equal(atomic_load(&job.lost), 1);
@@ -256,14 +252,11 @@ KIT_TEST(without_renewal_or_after_its_cap_the_ttl_ends_it) {
 static int delete_keys(redlock_lease *lease, void *data) {
     (void)data;
     kit_until(servers_with_key(&kit_servers, redlock_lease_resource(lease)) == 5);
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        (void)server_ask(&kit_servers.at[i], "DEL", redlock_lease_resource(lease));
-    }
+    servers_ask(&kit_servers, 0, kit_servers.count, "DEL", redlock_lease_resource(lease));
     return 7;
 }
 
-KIT_TEST(a_lock_that_was_taken_away_is_reported_at_the_end) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+CLIENT_TEST(a_lock_that_was_taken_away_is_reported_at_the_end) {
     int returned = 0;
     assert_is(redlock_client_with(client, "r", NULL, delete_keys, NULL, &returned, NULL), REDLOCK_ERR_LOST);
     assert_int_equal(returned, 7);

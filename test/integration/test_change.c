@@ -1,8 +1,6 @@
 /* A quorum of one's own, and clients with different nodes and quorums beside each other: which of
  * them exclude each other while nodes are changed (docs/operations.md, "Changing the nodes"). */
 #include <redlock/election.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "world.h"
 
@@ -88,7 +86,6 @@ WORLD_TEST(options_of_an_older_program_have_the_least_quorum) {
 
 WORLD_TEST(a_larger_quorum_tolerates_fewer_nodes) {
     redlock_manager *manager = open_setup(&five_4);
-    struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);
     redlock_lease *lease = world_acquire(manager, "fewer", LONG_MS);
     assert_is(drive_extend(world_loop, lease, LONG_MS, outcome), REDLOCK_OK);
@@ -107,13 +104,11 @@ WORLD_TEST(a_lease_is_lost_when_fewer_than_its_quorum_can_have_it) {
         const struct setup *setup;
         unsigned nodes;
         int code;
-    } cases[] = {{&five_4, 0x0f, REDLOCK_OK},
-                 {&five_4, 0x07, REDLOCK_ERR_LOST},
-                 {&five_3, 0x07, REDLOCK_OK},
-                 {&five_3, 0x03, REDLOCK_ERR_LOST}};
+    } cases[] = LIST({&five_4, 0x0f, REDLOCK_OK}, {&five_4, 0x07, REDLOCK_ERR_LOST}, {&five_3, 0x07, REDLOCK_OK},
+                     {&five_3, 0x03, REDLOCK_ERR_LOST});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         redlock_acquire_options options = world_acquire_options(LONG_MS, 0);
-        struct outcome *outcome = world_outcome();
+        outcome = world_outcome();
         struct loss *loss = world_loss();
         options.heal = false;
         options.on_lost = loss_collect;
@@ -150,7 +145,8 @@ WORLD_TEST(quorums_exclude_each_other_if_they_are_more_than_the_nodes_of_both) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         redlock_acquire_options options = world_acquire_options(LONG_MS, 0);
-        struct outcome *outcome = world_outcome(), *released = world_outcome();
+        struct outcome *released = world_outcome();
+        outcome = world_outcome();
         options.heal = false;
         redlock_manager *holder = open_setup(cases[i].holder), *rival = open_setup(cases[i].rival);
         redlock_lease *lease = hold_on(holder, "pair", &options, cases[i].nodes);
@@ -178,8 +174,7 @@ static uint64_t fence_of(const struct setup *setup, const char *resource) {
         fail_msg("acquiring %s: %s", resource, outcome->message);
     }
     const uint64_t fence = redlock_lease_fence(outcome->lease);
-    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(resource, DRIVE_TIMEOUT_MS));
+    world_release_all(outcome->lease, resource);
     world_close(manager);
     return fence;
 }
@@ -235,11 +230,11 @@ WORLD_TEST(a_lock_is_handed_over_between_steps) {
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct outcome *waiter = world_outcome(), *released = world_outcome();
         redlock_manager *holder = open_setup(pairs[i][0]), *next = open_setup(pairs[i][1]);
-        redlock_acquire_options options = world_acquire_options(LONG_MS, DRIVE_TIMEOUT_MS);
         redlock_lease *lease = world_acquire(holder, "step", LONG_MS);
         /* A node that has not answered yet might give the key to the waiter, not a place. */
         assert_true(world_wait_with_key("step", pairs[i][0]->count, DRIVE_TIMEOUT_MS));
-        assert_is(redlock_acquire(next, "step", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+        assert_is(redlock_acquire(next, "step", TIMES(LONG_MS, DRIVE_TIMEOUT_MS), NULL, outcome_collect, waiter),
+                  REDLOCK_OK);
         assert_true(drive_until(world_loop, is_in_line, pairs[i], DRIVE_TIMEOUT_MS));
         drive_for(world_loop, 200);
         assert_int_equal(waiter->runs, 0);
@@ -259,7 +254,6 @@ WORLD_TEST(a_lock_is_handed_over_between_steps) {
 /* A token of three nodes is on too few for a quorum of four. */
 WORLD_TEST(a_token_is_not_handed_to_the_next_step) {
     redlock_acquire_options options = world_acquire_options(LONG_MS, 0);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(open_setup(&three_2), "token", LONG_MS), *adopted = NULL;
     assert_true(world_wait_with_key("token", 3, DRIVE_TIMEOUT_MS));
     redlock_manager *next = open_setup(&five_4);

@@ -1,10 +1,6 @@
 /* What somebody can do who may only subscribe and publish on redlock:*, with an ACL user of real
  * servers: he hears each push, and says anything to anybody. And what is heard of another
  * database. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <redlock/election.h>
 
 #include "wire/script.h"
@@ -128,11 +124,11 @@ static bool are_queued(void *data) {
 /* Waits for this lock, in the queue of every node; `managers` listen by then. */
 static struct outcome *wait_for(redlock_manager *manager, const char *resource, long long managers) {
     struct outcome *outcome = world_outcome();
-    const redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
     char key[32];
     (void)snprintf(key, sizeof key, "%s:wait", resource);
     struct lines lines = {key, managers};
-    assert_is(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), NULL, outcome_collect, outcome),
+              REDLOCK_OK);
     assert_true(drive_until(world_loop, are_queued, &lines, DRIVE_TIMEOUT_MS));
     return outcome;
 }
@@ -239,9 +235,7 @@ static bool are_heard(void *data) {
 CHANNEL_TEST(only_the_own_database_says_who_leads) {
     redlock_observer *observer;
     char channel[] = "redlock:leader:door";
-    for (size_t i = 0; i < NODES; i++) {
-        (void)server_ask(&world_servers.at[i], "SET", "door", ALICE, "PX", "600000");
-    }
+    servers_ask(&world_servers, 0, NODES, "SET", "door", ALICE, "PX", "600000");
     assert_is(redlock_observe(world_manager_all(PATIENT_MS), "door", on_leader, NULL, &observer), REDLOCK_OK);
     until_told(ALICE);
     assert_true(drive_until(world_loop, are_heard, channel, DRIVE_TIMEOUT_MS));

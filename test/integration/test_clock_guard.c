@@ -1,9 +1,5 @@
 /* The clock guard, with servers whose wall clocks the test moves: what a jump does to held leases
  * and to later votes. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "backends/clock.h"
 #include "world.h"
 
@@ -121,12 +117,11 @@ static bool says_jumped_back(void *data) {
 }
 
 TESTS_WITH(three_with_clocks, end_with_clocks);
-#define CLOCK_TEST(name) TEST_WITH(name, set_up, world_teardown)
+#define CLOCK_TEST(name) TEST_HAS(name, set_up, world_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
 
 CLOCK_TEST(steady_clocks_change_nothing) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_watched(manager, "door", loss);
     drive_for(world_loop, 2500); /* over several readings */
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
@@ -141,7 +136,6 @@ CLOCK_TEST(steady_clocks_change_nothing) {
 CLOCK_TEST(a_lease_on_a_bare_quorum_is_lost_at_once) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
-    struct outcome *outcome = world_outcome();
     const char *name = world_servers.at[1].name;
     server_kill(&world_servers.at[2]);
     redlock_lease *lease = acquire_watched(manager, "door", loss);
@@ -168,7 +162,6 @@ CLOCK_TEST(a_lease_on_a_bare_quorum_is_lost_at_once) {
 CLOCK_TEST(a_lease_with_votes_to_spare_is_kept) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = acquire_watched(manager, "door", loss);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
@@ -183,7 +176,6 @@ CLOCK_TEST(a_lease_with_votes_to_spare_is_kept) {
 
 CLOCK_TEST(a_node_whose_clock_has_jumped_casts_no_vote) {
     redlock_manager *manager = watching();
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     chaos_clock_jump(clocks[0], JUMP_MS);
     server_kill(&world_servers.at[1]);
@@ -204,7 +196,6 @@ CLOCK_TEST(a_node_whose_clock_has_jumped_casts_no_vote) {
 CLOCK_TEST(a_step_back_costs_no_vote) {
     redlock_manager *manager = watching();
     struct loss *loss = world_loss();
-    struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[2]);
     redlock_lease *lease = acquire_watched(manager, "door", loss);
     chaos_clock_jump(clocks[1], -JUMP_MS);
@@ -219,12 +210,10 @@ CLOCK_TEST(a_step_back_costs_no_vote) {
 CLOCK_TEST(a_clock_ahead_of_the_others_is_not_trusted) {
     chaos_clock_jump(clocks[2], JUMP_MS);
     redlock_manager *manager = watching();
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     assert_contains(world_node_info(manager, 2).quarantine, "ahead of the other nodes'");
     assert_int_equal(world_node_info(manager, 0).quarantine_ms, 0);
     assert_int_equal(world_node_info(manager, 1).quarantine_ms, 0);
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "door", TIMES(TTL_MS, 0), outcome), REDLOCK_OK);
     assert_is(outcome_vote(outcome, 2), REDLOCK_VOTE_ABSTAINED);
     redlock_lease *lease = outcome->lease;
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -236,8 +225,6 @@ TESTS_WITH(five_with_clocks, end_with_clocks);
  * read no clock ask for the lock, because the order in which the nodes greet them differs. The two
  * must never be a majority of the clocks that are known first. */
 CLOCK_TEST(two_of_five_that_are_ahead_let_nobody_in) {
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     redlock_manager *first = world_manager_all(PATIENT_MS);
     server_kill(&world_servers.at[3]);
     server_kill(&world_servers.at[4]);
@@ -249,7 +236,7 @@ CLOCK_TEST(two_of_five_that_are_ahead_let_nobody_in) {
     chaos_clock_jump(clocks[1], 2 * TTL_MS);
     for (int round = 0; round < 20; round++) {
         redlock_manager *second = watching();
-        assert_int_not_equal(drive_acquire(world_loop, second, "door", &options, outcome), REDLOCK_OK);
+        assert_int_not_equal(drive_acquire(world_loop, second, "door", TIMES(TTL_MS, 0), outcome), REDLOCK_OK);
         assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_ABSTAINED);
         assert_is(outcome_vote(outcome, 1), REDLOCK_VOTE_ABSTAINED);
         assert_is(outcome_vote(outcome, 2), REDLOCK_VOTE_DENIED);
@@ -266,9 +253,9 @@ CLOCK_TEST(two_of_five_that_are_ahead_let_nobody_in) {
 /* The control: what happens without the guard. */
 CLOCK_TEST(without_the_guard_the_lease_outlives_its_key) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(first, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* three are enough for the acquire */
+    /* three are enough for the acquire */
+    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 3; i++) {
         chaos_clock_jump(clocks[i], 2 * TTL_MS);
     }

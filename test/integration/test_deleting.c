@@ -1,8 +1,5 @@
 /* Releases by DELEX and DELIFEQ, where the server has them, and by the script where it refuses: on
  * fake servers that say they are new, and on the real ones of this machine. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define REDIS_8_4  "redis_version:8.4.0"
@@ -151,9 +148,8 @@ static long long real_calls(const char *command) {
     return command ? world_calls(&world_servers.at[0], command) : 0;
 }
 
-WORLD_TEST(a_real_server_deletes_by_what_it_has) {
+MANAGER_TEST(a_real_server_deletes_by_what_it_has) {
     const char *command = real_command();
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
     const long long deleted = real_calls(command), by_script = real_calls("evalsha");
     redlock_lease *lease = acquire(manager, REDLOCK_ORDER_NONE);
     struct outcome *released = world_outcome();
@@ -163,23 +159,17 @@ WORLD_TEST(a_real_server_deletes_by_what_it_has) {
     assert_int_equal(real_calls("evalsha") - by_script, command == NULL);
     /* Somebody else's lock stays. */
     lease = acquire(manager, REDLOCK_ORDER_NONE);
-    for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "d", "foreign"), "OK");
-    }
+    servers_say(&world_servers, 0, 3, "OK", "SET", "d", "foreign");
     assert_is(drive_release(world_loop, lease, released), REDLOCK_ERR_LOST);
     world_close(manager); /* waits for the third answer */
-    for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "GET", "d"), "foreign");
-    }
+    servers_say(&world_servers, 0, 3, "foreign", "GET", "d");
     assert_int_equal(real_calls(command) - deleted, command ? 2 : 0);
 }
 
-WORLD_TEST(who_waits_in_line_gets_what_was_only_deleted) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(who_waits_in_line_gets_what_was_only_deleted) {
     redlock_lease *lease = acquire(manager, REDLOCK_ORDER_NONE);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
-    redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_is(redlock_acquire(manager, "d", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "d", TIMES(60000, DRIVE_TIMEOUT_MS), NULL, outcome_collect, waiter), REDLOCK_OK);
     assert_true(world_wait_with_key("d:wait", 3, DRIVE_TIMEOUT_MS));
     assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waiter));

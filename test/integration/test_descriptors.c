@@ -1,7 +1,5 @@
 /* No descriptors are left: nothing crashes, errors say so, and all goes on when there are some. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -55,8 +53,7 @@ static void says_why(int code, const char *error) {
 
 /* Returns the code of one acquire; a lock is released. */
 static int try_once(redlock_manager *manager, struct outcome *outcome) {
-    const redlock_acquire_options options = world_acquire_options(60000, 0);
-    const int code = drive_acquire(world_loop, manager, "r", &options, outcome);
+    const int code = drive_acquire(world_loop, manager, "r", TIMES(60000, 0), outcome);
     if (code == REDLOCK_OK) {
         struct outcome *released = world_outcome();
         assert_is(drive_release(world_loop, outcome->lease, released), REDLOCK_OK);

@@ -1,8 +1,5 @@
 /* Elections by separate processes: leaders that are killed, stopped, resign or lose their nodes,
  * and who is told of it. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "crowd.h"
 
 #define TTL_MS 1000
@@ -157,17 +154,13 @@ CROWD_TEST(a_minority_of_nodes_fails) {
 CROWD_TEST(no_quorum_and_back) {
     struct member *members[3];
     line_up(members, 3);
-    for (int i = 0; i < 3; i++) {
-        server_kill(&crowd_servers.at[i]);
-    }
+    servers_each(&crowd_servers, 0, 3, server_kill);
     crowd_until(atomic_load(&members[0]->lost) == 1);
     for (int i = 0; i < 3; i++) {
         crowd_until(atomic_load(&members[i]->troubles) == 1);
         assert_false(crowd_holds(members[i]));
     }
-    for (int i = 0; i < 3; i++) {
-        server_restart(&crowd_servers.at[i]);
-    }
+    servers_each(&crowd_servers, 0, 3, server_restart);
     crowd_until(crowd_holds(members[0]) || crowd_holds(members[1]) || crowd_holds(members[2]));
     struct member *leader = crowd_holds(members[0]) ? members[0] : crowd_holds(members[1]) ? members[1] : members[2];
     for (int i = 0; i < 3; i++) {

@@ -98,9 +98,8 @@ WORLD_TEST(each_deadline_that_comes_near_is_told) {
     assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
 }
 
-WORLD_TEST(who_renews_by_hand_is_told_when_it_is_time) {
+MANAGER_TEST(who_renews_by_hand_is_told_when_it_is_time) {
     static struct warned warned;
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
     redlock_lease *lease = acquire(manager, false, &warned);
     assert_true(drive_until(world_loop, is_warned, &warned, DRIVE_TIMEOUT_MS));
     assert_in_time(&warned, lease);

@@ -1,7 +1,4 @@
 /* Nodes that are farther away than the node timeout, behind proxies that delay. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define NODES      3
@@ -37,10 +34,8 @@ TESTS_WITH(world_three, world_end);
 
 /* A late grant would count, and the lease could be neither renewed nor released. */
 WORLD_TEST(who_waits_gets_no_lock_of_far_nodes) {
-    struct outcome *outcome = world_outcome();
     redlock_manager *manager = far_manager();
-    redlock_acquire_options options = world_acquire_options(30000, 2000);
-    assert_is(drive_acquire(world_loop, manager, "x", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "x", TIMES(30000, 2000), outcome), REDLOCK_ERR_NO_QUORUM);
     assert_contains(outcome->message, "node_timeout_ms must be longer, such as ");
     for (size_t i = 0; i < NODES; i++) {
         assert_int_equal(world_calls(&world_servers.at[i], "zadd"), 0); /* nor a place */
@@ -52,10 +47,8 @@ WORLD_TEST(who_waits_gets_no_lock_of_far_nodes) {
 
 /* They are measured again, so they need not connect anew. */
 WORLD_TEST(who_waits_gets_the_lock_when_the_nodes_are_near) {
-    struct outcome *outcome = world_outcome();
     redlock_manager *manager = far_manager();
-    redlock_acquire_options options = world_acquire_options(30000, PATIENT_MS);
-    assert_is(redlock_acquire(manager, "x", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "x", TIMES(30000, PATIENT_MS), NULL, outcome_collect, outcome), REDLOCK_OK);
     drive_for(world_loop, 2 * AWAY_MS + TIMEOUT_MS);
     assert_int_equal(outcome->runs, 0);
     set_delay(0);

@@ -1,32 +1,23 @@
 /* Nodes that die, restart, hang and return: the others decide, and no key is left over. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(one_and_two_of_five_killed) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(one_and_two_of_five_killed) {
     for (size_t dead = 1; dead <= 2; dead++) {
         server_kill(&world_servers.at[dead]);
         redlock_lease *lease = world_acquire(manager, "job", 20000);
         assert_true(redlock_lease_validity_ms(lease) > 0);
         assert_is(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-        assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
+        world_release_all(lease, "job");
     }
 }
 
-WORLD_TEST(three_of_five_killed_says_so) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(three_of_five_killed_says_so) {
     for (size_t dead = 0; dead < 3; dead++) {
         server_kill(&world_servers.at[dead]);
     }
-    redlock_acquire_options options = world_acquire_options(20000, 0);
-    assert_is(drive_acquire(world_loop, manager, "job", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "job", TIMES(20000, 0), outcome), REDLOCK_ERR_NO_QUORUM);
     assert_null(outcome->lease);
     for (size_t dead = 0; dead < 3; dead++) {
         redlock_vote_kind vote = outcome_vote(outcome, dead);
@@ -43,53 +34,38 @@ WORLD_TEST(three_of_five_killed_says_so) {
         assert_true(drive_reconnected(world_loop, manager, dead, 2));
     }
     redlock_lease *lease = world_acquire(manager, "job", 20000);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("job", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "job");
 }
 
-WORLD_TEST(a_restarted_empty_node_needs_no_user_action) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "survivor", 60000);
-    assert_true(world_wait_with_key("survivor", 5, DRIVE_TIMEOUT_MS));
+MANAGER_TEST(a_restarted_empty_node_needs_no_user_action) {
+    redlock_lease *lease = world_acquire_all(manager, "survivor", 60000);
     server_kill(&world_servers.at[0]);
     server_restart(&world_servers.at[0]);
     assert_true(drive_reconnected(world_loop, manager, 0, 2));
     assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
     assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
     assert_false(server_has_key(&world_servers.at[0], "survivor")); /* without healing */
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "survivor");
     lease = world_acquire(manager, "survivor", 60000);
     assert_true(world_wait_with_key("survivor", 5, DRIVE_TIMEOUT_MS));
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("survivor", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "survivor");
 }
 
-WORLD_TEST(scripts_flushed_on_every_node) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(scripts_flushed_on_every_node) {
     for (int extend = 0; extend < 2; extend++) {
         redlock_lease *lease = world_acquire(manager, "flushed", 60000);
-        for (size_t i = 0; i < 5; i++) {
-            assert_string_equal(server_ask(&world_servers.at[i], "SCRIPT", "FLUSH"), "OK");
-        }
+        servers_say(&world_servers, 0, 5, "OK", "SCRIPT", "FLUSH");
         if (extend) {
             assert_is(drive_extend(world_loop, lease, 90000, outcome), REDLOCK_OK);
             assert_true(redlock_lease_validity_ms(lease) > 60000);
         }
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-        assert_true(world_wait_without_key("flushed", DRIVE_TIMEOUT_MS));
+        world_release_all(lease, "flushed");
     }
-    for (size_t i = 0; i < 5; i++) {
-        server_ask(&world_servers.at[i], "SCRIPT", "FLUSH");
-    }
+    servers_ask(&world_servers, 0, 5, "SCRIPT", "FLUSH");
     assert_is(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(one_and_two_of_five_paused) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(one_and_two_of_five_paused) {
     for (size_t paused = 1; paused <= 2; paused++) {
         char resource[32];
         snprintf(resource, sizeof resource, "paused-%zu", paused);
@@ -108,18 +84,12 @@ WORLD_TEST(one_and_two_of_five_paused) {
 
 WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&world_servers.at[i]);
-    }
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_is(drive_acquire(world_loop, manager, "late", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    servers_each(&world_servers, 0, 3, server_pause);
+    assert_is(drive_acquire(world_loop, manager, "late", TIMES(600000, 0), outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_UNKNOWN), 3);
     assert_contains(outcome->message, world_servers.at[0].name);
     assert_true(world_wait_without_key("late", DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_resume);
     /* The SET that waited in the socket of the paused server runs now, and so does the release
      * behind it (R9). */
     for (size_t i = 0; i < 3; i++) {
@@ -139,22 +109,17 @@ static bool is_owing(void *data) {
     return world_statistics(data).releases_owed == 1;
 }
 
-WORLD_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 5; i++) {
-        server_pause(&world_servers.at[i]);
-    }
-    redlock_acquire_options options = world_acquire_options(600000, REDLOCK_WAIT_FOREVER);
+MANAGER_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
+    servers_each(&world_servers, 0, 5, server_pause);
     redlock_request *request;
-    assert_is(redlock_acquire(manager, "cancelled", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(
+        redlock_acquire(manager, "cancelled", TIMES(600000, REDLOCK_WAIT_FOREVER), &request, outcome_collect, outcome),
+        REDLOCK_OK);
     drive_for(world_loop, 20); /* the SETs are written */
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
     assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_resume);
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 5; i++) {
         assert_true(world_calls(&world_servers.at[i], "set") >= 1);
@@ -178,12 +143,10 @@ static redlock_manager *behind_proxies(struct proxy **proxies, const char *resou
 WORLD_TEST(a_connection_cut_after_the_set_owes_a_release) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "cut", PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < 3; i++) {
         proxy_hold(proxies[i], PROXY_REPLIES, true);
     }
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_is(redlock_acquire(manager, "cut", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "cut", TIMES(600000, 0), NULL, outcome_collect, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
     proxy_cut_now(proxies[0], PROXY_RST);
     for (size_t i = 0; i < 3; i++) {
@@ -200,10 +163,8 @@ WORLD_TEST(a_connection_cut_after_the_set_owes_a_release) {
 WORLD_TEST(requests_held_up_in_the_network_arrive_in_order) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "lost", BRISK_MS);
-    struct outcome *outcome = world_outcome();
     proxy_hold(proxies[0], PROXY_REQUESTS, true);
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    assert_is(drive_acquire(world_loop, manager, "lost", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "lost", TIMES(600000, 0), outcome), REDLOCK_ERR_CONTENDED);
     assert_int_equal(world_statistics(manager).releases_owed, 1);
     proxy_hold(proxies[0], PROXY_REQUESTS, false);
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
@@ -229,7 +190,7 @@ static bool is_in_the_proxy(void *data) {
 WORLD_TEST(a_set_on_an_abandoned_connection_does_not_run_late) {
     struct proxy *proxies[3];
     redlock_manager *manager = behind_proxies(proxies, "stale", 100);
-    struct outcome *first = world_outcome(), *outcome = world_outcome();
+    struct outcome *first = world_outcome();
     redlock_acquire_options options = world_acquire_options(600000, 0);
     proxy_freeze_now(proxies[0]);
     proxy_forget_bytes(proxies[0]);
@@ -267,10 +228,7 @@ static bool is_stalled(void *data) {
 
 WORLD_TEST(a_silent_node_stalls_is_refused_and_returns_with_its_pong) {
     redlock_manager *manager = world_manager_all(100);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 1; i < 4; i++) {
-        server_ask(&world_servers.at[i], "SET", "orphan", "foreign");
-    }
+    servers_ask(&world_servers, 1, 4, "SET", "orphan", "foreign");
     server_pause(&world_servers.at[0]);
     redlock_acquire_options options = world_acquire_options(600000, 0);
     int64_t deadline_ms = support_now_ms() + DRIVE_TIMEOUT_MS;
@@ -296,12 +254,9 @@ WORLD_TEST(a_release_reaches_a_node_that_was_down) {
     servers_stop(&world_servers);
     servers_start(&world_servers, 5, &(struct server_options){.append_only = true});
     redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "kept", 600000);
-    assert_true(world_wait_with_key("kept", 5, DRIVE_TIMEOUT_MS));
+    redlock_lease *lease = world_acquire_all(manager, "kept", 600000);
     server_kill(&world_servers.at[4]);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "kept");
     assert_true(drive_until(world_loop, is_owing, manager, DRIVE_TIMEOUT_MS));
     server_restart(&world_servers.at[4]);
     assert_true(world_wait_without_key("kept", DRIVE_TIMEOUT_MS));

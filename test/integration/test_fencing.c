@@ -1,9 +1,6 @@
 /* Fencing tokens: they rise from lease to lease, for any holder, and if a minority of nodes
  * forgets; and the errors when there is no token. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include <redlock/blocking.h>
@@ -84,8 +81,7 @@ static void wait_for_counters(const char *key, uint64_t number, size_t count) {
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(tokens_rise_from_lease_to_lease) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(tokens_rise_from_lease_to_lease) {
     uint64_t last = wall_token(-60000);
     for (int i = 0; i < 50; i++) {
         uint64_t token = next_token(manager, "rising");
@@ -100,8 +96,7 @@ WORLD_TEST(tokens_rise_from_lease_to_lease) {
     assert_int_equal(statistics.fenced_slow, 0);
 }
 
-WORLD_TEST(the_counter_outlives_the_lock) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(the_counter_outlives_the_lock) {
     uint64_t token = next_token(manager, "left");
     wait_for_counters("left:fence", token, 5);
     assert_true(world_wait_without_key("left", DRIVE_TIMEOUT_MS));
@@ -112,9 +107,7 @@ WORLD_TEST(the_counter_outlives_the_lock) {
     wait_for_counters("left:fence", token, 5); /* each resource has a counter of its own */
 }
 
-WORLD_TEST(a_lease_without_fencing_has_no_token) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_lease_without_fencing_has_no_token) {
     redlock_lease *adopted, *lease = world_acquire(manager, "plain", TTL_MS);
     assert_int_equal(redlock_lease_fence(lease), 0);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -130,9 +123,7 @@ WORLD_TEST(a_lease_without_fencing_has_no_token) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(it_stays_the_same_through_extensions) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(it_stays_the_same_through_extensions) {
     redlock_lease *lease = acquire_fenced(manager, "stretch");
     uint64_t token = redlock_lease_fence(lease);
     for (int i = 0; i < 3; i++) {
@@ -180,8 +171,7 @@ WORLD_TEST(a_client_that_waited_gets_a_larger_token) {
     assert_is(drive_release(world_loop, waited->lease, released), REDLOCK_OK);
 }
 
-WORLD_TEST(tokens_rise_after_a_minority_forgot) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(tokens_rise_after_a_minority_forgot) {
     /* Above all clocks: only the remaining counters make it rise. */
     uint64_t far = wall_token(HOUR_MS);
     for (size_t i = 0; i < 5; i++) {
@@ -201,8 +191,7 @@ WORLD_TEST(tokens_rise_after_a_minority_forgot) {
 }
 
 /* No quorum accepts a number from the clock, so one more round trip writes a larger one back. */
-WORLD_TEST(counters_ahead_of_the_clock_take_a_round_more) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(counters_ahead_of_the_clock_take_a_round_more) {
     for (size_t ahead = 1; ahead <= 5; ahead++) {
         char resource[32], key[40];
         uint64_t far = wall_token(HOUR_MS);
@@ -263,7 +252,6 @@ WORLD_TEST(with_an_expiry_a_number_far_ahead_is_refused) {
     redlock_manager_options options = world_options();
     options.fence_expiry_ms = EXPIRY_MS;
     redlock_manager *manager = world_manager_with(&options);
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options acquire = fencing_options();
     for (size_t i = 0; i < 5; i++) {
         set_counter(&world_servers.at[i], "future:fence", wall_token(2 * HOUR_MS));
@@ -311,7 +299,6 @@ WORLD_TEST(a_user_who_may_not_touch_the_counter) {
         list[i] = uris[i];
     }
     redlock_manager *manager = world_manager(list, 5, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = fencing_options();
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_contains(outcome->message, "NOPERM");
@@ -320,27 +307,19 @@ WORLD_TEST(a_user_who_may_not_touch_the_counter) {
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS); /* without a token it may */
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     world_close(manager);
-    for (size_t i = 0; i < 5; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "ACL", "DELUSER", "locker"), "1");
-    }
+    servers_say(&world_servers, 0, 5, "1", "ACL", "DELUSER", "locker");
 }
 
-WORLD_TEST(a_key_that_holds_something_else_is_not_overwritten) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     redlock_acquire_options options = fencing_options();
-    for (size_t i = 0; i < 3; i++) {
-        server_ask(&world_servers.at[i], "SET", "taken:fence", "somebody's");
-    }
+    servers_ask(&world_servers, 0, 3, "SET", "taken:fence", "somebody's");
     assert_is(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_contains(outcome->message, "fencing counter holds something else");
     assert_true(world_wait_without_key("taken", DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "taken:fence"), "somebody's");
     /* The counter key is itself a lock: resource "taken:fence" is held while "taken" is asked
      * for. */
-    for (size_t i = 0; i < 3; i++) {
-        server_ask(&world_servers.at[i], "DEL", "taken:fence");
-    }
+    servers_ask(&world_servers, 0, 3, "DEL", "taken:fence");
     redlock_lease *lease = world_acquire(manager, "taken:fence", TTL_MS);
     assert_int_not_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_OK);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);

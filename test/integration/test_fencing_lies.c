@@ -1,12 +1,8 @@
 /* Fencing tokens when a node has, or reports, a counter that no client made: that node loses its
  * vote, and the counter does not spread. */
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include "fake_server.h"
 #include "world.h"
 
 #define TTL_MS  60000
@@ -88,7 +84,6 @@ WORLD_TEST(an_absurd_counter_of_a_node_does_not_spread) {
  * because the third node has not taken the lie over. */
 WORLD_TEST(with_a_node_away_there_is_no_quorum_and_no_harm) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     uint64_t lie;
     for (size_t i = 0; (lie = lie_number(i)) != 0; i++) {
         char resource[32], key[40];
@@ -111,8 +106,7 @@ WORLD_TEST(with_a_node_away_there_is_no_quorum_and_no_harm) {
 
 /* An older client had a clock in the year 2150. The counters that it left on most or all nodes do
  * not keep others out. */
-WORLD_TEST(counters_of_a_wrong_clock_are_continued) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(counters_of_a_wrong_clock_are_continued) {
     const uint64_t far = UINT64_C(5680281600000000123);
     for (size_t nodes = 2; nodes <= 3; nodes++) {
         char resource[32], key[40];

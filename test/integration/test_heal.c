@@ -1,24 +1,11 @@
 /* Healing: keys that a minority of nodes lost or never had come back. They never count as votes,
  * and never live longer than their lease. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define TTL_MS 30000
 
-static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
-    struct outcome *outcome = world_outcome();
-    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
-        fail_msg("acquiring %s: %s", resource, outcome->message);
-    }
-    return outcome->lease;
-}
-
 static void delete_at(const char *key, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "DEL", key), "1");
-    }
+    servers_say(&world_servers, 0, count, "1", "DEL", key);
 }
 
 static bool is_lost(void *data) {
@@ -27,9 +14,7 @@ static bool is_lost(void *data) {
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
     for (int round = 0; round < 3; round++) {
         assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -45,21 +30,18 @@ WORLD_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
         assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
         assert_true(world_statistics(manager).healed >= healed);
     }
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(lease, NULL);
     assert_int_equal(world_statistics(manager).healed, 6);
 }
 
 /* Another client may have taken a majority in between and given it back. So the lease is lost, even
  * if the keys could be set again. */
-WORLD_TEST(a_majority_that_lost_it_is_a_loss) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_majority_that_lost_it_is_a_loss) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     options.on_lost = loss_collect;
     options.lost_data = loss;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 3);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
@@ -74,11 +56,8 @@ WORLD_TEST(a_majority_that_lost_it_is_a_loss) {
 
 /* If two nodes grant and two had the key deleted, the votes are no quorum, though the keys can
  * become one. */
-WORLD_TEST(a_healed_key_is_no_vote) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+MANAGER_TEST(a_healed_key_is_no_vote) {
+    redlock_lease *lease = world_acquire_all(manager, "door", TTL_MS);
     delete_at("door", 2);
     server_kill(&world_servers.at[2]);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
@@ -90,11 +69,8 @@ WORLD_TEST(a_healed_key_is_no_vote) {
     (void)drive_release(world_loop, lease, outcome);
 }
 
-WORLD_TEST(a_key_of_another_client_is_left_alone) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+MANAGER_TEST(a_key_of_another_client_is_left_alone) {
+    redlock_lease *lease = world_acquire_all(manager, "door", TTL_MS);
     assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
     assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
@@ -105,13 +81,11 @@ WORLD_TEST(a_key_of_another_client_is_left_alone) {
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
 }
 
-WORLD_TEST(without_healing_the_key_stays_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(without_healing_the_key_stays_away) {
     redlock_acquire_options options = world_acquire_options(2000, 0);
     options.heal = false;
     options.auto_extend = true;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 2);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
@@ -122,48 +96,34 @@ WORLD_TEST(without_healing_the_key_stays_away) {
 }
 
 /* Nodes that refuse the SET and have recovered after a tenth of the ttl. */
-WORLD_TEST(once_after_the_acquire) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "min-replicas-to-write", "1"), "OK");
-    }
+MANAGER_TEST(once_after_the_acquire) {
+    servers_say(&world_servers, 0, 2, "OK", "CONFIG", "SET", "min-replicas-to-write", "1");
     redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
     assert_false(server_has_key(&world_servers.at[0], "door"));
-    for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "SET", "min-replicas-to-write", "0"), "OK");
-    }
+    servers_say(&world_servers, 0, 2, "OK", "CONFIG", "SET", "min-replicas-to-write", "0");
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS)); /* without an extension */
     assert_int_equal(world_statistics(manager).extends, 0);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(lease, NULL);
     assert_int_equal(world_statistics(manager).healed, 2);
 }
 
-WORLD_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
     redlock_acquire_options options = world_acquire_options(12000, 0);
     options.auto_extend = true; /* every 4 s */
     server_kill(&world_servers.at[0]);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     server_restart(&world_servers.at[0]);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), redlock_lease_token(lease));
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(lease, NULL);
 }
 
 /* On every node, the release runs after a SET that heals. */
-WORLD_TEST(nothing_is_left_where_a_release_follows) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(nothing_is_left_where_a_release_follows) {
     for (int round = 0; round < 50; round++) {
-        redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
-        assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
+        redlock_lease *lease = world_acquire_all(manager, "door", TTL_MS);
         delete_at("door", 2);
         assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+        world_release_all(lease, NULL);
     }
 }

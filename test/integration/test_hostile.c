@@ -1,6 +1,4 @@
 /* Nodes that answer what no Redis answers: no crash, no leak, no vote; the others decide (R20). */
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "world.h"
@@ -223,11 +221,9 @@ static void begin_walk(struct cut_walk *walk, enum proxy_way way) {
     }
     redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
     walk->handshake = proxy_bytes(walk->proxy, way);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "cut", 600000);
     assert_true(world_wait_with_key("cut", 3, DRIVE_TIMEOUT_MS));
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("cut", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "cut");
     world_close(manager);
     walk->whole = proxy_bytes(walk->proxy, way);
     assert_true(walk->handshake > 0 && walk->whole > walk->handshake);
@@ -239,8 +235,7 @@ static void cut_at(struct cut_walk *walk, long long bytes) {
     struct outcome outcome = {0};
     proxy_cut_after(walk->proxy, walk->way, bytes, bytes % 2 ? PROXY_RST : PROXY_FIN);
     redlock_manager *manager = world_manager(walk->uris, 3, PATIENT_MS);
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    if (drive_acquire(world_loop, manager, "cut", &options, &outcome) != REDLOCK_OK) {
+    if (drive_acquire(world_loop, manager, "cut", TIMES(600000, 0), &outcome) != REDLOCK_OK) {
         fail_msg("cut at byte %lld: acquire: %s", bytes, outcome.message);
     }
     if (drive_release(world_loop, outcome.lease, &outcome) != REDLOCK_OK) {
@@ -283,9 +278,7 @@ WORLD_TEST(a_vote_that_quotes_the_password_is_not_shown) {
     char uri[96];
     (void)snprintf(uri, sizeof uri, "redis://:%%67eheim@%s", fake_server_name(world_fake(&quoting)));
     redlock_manager *manager = world_manager((const char *[]){uri}, 1, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "door", TIMES(60000, 0), outcome), REDLOCK_ERR_NO_QUORUM);
     assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
     assert_string_equal(outcome_vote_error(outcome, 0), "an error that quotes the password");
     assert_lacks(outcome->message, "geheim");

@@ -1,7 +1,4 @@
 /* redlock_manager_invalid(): each call that refuses an argument names it there and in the log. */
-#include <stdio.h>
-#include <string.h>
-
 #include <redlock/election.h>
 #include <redlock/list.h>
 #include <redlock/telemetry.h>

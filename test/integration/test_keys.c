@@ -1,17 +1,12 @@
 /* Names, keys and bytes: what is sent, which names are accepted, which input is refused, sockets
  * and IPv6. */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "world.h"
 
 TESTS_WITH(world_three, world_end);
 
-WORLD_TEST(the_key_holds_the_token_as_a_plain_string) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(the_key_holds_the_token_as_a_plain_string) {
     redlock_lease *lease = world_acquire(manager, "plain", 60000);
     assert_true(world_wait_with_key("plain", 3, DRIVE_TIMEOUT_MS));
     const char *token = redlock_lease_token(lease);
@@ -31,12 +26,8 @@ WORLD_TEST(the_key_holds_the_token_as_a_plain_string) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(another_clients_lock_excludes_ours) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "theirs", "x", "NX", "PX", "60000"), "OK");
-    }
+MANAGER_TEST(another_clients_lock_excludes_ours) {
+    servers_say(&world_servers, 0, 2, "OK", "SET", "theirs", "x", "NX", "PX", "60000");
     assert_is(drive_acquire(world_loop, manager, "theirs", NULL, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("theirs", 2, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 2; i++) { /* how that client releases */
@@ -50,9 +41,7 @@ WORLD_TEST(another_clients_lock_excludes_ours) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
     char tokens[50][REDLOCK_TOKEN_SIZE_MAX + 1];
     for (int i = 0; i < 50; i++) {
         redlock_lease *lease = world_acquire(manager, "again", 60000);
@@ -64,9 +53,7 @@ WORLD_TEST(each_attempt_and_lease_has_a_token_of_its_own) {
     }
 }
 
-WORLD_TEST(odd_names_are_keys_like_any_other) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(odd_names_are_keys_like_any_other) {
     char longest[REDLOCK_RESOURCE_SIZE_MAX + 1];
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
@@ -92,8 +79,7 @@ WORLD_TEST(odd_names_are_keys_like_any_other) {
             assert_true((unsigned char)*c >= 0x20); /* one line */
         }
         assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-        assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+        world_release_all(lease, NULL);
     }
 }
 
@@ -101,7 +87,6 @@ WORLD_TEST(a_key_prefix_comes_before_the_name) {
     redlock_manager_options options = world_options();
     options.key_prefix = "app:lock:";
     redlock_manager *manager = world_manager_with(&options);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "job", 60000);
     assert_true(world_wait_with_key("app:lock:job", 3, DRIVE_TIMEOUT_MS));
     assert_int_equal(servers_with_key(&world_servers, "job"), 0);
@@ -109,8 +94,7 @@ WORLD_TEST(a_key_prefix_comes_before_the_name) {
     assert_is(drive_inspect(world_loop, manager, "job", outcome), REDLOCK_OK);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_GRANTED) >= 2);
     assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(lease, NULL);
     char resource[REDLOCK_RESOURCE_SIZE_MAX + 1]; /* fits alone, not with the prefix */
     memset(resource, 'x', sizeof resource - 1);
     resource[sizeof resource - 1] = '\0';
@@ -120,9 +104,7 @@ WORLD_TEST(a_key_prefix_comes_before_the_name) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(invalid_requests_make_no_callback) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(invalid_requests_make_no_callback) {
     redlock_lease *lease = world_acquire(manager, "valid", 60000), *adopted = NULL;
     char too_long[REDLOCK_RESOURCE_SIZE_MAX + 2];
     memset(too_long, 'x', sizeof too_long - 1);
@@ -189,17 +171,9 @@ static void create_fails(redlock_manager_options *options, const char *says) {
 }
 
 WORLD_TEST(invalid_managers_are_refused_with_a_sentence) {
-    static const char *const bad_uris[] = {"",
-                                           "redis://",
-                                           "redis://host:0",
-                                           "redis://host:65536",
-                                           "redis://host:port",
-                                           "redis://:secret@host:99999",
-                                           "redis://user:secret@host/notadb",
-                                           "http://user:secret@host:1",
-                                           "unix://",
-                                           "[::1",
-                                           "host name:1"};
+    static const char *const bad_uris[] =
+        LIST("", "redis://", "redis://host:0", "redis://host:65536", "redis://host:port", "redis://:secret@host:99999",
+             "redis://user:secret@host/notadb", "http://user:secret@host:1", "unix://", "[::1", "host name:1");
     for (size_t i = 0; i < sizeof bad_uris / sizeof *bad_uris; i++) {
         redlock_manager_options options = world_options();
         options.nodes = &bad_uris[i];
@@ -285,7 +259,6 @@ WORLD_TEST(over_unix_sockets) {
         uris[i] = world_servers.at[i].socket_uri;
     }
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "socket", 60000);
     assert_true(world_wait_with_key("socket", 3, DRIVE_TIMEOUT_MS));
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -301,7 +274,6 @@ WORLD_TEST(a_database_of_the_uri_is_selected) {
         snprintf(texts[i], sizeof texts[i], "redis://127.0.0.1:%d/5", world_servers.at[i].port);
     }
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "five", 60000);
     assert_int_equal(servers_with_key(&world_servers, "five"), 0);
     for (size_t i = 0; i < 3; i++) {
@@ -343,7 +315,6 @@ WORLD_TEST(other_forms_of_addresses) {
     const char *uris[3] = {texts[0], texts[1], has_six ? texts[2] : world_servers.uris[2]};
     redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "forms", 60000);
     assert_true(world_wait_with_key("forms", has_six ? 2 : 3, DRIVE_TIMEOUT_MS));
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);

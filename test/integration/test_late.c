@@ -3,10 +3,6 @@
 /* The library is compiled into this program with its planted bugs. A control run with one of them
  * must see orphans: keys that nobody wants and that only their ttl ends. If it sees none, the test
  * is blind and fails. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/planted.h"
 #include "world.h"
 
@@ -23,9 +19,7 @@ static struct server *late_server(void) {
 static void plant(enum redlock_planted_bug bug) {
     redlock_planted_bug = bug;
     servers_reset(&world_servers);
-    for (size_t i = 0; i < world_servers.count; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "CONFIG", "RESETSTAT"), "OK");
-    }
+    servers_say(&world_servers, 0, world_servers.count, "OK", "CONFIG", "RESETSTAT");
 }
 
 static int heal_and_tear_down(void **state) {

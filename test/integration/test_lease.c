@@ -1,7 +1,4 @@
 /* The time of a lease: extend, renewal, its deadline when every node hangs, and its loss. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 static bool is_lost(void *data) {
@@ -14,9 +11,7 @@ static bool has_expired(void *data) {
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(validity_follows_the_formula) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(validity_follows_the_formula) {
     int64_t before_ms = support_now_ms();
     redlock_lease *lease = world_acquire(manager, "formula", 100000);
     int64_t validity_ms = redlock_lease_validity_ms(lease), after_ms = support_now_ms();
@@ -34,11 +29,8 @@ WORLD_TEST(validity_follows_the_formula) {
 }
 
 /* R12: an extension to less than the time left is granted and does not shorten the lease. */
-WORLD_TEST(extend_lengthens_and_never_shortens) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, "stretch", 60000);
-    assert_true(world_wait_with_key("stretch", 5, DRIVE_TIMEOUT_MS));
+MANAGER_TEST(extend_lengthens_and_never_shortens) {
+    redlock_lease *lease = world_acquire_all(manager, "stretch", 60000);
     static const int64_t ttls_ms[] = {120000, 30000, 200000};
     int64_t start_ms = 0, ttl_ms = 0; /* of the longest ttl */
     for (size_t i = 0; i < 3; i++) {
@@ -63,11 +55,8 @@ WORLD_TEST(extend_lengthens_and_never_shortens) {
 
 WORLD_TEST(a_failed_extend_keeps_the_deadline) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease = world_acquire(manager, "torn", 60000);
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_pause);
     static const int64_t ttls_ms[] = {120000, 20000};
     for (size_t i = 0; i < 2; i++) {
         int64_t before_ms = support_now_ms(), validity_ms = redlock_lease_validity_ms(lease);
@@ -75,18 +64,14 @@ WORLD_TEST(a_failed_extend_keeps_the_deadline) {
         int64_t left_ms = redlock_lease_validity_ms(lease), passed_ms = support_now_ms() - before_ms;
         assert_in_range(left_ms, validity_ms - passed_ms - 2, validity_ms);
     }
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_resume);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     assert_is(drive_extend(world_loop, lease, 200000, outcome), REDLOCK_OK);
     assert_true(redlock_lease_validity_ms(lease) > 120000);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(lease, NULL);
 }
 
-WORLD_TEST(one_extend_at_a_time_and_a_release_replaces_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(one_extend_at_a_time_and_a_release_replaces_it) {
     struct outcome *first = world_outcome(), *second = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(manager, "busy", 60000);
     assert_is(redlock_extend(lease, 60000, outcome_collect, first), REDLOCK_OK);
@@ -101,9 +86,7 @@ WORLD_TEST(one_extend_at_a_time_and_a_release_replaces_it) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-WORLD_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
     for (int turns = 0; turns < 2; turns++) {
         struct loss *loss = world_loss();
         redlock_acquire_options options = world_acquire_options(1500, 0);
@@ -112,9 +95,7 @@ WORLD_TEST(no_extend_after_the_deadline_even_if_the_keys_live) {
         assert_is(drive_acquire(world_loop, manager, "overdue", &options, outcome), REDLOCK_OK);
         redlock_lease *lease = outcome->lease;
         /* Somebody makes the keys persistent. Our own clock still ends the lease. */
-        for (size_t i = 0; i < 5; i++) {
-            server_ask(&world_servers.at[i], "PERSIST", "overdue");
-        }
+        servers_ask(&world_servers, 0, 5, "PERSIST", "overdue");
         if (turns) {
             assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
         }
@@ -166,9 +147,7 @@ static bool is_lost_at_its_deadline(void *data) {
     return watched->loss->runs > 0;
 }
 
-WORLD_TEST(renewal_is_capped) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(renewal_is_capped) {
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "capped", 1500, 2000, loss);
     const int64_t left_ms = redlock_lease_validity_ms(lease);
@@ -192,9 +171,7 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "hung", 2500, 0, loss);
-    for (size_t i = 0; i < 5; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_pause);
     /* The deadline of the lease on CLOCK_BOOTTIME, from its validity, which is rounded down. A
      * renewal that was under way at the pause may move it, so the last one counts. */
     int64_t deadline_ns = 0;
@@ -209,9 +186,7 @@ static int64_t lateness_when_all_hang(redlock_manager *manager) {
     }
     assert_int_equal(loss->validity_ms, 0);
     assert_true(strlen(loss->reason) > 10);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_resume);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
     drive_for(world_loop, 50);
     assert_int_equal(loss->runs, 1);
@@ -233,15 +208,11 @@ WORLD_TEST(lost_once_and_in_time_when_every_node_hangs) {
     assert_true(best_ms <= 5);
 }
 
-WORLD_TEST(lost_early_when_most_nodes_deny_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(lost_early_when_most_nodes_deny_it) {
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "stolen", 3000, 0, loss);
     assert_true(world_wait_with_key("stolen", 5, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 3; i++) {
-        server_ask(&world_servers.at[i], "SET", "stolen", "thief");
-    }
+    servers_ask(&world_servers, 0, 3, "SET", "stolen", "thief");
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     assert_int_equal(loss->runs, 1);
@@ -262,9 +233,7 @@ static bool are_two_down(void *data) {
 
 /* Two nodes were down and never had the key. One of the other three loses it: then the lease is
  * lost. */
-WORLD_TEST(lost_early_when_too_few_can_have_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(lost_early_when_too_few_can_have_it) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = world_acquire_options(60000, 0);
     options.on_lost = loss_collect;
@@ -284,32 +253,24 @@ WORLD_TEST(lost_early_when_too_few_can_have_it) {
 
 WORLD_TEST(renewal_outlives_a_pause_shorter_than_the_ttl) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     struct loss *loss = world_loss();
     redlock_lease *lease = acquire_renewed(manager, "pause", 8000, 0, loss);
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_pause);
     drive_for(world_loop, 4500); /* past a renewal at a third, and its timeout */
     assert_true(redlock_lease_validity_ms(lease) > 0);
     uint64_t failed = world_statistics(manager).extends_failed;
     assert_true(failed >= 1);
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_resume);
     drive_for(world_loop, 5000); /* past the first deadline */
     assert_int_equal(loss->runs, 0);
     assert_true(redlock_lease_validity_ms(lease) > 0);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(inspect_returns_the_holder_of_each_node) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(inspect_returns_the_holder_of_each_node) {
     assert_is(drive_inspect(world_loop, manager, "seen", outcome), REDLOCK_OK);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
-    redlock_lease *lease = world_acquire(manager, "seen", 60000);
-    assert_true(world_wait_with_key("seen", 5, DRIVE_TIMEOUT_MS));
+    redlock_lease *lease = world_acquire_all(manager, "seen", 60000);
     server_ask(&world_servers.at[0], "SET", "seen", "foreign");
     server_ask(&world_servers.at[1], "DEL", "seen");
     server_ask(&world_servers.at[1], "HSET", "seen", "field", "value");

@@ -1,8 +1,6 @@
 /* How requests, leases and managers end: close, cancel, calls inside callbacks, fork, a broken
  * pipe. */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,10 +53,8 @@ WORLD_TEST(close_with_requests_in_flight) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-WORLD_TEST(close_with_leases_held) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(close_with_leases_held) {
     struct loss *loss = world_loss();
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(600000, 0);
     options.auto_extend = true;
     options.on_lost = loss_collect;
@@ -75,9 +71,7 @@ WORLD_TEST(close_while_every_node_hangs) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = world_acquire(manager, "held", 600000);
     struct outcome *extended = world_outcome(), *acquired = world_outcome();
-    for (size_t i = 0; i < 5; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_pause);
     assert_is(redlock_extend(lease, 600000, outcome_collect, extended), REDLOCK_OK);
     assert_is(redlock_acquire(manager, "other", NULL, NULL, outcome_collect, acquired), REDLOCK_OK);
     drive_for(world_loop, 20);
@@ -86,16 +80,13 @@ WORLD_TEST(close_while_every_node_hangs) {
     assert_int_equal(acquired->runs, 1);
     assert_int_not_equal(extended->code, REDLOCK_OK);
     assert_is(acquired->code, REDLOCK_ERR_CLOSED);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_resume);
     /* What was written before the end runs now, in order: the releases come last. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
 WORLD_TEST(forget_leaves_the_key_and_adopt_takes_it_up) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     char token[REDLOCK_TOKEN_SIZE_MAX + 1];
     redlock_lease *lease = world_acquire(first, "handed-over", 60000), *adopted = NULL;
     assert_true(world_wait_with_key("handed-over", 5, DRIVE_TIMEOUT_MS));
@@ -108,8 +99,7 @@ WORLD_TEST(forget_leaves_the_key_and_adopt_takes_it_up) {
     assert_string_equal(redlock_lease_token(adopted), token);
     assert_is(drive_extend(world_loop, adopted, 30000, outcome), REDLOCK_OK);
     assert_in_range(redlock_lease_validity_ms(adopted), 1, 30000);
-    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
+    world_release_all(adopted, NULL);
 
     lease = world_acquire(second, "not-yours", 60000);
     assert_is(redlock_adopt(second, "not-yours", "stranger", NULL, &adopted), REDLOCK_OK);
@@ -181,9 +171,7 @@ WORLD_TEST(everything_may_be_called_inside_a_callback) {
         nest = (struct nest){.manager = manager, .what = (enum inside)what, .second = world_outcome()};
         redlock_acquire_options wait = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
         if (what == INSIDE_CANCEL) {
-            for (size_t i = 0; i < 5; i++) {
-                server_ask(&world_servers.at[i], "SET", "never", "foreign");
-            }
+            servers_ask(&world_servers, 0, 5, "SET", "never", "foreign");
             assert_is(redlock_acquire(manager, "never", &wait, &nest.other, outcome_collect, nest.second), REDLOCK_OK);
         }
         assert_is(redlock_acquire(manager, "outer", NULL, NULL, on_nested, &nest), REDLOCK_OK);
@@ -202,9 +190,7 @@ WORLD_TEST(everything_may_be_called_inside_a_callback) {
         }
         if (what == INSIDE_FORGET) {
             assert_int_equal(servers_with_key(&world_servers, "outer") >= 3, 1);
-            for (size_t i = 0; i < 5; i++) {
-                server_ask(&world_servers.at[i], "DEL", "outer");
-            }
+            servers_ask(&world_servers, 0, 5, "DEL", "outer");
         }
         assert_int_equal(servers_with_key(&world_servers, "outer"), 0);
         assert_int_equal(servers_with_key(&world_servers, "nested"), 0);
@@ -218,9 +204,8 @@ static void on_lost_release(redlock_lease *lease, const char *reason, void *data
     assert_int_equal(outcome->runs, 0);
 }
 
-WORLD_TEST(a_lost_lease_may_be_released_in_on_lost) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome(), *released = world_outcome();
+MANAGER_TEST(a_lost_lease_may_be_released_in_on_lost) {
+    struct outcome *released = world_outcome();
     redlock_acquire_options options = world_acquire_options(1500, 0);
     options.on_lost = on_lost_release;
     options.lost_data = released;
@@ -277,9 +262,7 @@ static int in_the_child(redlock_manager *parents, redlock_lease *lease, int repo
     return 0;
 }
 
-WORLD_TEST(a_child_process_has_tokens_of_its_own) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_child_process_has_tokens_of_its_own) {
     redlock_lease *lease = world_acquire(manager, "parent", 60000);
     int report[2];
     char childs[REDLOCK_TOKEN_SIZE_MAX + 1] = "";
@@ -291,10 +274,7 @@ WORLD_TEST(a_child_process_has_tokens_of_its_own) {
     }
     close(report[1]);
     redlock_lease *parents = world_acquire(manager, "parent-2", 60000);
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_exits(child, 0);
     assert_true(read(report[0], childs, sizeof childs) > 32);
     close(report[0]);
     assert_string_not_equal(childs, redlock_lease_token(parents));
@@ -320,7 +300,6 @@ WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
         uris[i] = world_servers.at[i].socket_uri;
     }
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     server_kill(&world_servers.at[0]);
     server_kill(&world_servers.at[3]);
     /* No turn of the loop in between. */
@@ -339,7 +318,6 @@ WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
 }
 
 WORLD_TEST(no_manager_is_invalid) {
-    struct outcome *outcome = world_outcome();
     redlock_lease *lease;
     redlock_statistics statistics = {.size = sizeof statistics};
     assert_is(redlock_acquire(NULL, "r", NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);

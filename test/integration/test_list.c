@@ -1,8 +1,5 @@
 /* redlock_list() on real servers: which locks it names of which node, and what it says of a node
  * that cannot name its own. */
-#include <stdio.h>
-#include <string.h>
-
 #include <redlock/list.h>
 
 #include "world.h"
@@ -68,8 +65,7 @@ static int named(const struct seen *seen, size_t node, const char *resource, con
 
 TESTS_WITH(world_three, world_end);
 
-WORLD_TEST(each_lock_is_named_by_each_node_that_has_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(each_lock_is_named_by_each_node_that_has_it) {
     redlock_lease *first = world_acquire(manager, "job:1", 60000), *second = world_acquire(manager, "job:2", 60000),
                   *other = world_acquire(manager, "other", 60000);
     assert_true(world_wait_with_key("job:1", 3, DRIVE_TIMEOUT_MS) &&
@@ -92,8 +88,7 @@ WORLD_TEST(each_lock_is_named_by_each_node_that_has_it) {
     assert_int_equal(seen.count, 0);
 }
 
-WORLD_TEST(a_node_that_is_down_names_nothing) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(a_node_that_is_down_names_nothing) {
     redlock_lease *lease = world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
     server_kill(&world_servers.at[0]);
@@ -149,8 +144,7 @@ WORLD_TEST(a_node_that_hangs_for_long_is_given_up) {
     server_resume(&world_servers.at[2]);
 }
 
-WORLD_TEST(a_user_who_may_not_scan_is_told) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(a_user_who_may_not_scan_is_told) {
     redlock_lease *lease = world_acquire(manager, "r", 60000);
     assert_true(world_wait_with_key("r", 3, DRIVE_TIMEOUT_MS));
     server_ask(&world_servers.at[1], "ACL", "SETUSER", "default", "-scan");

@@ -1,8 +1,5 @@
 /* Lock delay: the keys of a lease that was lost or left stay for the delay, and keep others out. A
  * release ends them at once. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define TTL_MS   20000
@@ -17,14 +14,6 @@ static redlock_acquire_options delay_options(int64_t ttl_ms, int64_t lock_delay_
     return options;
 }
 
-static redlock_lease *acquire(redlock_manager *manager, const char *resource, const redlock_acquire_options *options) {
-    struct outcome *outcome = world_outcome();
-    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
-        fail_msg("acquiring %s: %s", resource, outcome->message);
-    }
-    return outcome->lease;
-}
-
 static bool is_lost(void *data) {
     return ((struct loss *)data)->runs > 0;
 }
@@ -32,8 +21,7 @@ static bool is_lost(void *data) {
 static void assert_others_are_denied(const char *resource) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
-    assert_is(drive_acquire(world_loop, manager, resource, &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, resource, TIMES(TTL_MS, 0), outcome), REDLOCK_ERR_CONTENDED);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
 }
 
@@ -59,22 +47,18 @@ static void assert_keys_outlive(const char *key, const redlock_lease *lease) {
 
 TESTS_WITH(world_five, world_end);
 
-WORLD_TEST(the_keys_live_longer_than_the_lease) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(the_keys_live_longer_than_the_lease) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_keys_outlive("door", lease);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
     assert_keys_outlive("door", lease);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(an_extension_keeps_it) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(an_extension_keeps_it) {
     redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_is(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
     size_t longer = 0;
@@ -86,23 +70,18 @@ WORLD_TEST(an_extension_keeps_it) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-WORLD_TEST(a_release_frees_it_at_once) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_release_frees_it_at_once) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
+    world_release_all(lease, "door");
     assert_others_get_it("door");
 }
 
 /* The holder may still be at work, whether it was told of the loss or has given up its handle. */
-WORLD_TEST(a_lost_lease_keeps_others_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_lost_lease_keeps_others_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, loss);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -114,10 +93,9 @@ WORLD_TEST(a_lost_lease_keeps_others_away) {
     assert_int_equal(world_statistics(manager).releases_owed, 0);
 }
 
-WORLD_TEST(a_lease_that_is_left_keeps_others_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(a_lease_that_is_left_keeps_others_away) {
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     redlock_lease_forget(lease);
     world_close(manager);
@@ -126,25 +104,24 @@ WORLD_TEST(a_lease_that_is_left_keeps_others_away) {
     assert_others_are_denied("door");
 }
 
-WORLD_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
     assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
     assert_others_get_it("door");
     assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
-WORLD_TEST(the_delay_ends) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS), *other = world_manager_all(PATIENT_MS);
+MANAGER_TEST(the_delay_ends) {
+    redlock_manager *other = world_manager_all(PATIENT_MS);
     struct loss *loss = world_loss();
     struct outcome *waited = world_outcome();
     redlock_acquire_options options = delay_options(SHORT_MS, 1000, loss);
     redlock_acquire_options waiting = world_acquire_options(TTL_MS, REDLOCK_WAIT_FOREVER);
     int64_t before_ms = support_now_ms();
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_is(drive_acquire(world_loop, other, "door", &waiting, waited), REDLOCK_OK);
     /* The server's clock ends it, not ours. */
     assert_true(waited->at_ms - before_ms >= SHORT_MS + 1000 - 10);
@@ -155,22 +132,16 @@ WORLD_TEST(the_delay_ends) {
 }
 
 /* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
-WORLD_TEST(a_lost_attempt_leaves_nothing) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_lost_attempt_leaves_nothing) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "door", "another's"), "OK");
-    }
+    servers_say(&world_servers, 0, 3, "OK", "SET", "door", "another's");
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
     assert_false(server_has_key(&world_servers.at[3], "door"));
     assert_false(server_has_key(&world_servers.at[4], "door"));
 }
 
-WORLD_TEST(an_adopted_lease_can_have_one) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(an_adopted_lease_can_have_one) {
     redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
     redlock_lease *adopted, *lease = world_acquire(manager, "door", TTL_MS);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
@@ -182,19 +153,16 @@ WORLD_TEST(an_adopted_lease_can_have_one) {
     }
     assert_true(longer >= 3);
     redlock_lease_forget(lease);
-    assert_is(drive_release(world_loop, adopted, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
+    world_release_all(adopted, "door");
 }
 
-WORLD_TEST(invalid_delays) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(invalid_delays) {
     redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
     assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
-    redlock_lease *lease = acquire(manager, "door", &options);
+    redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_is(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

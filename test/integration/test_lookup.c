@@ -2,8 +2,6 @@
  * the time (R16). */
 #include <netdb.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "world.h"
 
@@ -88,11 +86,11 @@ static redlock_manager *with_name(const char *name, size_t named) {
 }
 
 TESTS_WITH(world_five, world_end);
-#define FRESH_TEST(name) TEST_WITH(name, resolve_setup, resolve_teardown)
+#define FRESH_TEST(name)                                                                                               \
+    TEST_HAS(name, resolve_setup, resolve_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
 
 FRESH_TEST(a_name_that_does_not_exist) {
     redlock_manager *manager = with_name("no-such-node.invalid", 2);
-    struct outcome *outcome = world_outcome();
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
     redlock_lease *lease = world_acquire(manager, "named", 60000);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
@@ -126,7 +124,6 @@ FRESH_TEST(a_lookup_that_never_ends_does_not_stop_the_loop) {
     ev_timer timer;
     ticks = 0;
     redlock_manager *manager = with_name("hangs.test", 2);
-    struct outcome *outcome = world_outcome();
     assert_true(drive_until(world_loop, two_hang, NULL, DRIVE_TIMEOUT_MS));
     ev_timer_init(&timer, count_tick, 0.001, 0.001);
     timer.data = &ticks;
@@ -146,7 +143,6 @@ FRESH_TEST(a_lookup_that_never_ends_does_not_stop_the_loop) {
 
 FRESH_TEST(three_lookups_that_never_end_are_no_quorum) {
     redlock_manager *manager = with_name("hangs.test", 3);
-    struct outcome *outcome = world_outcome();
     assert_is(drive_acquire(world_loop, manager, "named", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3); /* nothing was sent to them */
     assert_contains(outcome->message, "hangs.test");

@@ -1,8 +1,5 @@
 /* Acquires that ask who holds the lock: on the real servers of this machine, and on fake ones that
  * refuse it, ignore it, or say what does not fit together. */
-#include <stdio.h>
-#include <string.h>
-
 #include "world.h"
 
 #define REDIS_7 "redis_version:7.0.15"
@@ -117,7 +114,7 @@ static void assert_unclear(struct outcome *outcome) {
 /* Nil means "held by another" there. Taken for "set", it would let two in. */
 WORLD_TEST(a_server_that_ignores_it_grants_nothing_that_is_held) {
     redlock_manager *manager = on_fakes(REDIS_7, NIL, NULL, NIL);
-    struct outcome *outcome = acquire(manager, "n");
+    outcome = acquire(manager, "n");
     assert_unclear(outcome);
     /* Until all three are known. */
     for (int i = 0; i < 3 && (outcome = acquire(manager, "n"))->code != REDLOCK_ERR_CONTENDED; i++) {
@@ -187,9 +184,8 @@ WORLD_TEST(a_denied_acquire_names_the_holder) {
 }
 
 /* Another type, and a value over the limit of a reply: both are held by others. */
-WORLD_TEST(what_is_no_lock_is_held_by_others) {
+MANAGER_TEST(what_is_no_lock_is_held_by_others) {
     static char large[2 * 1024 * 1024];
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
     memset(large, 'x', sizeof large - 1);
     for (size_t i = 0; i < 3; i++) {
         (void)server_ask(&world_servers.at[i], "RPUSH", "list", "x");
@@ -226,12 +222,10 @@ WORLD_TEST(who_may_not_read_the_key_gets_no_lock) {
     }
     redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
     for (int i = 0; i < 2; i++) {
-        struct outcome *outcome = acquire(manager, "n");
+        outcome = acquire(manager, "n");
         assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
         assert_null(outcome->lease);
         assert_contains(outcome->message, "must be allowed to read and write the key");
-        for (size_t j = 0; j < 3; j++) {
-            assert_string_equal(server_ask(&world_servers.at[j], "EXISTS", "n"), "0");
-        }
+        servers_say(&world_servers, 0, 3, "0", "EXISTS", "n");
     }
 }

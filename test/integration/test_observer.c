@@ -1,8 +1,5 @@
 /* Observers on real nodes: what they are told, and when. The leaders are scripts that the test runs
  * on each node. */
-#include <stdio.h>
-#include <string.h>
-
 #include <redlock/election.h>
 
 #include "wire/script.h"
@@ -249,19 +246,13 @@ CANDIDATES_TEST(the_end_of_a_leader_that_died_is_told) {
     assert_true(support_now_ms() - start_ms < 9000); /* then it would have asked without a reason */
 }
 
-static void kill_subscriptions(void) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
-    }
-}
-
 CANDIDATES_TEST(what_was_missed_is_asked_for) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     take_all(ALICE, LONG_MS);
     until_told(&told, ALICE);
     until_subscribed("redlock:leader:door", 1, 5);
     (void)until_calm();
-    kill_subscriptions();
+    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
     resign_all(ALICE); /* nobody hears it */
     take_all(BOB, LONG_MS);
     resign_all(BOB);
@@ -363,7 +354,7 @@ CANDIDATES_TEST(many_are_observed_and_heard_again) {
             until_subscribed(channel, 1, 5);
             until_told(&many[i], "");
         }
-        kill_subscriptions();
+        servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
     }
     for (int i = 0; i < 100; i++) {
         assert_int_equal(many[i].count, 1);

@@ -1,7 +1,4 @@
 /* Waiting in a queue on real nodes: order, lost pushes, nodes that forget or go away, strangers. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "world.h"
 
 #define LONG_MS 60000
@@ -130,7 +127,7 @@ static void managers_of(redlock_manager **managers, int count) {
 }
 
 TESTS_WITH(world_five, world_end);
-#define FRESH_TEST(name) TEST_WITH(name, setup, world_teardown)
+#define FRESH_TEST(name) TEST_HAS(name, setup, world_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
 
 FRESH_TEST(who_came_first_is_served_first) {
     redlock_manager *managers[5], *holder = world_manager_all(PATIENT_MS);
@@ -159,9 +156,7 @@ FRESH_TEST(texts_of_holders_change_no_order) {
     for (int i = 0; i < 5; i++) {
         managers[i] = manager_named(holders[i]);
     }
-    struct outcome *outcome = world_outcome();
-    const redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder, "line", TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), outcome), REDLOCK_OK);
     queue_up_in_order(managers, 5, LONG_MS, 5);
     assert_is(redlock_release(outcome->lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(5);
@@ -194,9 +189,7 @@ static void wait_in_vain(redlock_manager *manager, struct outcome *outcome) {
 
 FRESH_TEST(who_waited_in_vain_hears_who_holds_it) {
     redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
-    struct outcome *outcome = world_outcome();
-    const redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, holder, "line", TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), outcome), REDLOCK_OK);
     wait_in_vain(manager, outcome);
     assert_contains(outcome->message, "cannot acquire 'line': held by db-1:7: 0 of 5 nodes granted it");
     assert_contains(outcome->message, ": queued behind db-1:7)");
@@ -240,18 +233,12 @@ FRESH_TEST(a_crowd_in_one_process_is_served_in_order) {
     assert_int_equal(world_statistics(manager).passed_over, 0);
 }
 
-static void kill_subscriptions(void) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
-    }
-}
-
 FRESH_TEST(lost_subscriptions_delay_but_lose_nobody) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up_in_order(managers, 3, LONG_MS, 5);
-    kill_subscriptions();
+    servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_served(3);
 }
@@ -261,9 +248,7 @@ FRESH_TEST(nodes_that_forget_the_queue_learn_it_again) {
     managers_of(managers, 3);
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
     queue_up_in_order(managers, 3, LONG_MS, 5);
-    for (size_t i = 0; i < 5; i++) {
-        (void)server_ask(&world_servers.at[i], "DEL", "line:wait", "line:waiter");
-    }
+    servers_ask(&world_servers, 0, 5, "DEL", "line:wait", "line:waiter");
     wait_for_length(3, 5);
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     assert_in_order(3);
@@ -272,16 +257,13 @@ FRESH_TEST(nodes_that_forget_the_queue_learn_it_again) {
 /* The keys that two nodes have lost stay free for the holder: nobody in line takes them. */
 FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
     redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     managers_of(managers, 3);
     redlock_acquire_options options = world_acquire_options(3000, REDLOCK_WAIT_FOREVER);
     options.auto_extend = true;
     assert_is(drive_acquire(world_loop, holder, "line", &options, outcome), REDLOCK_OK);
     redlock_lease *lease = outcome->lease;
     queue_up_in_order(managers, 3, 2000, 5);
-    for (size_t i = 0; i < 2; i++) {
-        (void)server_ask(&world_servers.at[i], "DEL", "line");
-    }
+    servers_ask(&world_servers, 0, 2, "DEL", "line");
     assert_true(world_wait_with_key("line", 5, DRIVE_TIMEOUT_MS));
     for (size_t i = 0; i < 5; i++) {
         assert_string_equal(server_ask(&world_servers.at[i], "GET", "line"), redlock_lease_token(lease));
@@ -329,9 +311,7 @@ FRESH_TEST(a_lock_that_ends_by_itself_goes_to_the_first_in_line) {
 }
 
 static void set_as_stranger(const char *ttl_ms) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", "line", "another library", "PX", ttl_ms), "OK");
-    }
+    servers_say(&world_servers, 0, world_servers.count, "OK", "SET", "line", "another library", "PX", ttl_ms);
 }
 
 static bool has_polled(void *data) {
@@ -345,19 +325,17 @@ FRESH_TEST(behind_a_stranger_the_first_in_line_asks) {
     set_as_stranger("600000");
     queue_up_in_order(managers, 3, LONG_MS, 5);
     assert_true(drive_until(world_loop, has_polled, managers, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < world_servers.count; i++) {
-        (void)server_ask(&world_servers.at[i], "DEL", "line");
-    }
+    servers_ask(&world_servers, 0, world_servers.count, "DEL", "line");
     assert_in_order(3);
 }
 
 FRESH_TEST(a_cancelled_waiter_leaves_the_queue) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     redlock_request *request;
     redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-    assert_is(redlock_acquire(manager, "line", &options, &request, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(
+        redlock_acquire(manager, "line", TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), &request, outcome_collect, outcome),
+        REDLOCK_OK);
     wait_for_length(1, 5);
     redlock_request_cancel(request);
     assert_true(outcome_wait(world_loop, outcome));
@@ -370,10 +348,8 @@ FRESH_TEST(a_cancelled_waiter_leaves_the_queue) {
 
 FRESH_TEST(a_wait_that_ends_leaves_the_queue) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     (void)world_acquire(holder, "line", LONG_MS);
-    redlock_acquire_options options = world_acquire_options(LONG_MS, 300);
-    assert_is(drive_acquire(world_loop, manager, "line", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "line", TIMES(LONG_MS, 300), outcome), REDLOCK_ERR_CONTENDED);
     wait_for_length(0, 5);
 }
 

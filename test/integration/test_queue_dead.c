@@ -1,7 +1,4 @@
 /* Dead waiters beside living ones: who counts as listening, and what the dead cost the living. */
-#include <stdio.h>
-#include <string.h>
-
 #include "crowd.h"
 
 #define LONG_MS 60000
@@ -41,9 +38,7 @@ static void add_dead(int count) {
                          "redis.call('PEXPIRE',KEYS[2],600000) return 'OK'";
     char number[12];
     (void)snprintf(number, sizeof number, "%d", count);
-    for (size_t i = 0; i < crowd_servers.count; i++) {
-        assert_string_equal(server_ask(&crowd_servers.at[i], "EVAL", script, "2", queue, waiters, number), "OK");
-    }
+    servers_say(&crowd_servers, 0, crowd_servers.count, "OK", "EVAL", script, "2", queue, waiters, number);
 }
 
 TESTS_WITH(crowd_five, crowd_end);

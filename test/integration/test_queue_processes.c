@@ -1,8 +1,5 @@
 /* Waiting in a queue, by separate processes that are killed or stopped, on nodes that fail, beside
  * programs that know of no queue. */
-#include <stdio.h>
-#include <string.h>
-
 #include "crowd.h"
 
 #define LONG_MS 60000

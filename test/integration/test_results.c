@@ -1,9 +1,6 @@
 /* What a caller can read: messages, votes, copies, node information, statistics that add up, logs
  * without secrets. */
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "world.h"
 
@@ -19,16 +16,13 @@ static void assert_sentence(const struct outcome *outcome, const char *about) {
 }
 
 static void says(const struct outcome *outcome, const char *part) {
-    if (!strstr(outcome->message, part)) {
-        fail_msg("should say \"%s\": %s", part, outcome->message);
-    }
+    assert_contains(outcome->message, part);
 }
 
 TESTS_WITH(world_five, world_end);
 
 WORLD_TEST(each_result_has_a_sentence) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
     assert_is(drive_acquire(world_loop, manager, "tale", &options, outcome), REDLOCK_OK);
     assert_sentence(outcome, "'tale'");
@@ -41,22 +35,16 @@ WORLD_TEST(each_result_has_a_sentence) {
     assert_is(drive_acquire(world_loop, manager, "blink", &options, outcome), REDLOCK_ERR_TOO_SLOW);
     assert_sentence(outcome, "'blink'");
     says(outcome, "longer ttl");
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_pause);
     assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_ERR_NO_QUORUM);
     assert_sentence(outcome, "'tale'");
     for (size_t i = 0; i < 3; i++) {
         says(outcome, world_servers.at[i].name);
     }
     says(outcome, "1000 ms"); /* BRISK_MS: the wait */
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_resume);
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
-    for (size_t i = 0; i < 5; i++) {
-        server_ask(&world_servers.at[i], "DEL", "tale");
-    }
+    servers_ask(&world_servers, 0, 5, "DEL", "tale");
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_sentence(outcome, "'tale'");
     says(outcome, "missing");
@@ -91,7 +79,6 @@ WORLD_TEST(connect_reports_which_nodes_are_ready) {
         uris[i] = i == 1 ? world_closed_uri() : world_servers.uris[i];
     }
     redlock_manager *manager = world_manager(uris, 5, PATIENT_MS);
-    struct outcome *outcome = world_outcome();
     assert_is(drive_connect(world_loop, manager, outcome), REDLOCK_OK);
     assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_GRANTED), 4);
     assert_is(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
@@ -119,9 +106,7 @@ WORLD_TEST(connect_reports_which_nodes_are_ready) {
 }
 
 /* A program built against an older, smaller struct: no byte past its size is written. */
-WORLD_TEST(older_structs_are_filled_as_far_as_they_go) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(older_structs_are_filled_as_far_as_they_go) {
     redlock_lease *lease = world_acquire(manager, "old", 60000);
     union {
         redlock_statistics statistics;
@@ -156,20 +141,15 @@ WORLD_TEST(older_structs_are_filled_as_far_as_they_go) {
     /* An acquire option struct from before wait_timeout_ms was known: one try. */
     redlock_acquire_options options = world_acquire_options(60000, 30000);
     options.size = offsetof(redlock_acquire_options, wait_timeout_ms);
-    for (size_t i = 0; i < 5; i++) {
-        server_ask(&world_servers.at[i], "SET", "old", "foreign");
-    }
+    servers_ask(&world_servers, 0, 5, "SET", "old", "foreign");
     assert_is(drive_acquire(world_loop, manager, "old", &options, outcome), REDLOCK_ERR_CONTENDED);
     assert_int_equal(outcome->attempts, 1);
 }
 
-WORLD_TEST(the_votes_of_a_result_are_the_nodes) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(the_votes_of_a_result_are_the_nodes) {
     server_ask(&world_servers.at[3], "SET", "votes", "foreign");
     int64_t before_ns = support_now_ns();
-    redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_is(drive_acquire(world_loop, manager, "votes", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, manager, "votes", TIMES(60000, 0), outcome), REDLOCK_OK);
     int64_t passed_us = (support_now_ns() - before_ns) / 1000;
     assert_int_equal(redlock_result_vote_count(outcome->copy), 5);
     size_t granted = 0;
@@ -198,7 +178,6 @@ static bool is_quiet(void *data) {
 
 WORLD_TEST(statistics_add_up) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     uint64_t attempts = 0, extends = 0;
     redlock_acquire_options once = world_acquire_options(60000, 0), waiting = world_acquire_options(60000, 300);
     for (int i = 0; i < 7; i++) { /* acquired and released */
@@ -210,9 +189,7 @@ WORLD_TEST(statistics_add_up) {
         assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     }
     assert_true(world_wait_without_key("sum", DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 5; i++) {
-        server_ask(&world_servers.at[i], "SET", "sum", "foreign");
-    }
+    servers_ask(&world_servers, 0, 5, "SET", "sum", "foreign");
     for (int i = 0; i < 3; i++) { /* contended, with retries */
         assert_is(drive_acquire(world_loop, manager, "sum", &waiting, outcome), REDLOCK_ERR_CONTENDED);
         attempts += outcome->attempts;
@@ -237,16 +214,12 @@ WORLD_TEST(statistics_add_up) {
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
     /* A slow node may owe longer than such a short ttl. */
     uint64_t dropped = world_statistics(manager).releases_dropped;
-    for (size_t i = 0; i < 3; i++) {
-        server_pause(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_pause);
     for (int i = 0; i < 2; i++) { /* no quorum */
         assert_is(drive_acquire(world_loop, manager, "none", &once, outcome), REDLOCK_ERR_NO_QUORUM);
         attempts++;
     }
-    for (size_t i = 0; i < 3; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_resume);
     assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
     redlock_statistics sum = world_statistics(manager);
     assert_int_equal(sum.acquires, 7 + 3 + 2 + 1 + 2);
@@ -268,7 +241,6 @@ WORLD_TEST(statistics_add_up) {
 /* At the level DEBUG, through contention, loss of nodes, retries and their return. */
 WORLD_TEST(no_token_reaches_a_log_or_a_message) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
-    struct outcome *outcome = world_outcome();
     char tokens[4][REDLOCK_TOKEN_SIZE_MAX + 1];
     for (int i = 0; i < 4; i++) {
         redlock_lease *lease = world_acquire(manager, "quiet", 60000);

@@ -4,9 +4,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define OLD "old-horse-battery"
 #define NEW "new-staple-guess"
@@ -37,9 +34,7 @@ static void on_lost(redlock_lease *lease, const char *reason, void *data) {
 
 /* On the nodes from `first` to before `end`. */
 static void rule(size_t first, size_t end, const char *user, const char *word) {
-    for (size_t i = first; i < end; i++) {
-        assert_string_equal(server_ask(&kit_servers.at[i], "ACL", "SETUSER", user, word), "OK");
-    }
+    servers_say(&kit_servers, first, end, "OK", "ACL", "SETUSER", user, word);
 }
 
 static void make_user(const char *user, const char *password) {
@@ -316,8 +311,6 @@ ROTATION_TEST(credentials_are_checked) {
 }
 
 static int tear_down(void **state) {
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        (void)server_ask(&kit_servers.at[i], "ACL", "DELUSER", "locker", "successor");
-    }
+    servers_ask(&kit_servers, 0, kit_servers.count, "ACL", "DELUSER", "locker", "successor");
     return kit_tear_down(state);
 }

@@ -1,7 +1,4 @@
 /* What WAIT and RELEASE of an election publish on a real server. */
-#include <stdio.h>
-#include <string.h>
-
 #include "scripts_kit.h"
 
 #define FIRST   "00000000000000aa0123456789abcdef0123456789abcdef"

@@ -1,8 +1,4 @@
 /* The dead in the queue of a lock, on a real server: they cost the living little, and they go. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "queue_scripts.h"
 
 #define MONITOR "redlock:*"

@@ -1,8 +1,5 @@
 /* The script of a listing on a real server: which keys it takes for locks, and what it says of
  * them. */
-#include <stdio.h>
-#include <string.h>
-
 #include "scripts_kit.h"
 #include "wire/page.h"
 

@@ -1,7 +1,4 @@
 /* The queue of a lock on a real server: who is next, who is told, and what stands after a fault. */
-#include <stdio.h>
-#include <string.h>
-
 #include "queue_scripts.h"
 
 static void assert_refused(struct wait wait, const char *words) {

@@ -1,8 +1,4 @@
 /* Flows that die without a sound: all connections of a moment freeze, and new ones work. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "world.h"
 
 #define NODES   3
@@ -141,7 +137,6 @@ TESTS_WITH(world_three, world_end);
 
 WORLD_TEST(a_lease_outlives_its_connections) {
     static struct holder holders[HOLDERS_MAX];
-    struct outcome *outcome = world_outcome();
     for (int i = first_holder(); i < HOLDERS_MAX; i++) {
         hold(&holders[i], ttls_ms[i]);
     }
@@ -162,24 +157,20 @@ WORLD_TEST(a_lease_outlives_its_connections) {
 /* --- A program that has been idle --- */
 
 WORLD_TEST(an_idle_program_gets_the_lock_that_it_waits_for) {
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(30000, 3000);
     struct party party = begin();
     redlock_lease *lease = world_acquire(party.manager, "x", 30000);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     lose_flows(&party);
-    assert_is(drive_acquire(world_loop, party.manager, "x", &options, outcome), REDLOCK_OK);
+    assert_is(drive_acquire(world_loop, party.manager, "x", TIMES(30000, 3000), outcome), REDLOCK_OK);
     assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
 }
 
 /* One try finds out, and the next may come before the new connections are there. */
 WORLD_TEST(an_idle_program_fails_twice_at_most) {
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(30000, 0);
     struct party party = begin();
     int failed = 0;
     lose_flows(&party);
-    while (drive_acquire(world_loop, party.manager, "x", &options, outcome) != REDLOCK_OK) {
+    while (drive_acquire(world_loop, party.manager, "x", TIMES(30000, 0), outcome) != REDLOCK_OK) {
         assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);
         assert_true(++failed <= 2);
     }
@@ -190,7 +181,6 @@ WORLD_TEST(an_idle_program_fails_twice_at_most) {
 /* --- Releases --- */
 
 WORLD_TEST(a_release_through_the_loss_frees_the_lock) {
-    struct outcome *outcome = world_outcome();
     struct party party = begin();
     redlock_lease *lease = world_acquire(party.manager, "x", HOUR_MS);
     assert_true(world_wait_with_key("x", NODES, DRIVE_TIMEOUT_MS));
@@ -217,7 +207,6 @@ static bool is_given_up(void *manager) {
 
 /* One at a time, each for the connect timeout (R16). */
 WORLD_TEST(a_hung_node_gets_few_connections) {
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options acquire_options = world_acquire_options(30000, 0);
     struct party party;
     const char *uris[NODES];
@@ -247,7 +236,6 @@ WORLD_TEST(a_hung_node_gets_few_connections) {
 
 /* The path is slow for both connections, so the older one answers first. */
 WORLD_TEST(a_slow_node_keeps_its_connection) {
-    struct outcome *outcome = world_outcome();
     struct party party = begin();
     proxy_delay(party.proxies[0], PROXY_REPLIES, 2 * BRISK_MS);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);
@@ -258,14 +246,12 @@ WORLD_TEST(a_slow_node_keeps_its_connection) {
     assert_true(proxy_connections(party.proxies[0]) > 1); /* spares, in vain */
     assert_int_equal(connects(&party, 0), 1);
     proxy_delay(party.proxies[0], PROXY_REPLIES, 0);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key("x", DRIVE_TIMEOUT_MS));
+    world_release_all(lease, "x");
     assert_int_equal(connects(&party, 0), 1);
 }
 
 /* The node works off the old connection first. */
 WORLD_TEST(a_node_that_wakes_up_keeps_its_connection) {
-    struct outcome *outcome = world_outcome();
     struct party party = begin();
     server_pause(&world_servers.at[0]);
     redlock_lease *lease = world_acquire(party.manager, "x", 60000);

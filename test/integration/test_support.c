@@ -1,7 +1,5 @@
 /* The helpers themselves: servers start, die, pause and return; the proxy and the hostile node do
  * what the test says. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "drive.h"

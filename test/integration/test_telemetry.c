@@ -1,7 +1,5 @@
 /* The events and the snapshot of a manager with real servers: locks that wait, nodes that go down
  * and come back, and nodes that hang. */
-#include <string.h>
-
 #include <redlock/telemetry.h>
 
 #include "world.h"
@@ -127,7 +125,6 @@ WORLD_TEST(a_node_that_hangs_is_counted_by_its_cause) {
     static struct tale tale;
     memset(&tale, 0, sizeof tale);
     redlock_manager *manager = tell(&tale, 100);
-    struct outcome *outcome = world_outcome();
     server_pause(&world_servers.at[4]);
     while (tale.node_downs == 0) { /* three timeouts stall it */
         redlock_acquire_options options = world_acquire_options(60000, 0);

@@ -2,9 +2,6 @@
  * change while it runs. */
 #include <dirent.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,7 +50,6 @@ TESTS_WITH(start_before_exit, tear_down);
 
 KIT_TEST(a_lock_over_tls) {
     redlock_manager *manager = secured_manager();
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = world_acquire_options(60000, 0);
     options.fencing = true;
     assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 3));
@@ -82,11 +78,11 @@ static bool waits(void *data) {
 /* The second connection of a node speaks TLS, too: on it the waiter is told. */
 KIT_TEST(a_lock_is_handed_over) {
     redlock_manager *holder = secured_manager(), *waiter = secured_manager();
-    struct outcome *outcome = world_outcome(), *waited = world_outcome();
+    struct outcome *waited = world_outcome();
     assert_true(drive_until(world_loop, all_listen, waiter, DRIVE_TIMEOUT_MS));
     redlock_lease *lease = world_acquire(holder, "line", 60000);
-    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    assert_is(redlock_acquire(waiter, "line", &options, NULL, outcome_collect, waited), REDLOCK_OK);
+    assert_is(redlock_acquire(waiter, "line", TIMES(60000, REDLOCK_WAIT_FOREVER), NULL, outcome_collect, waited),
+              REDLOCK_OK);
     assert_true(drive_until(world_loop, waits, waiter, DRIVE_TIMEOUT_MS));
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     assert_true(outcome_wait(world_loop, waited));
@@ -97,7 +93,6 @@ KIT_TEST(a_lock_is_handed_over) {
 
 KIT_TEST(nodes_restart_and_hang) {
     redlock_manager *manager = secured_manager();
-    struct outcome *outcome = world_outcome();
     server_pause(&secured.at[0]);
     redlock_lease *lease = world_acquire(manager, "restart", 60000);
     server_resume(&secured.at[0]);
@@ -116,7 +111,6 @@ KIT_TEST(a_silent_connection_is_replaced) {
     char room[NODES][64];
     const char *uris[NODES];
     struct proxy *proxies[NODES];
-    struct outcome *outcome = world_outcome();
     for (size_t i = 0; i < NODES; i++) {
         proxies[i] = world_proxy(secured.at[i].port);
         (void)snprintf(room[i], sizeof room[i], "rediss://%s", proxy_name(proxies[i]));

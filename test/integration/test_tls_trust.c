@@ -1,8 +1,5 @@
 /* Whom TLS trusts: certificates of nodes and of clients, names, addresses, versions; and what is
  * said where one side speaks TLS and the other does not. */
-#include <stdio.h>
-#include <string.h>
-
 #include "tls_kit.h"
 
 /* A manager of one node whose front has this certificate. */
@@ -38,17 +35,16 @@ KIT_TEST(a_bad_certificate_makes_a_node_unusable) {
                                                   .cert_file = pki_file(cases[i].certificate),
                                                   .key_file = pki_file(is_client ? "client.key" : "node.key")};
         redlock_manager *manager = kit_manager(tls_front_uri(kit_front_with(&options)), NULL);
-        struct outcome outcome = {0};
         kit_expect(manager, REDLOCK_NODE_UNUSABLE, "its certificate is not accepted: ");
         kit_expect(manager, REDLOCK_NODE_UNUSABLE, cases[i].words);
         redlock_acquire_options acquire = world_acquire_options(60000, 0);
-        assert_is(drive_acquire(world_loop, manager, "bad", &acquire, &outcome), REDLOCK_ERR_NO_QUORUM);
-        assert_is(outcome_vote(&outcome, 0), REDLOCK_VOTE_FAILED);
-        assert_contains(outcome_vote_error(&outcome, 0), cases[i].words);
+        assert_is(drive_acquire(world_loop, manager, "bad", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
+        assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
+        assert_contains(outcome_vote_error(outcome, 0), cases[i].words);
         assert_contains(world_log.text, cases[i].words);
         assert_int_equal(world_calls(&world_servers.at[0], "set"), 0);
         world_close(manager);
-        outcome_clear(&outcome);
+        outcome_clear(outcome);
     }
 }
 

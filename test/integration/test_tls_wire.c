@@ -1,9 +1,6 @@
 /* TLS on a bad wire: connections that end at any byte, records in pieces and records too many for
  * one turn, new keys in between; and FAILED against UNKNOWN (R4). */
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tls_kit.h"
 
@@ -68,9 +65,7 @@ KIT_TEST(a_silent_handshake_ends_by_its_timeout) {
     proxy_hold(proxy, PROXY_REPLIES, true);
     redlock_manager *manager = kit_brisk_manager(uri, NULL);
     kit_expect(manager, REDLOCK_NODE_WAITING, "is this a TLS port?");
-    struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(60000, 0);
-    assert_is(drive_acquire(world_loop, manager, "silent", &options, outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "silent", TIMES(60000, 0), outcome), REDLOCK_ERR_NO_QUORUM);
     assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
     proxy_hold(proxy, PROXY_REPLIES, false);
     kit_reconnected(manager, 1);
@@ -141,9 +136,8 @@ static bool owes_nothing(void *data) {
 static void cut_acquire(struct tls_front *front, redlock_manager *manager, enum tls_front_way way, long long bytes) {
     struct outcome outcome = {0};
     const uint64_t connects = world_node_info(manager, 0).connects;
-    redlock_acquire_options options = world_acquire_options(600000, 0);
     tls_front_cut_after(front, way, bytes, reset_or_close(bytes));
-    assert_is(drive_acquire(world_loop, manager, "byte", &options, &outcome), REDLOCK_ERR_NO_QUORUM);
+    assert_is(drive_acquire(world_loop, manager, "byte", TIMES(600000, 0), &outcome), REDLOCK_ERR_NO_QUORUM);
     if (outcome_vote(&outcome, 0) != REDLOCK_VOTE_UNKNOWN) {
         fail_msg("cut at byte %lld: %s", bytes, outcome.message);
     }
@@ -182,10 +176,9 @@ KIT_TEST(a_set_that_arrived_is_unknown_and_undone) {
     struct tls_front *front = kit_front(0, "node.pem");
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        struct outcome *outcome = world_outcome();
-        redlock_acquire_options options = world_acquire_options(600000, 0);
+        outcome = world_outcome();
         tls_front_hold(front, true);
-        assert_is(redlock_acquire(manager, "set", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "set", TIMES(600000, 0), NULL, outcome_collect, outcome), REDLOCK_OK);
         assert_true(world_wait_with_key("set", 1, DRIVE_TIMEOUT_MS));
         tls_front_cut_now(front, ends[i]);
         tls_front_hold(front, false);
@@ -202,7 +195,6 @@ KIT_TEST(what_waited_for_the_handshake_is_failed) {
     const char *uri = tls_front_uri(front);
     const redlock_tls_options tls = kit_tls();
     redlock_manager_options options = kit_options(&uri, 1, &tls);
-    struct outcome *outcome = world_outcome();
     tls_front_cut_after(front, TLS_FRONT_REPLIES, 100, TLS_FRONT_RST);
     redlock_manager *manager = world_manager_at_once(&options);
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
@@ -404,10 +396,9 @@ KIT_TEST(a_broken_pipe_raises_no_signal) {
     redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
     assert_true(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
     for (uint64_t i = 1; i <= 5; i++) {
-        struct outcome *outcome = world_outcome();
-        redlock_acquire_options options = world_acquire_options(60000, 0);
+        outcome = world_outcome();
         tls_front_cut_now(front, TLS_FRONT_FIN_RST);
-        assert_is(redlock_acquire(manager, "pipe", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "pipe", TIMES(60000, 0), NULL, outcome_collect, outcome), REDLOCK_OK);
         assert_true(outcome_wait(world_loop, outcome));
         kit_reconnected(manager, i + 1);
         kit_cycle(manager, "pipe");
@@ -428,7 +419,7 @@ KIT_TEST(hostile_replies_in_good_records) {
                                                   .cert_file = pki_file("node.pem"),
                                                   .key_file = pki_file("node.key")};
         redlock_manager *manager = kit_manager(tls_front_uri(kit_front_with(&options)), NULL);
-        struct outcome *outcome = world_outcome();
+        outcome = world_outcome();
         redlock_acquire_options acquire = world_acquire_options(60000, 0);
         assert_is(drive_acquire(world_loop, manager, "prey", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);

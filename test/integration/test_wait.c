@@ -1,12 +1,8 @@
 /* Waiting for a lock that others hold: contention, deadlines, cancelling. */
-#include <string.h>
-
 #include "world.h"
 
 static void foreign_everywhere(const char *key) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "SET", key, "foreign"), "OK");
-    }
+    servers_say(&world_servers, 0, world_servers.count, "OK", "SET", key, "foreign");
 }
 
 TESTS_WITH(world_five, world_end);
@@ -15,8 +11,8 @@ WORLD_TEST(waits_until_the_holder_releases) {
     redlock_manager *first = world_manager_all(PATIENT_MS), *second = world_manager_all(PATIENT_MS);
     struct outcome *waiter = world_outcome(), *released = world_outcome();
     redlock_lease *lease = world_acquire(first, "queue", 60000);
-    redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_is(redlock_acquire(second, "queue", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(second, "queue", TIMES(60000, DRIVE_TIMEOUT_MS), NULL, outcome_collect, waiter),
+              REDLOCK_OK);
     drive_for(world_loop, 400);
     assert_int_equal(waiter->runs, 0);
     assert_is(drive_release(world_loop, lease, released), REDLOCK_OK);
@@ -27,13 +23,10 @@ WORLD_TEST(waits_until_the_holder_releases) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-WORLD_TEST(a_wait_ends_at_its_deadline) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
+MANAGER_TEST(a_wait_ends_at_its_deadline) {
     foreign_everywhere("stuck");
-    redlock_acquire_options options = world_acquire_options(60000, 700);
     int64_t before_ms = support_now_ms();
-    assert_is(drive_acquire(world_loop, manager, "stuck", &options, outcome), REDLOCK_ERR_CONTENDED);
+    assert_is(drive_acquire(world_loop, manager, "stuck", TIMES(60000, 700), outcome), REDLOCK_ERR_CONTENDED);
     int64_t waited_ms = outcome->at_ms - before_ms;
     /* The wait may end early if no further attempt fits in, but not at once, and never late. */
     assert_in_range(waited_ms, 700 - 200 - 1, 700 + 2000);
@@ -43,47 +36,35 @@ WORLD_TEST(a_wait_ends_at_its_deadline) {
 
 WORLD_TEST(a_wait_ends_at_its_deadline_when_every_node_hangs) {
     redlock_manager *manager = world_manager_all(60000);
-    struct outcome *outcome = world_outcome();
-    for (size_t i = 0; i < 5; i++) {
-        server_pause(&world_servers.at[i]);
-    }
-    redlock_acquire_options options = world_acquire_options(600000, 500);
+    servers_each(&world_servers, 0, 5, server_pause);
     int64_t before_ms = support_now_ms();
-    int code = drive_acquire(world_loop, manager, "hung", &options, outcome);
+    int code = drive_acquire(world_loop, manager, "hung", TIMES(600000, 500), outcome);
     assert_is(code, REDLOCK_ERR_NO_QUORUM);
     assert_in_range(outcome->at_ms - before_ms, 499, 500 + 2000);
-    for (size_t i = 0; i < 5; i++) {
-        server_resume(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 5, server_resume);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-WORLD_TEST(waits_for_nodes_that_are_down) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(waits_for_nodes_that_are_down) {
     struct outcome *waiter = world_outcome(), *released = world_outcome();
-    for (size_t i = 0; i < 3; i++) {
-        server_kill(&world_servers.at[i]);
-    }
-    redlock_acquire_options options = world_acquire_options(60000, DRIVE_TIMEOUT_MS);
-    assert_is(redlock_acquire(manager, "outage", &options, NULL, outcome_collect, waiter), REDLOCK_OK);
+    servers_each(&world_servers, 0, 3, server_kill);
+    assert_is(redlock_acquire(manager, "outage", TIMES(60000, DRIVE_TIMEOUT_MS), NULL, outcome_collect, waiter),
+              REDLOCK_OK);
     drive_for(world_loop, 300);
     assert_int_equal(waiter->runs, 0);
-    for (size_t i = 0; i < 3; i++) {
-        server_restart(&world_servers.at[i]);
-    }
+    servers_each(&world_servers, 0, 3, server_restart);
     assert_true(outcome_wait(world_loop, waiter));
     assert_is(waiter->code, REDLOCK_OK);
     assert_is(drive_release(world_loop, waiter->lease, released), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-WORLD_TEST(waits_for_ever_until_cancelled) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
+MANAGER_TEST(waits_for_ever_until_cancelled) {
     struct outcome *waiter = world_outcome();
     redlock_request *request = NULL;
     foreign_everywhere("never");
-    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
-    assert_is(redlock_acquire(manager, "never", &options, &request, outcome_collect, waiter), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, "never", TIMES(60000, REDLOCK_WAIT_FOREVER), &request, outcome_collect, waiter),
+              REDLOCK_OK);
     drive_for(world_loop, 600);
     assert_int_equal(waiter->runs, 0);
     redlock_request_cancel(request);
@@ -100,7 +81,6 @@ WORLD_TEST(waits_for_ever_until_cancelled) {
  * timeout. */
 WORLD_TEST(a_late_loop_does_not_make_answers_late) {
     redlock_manager *manager = world_manager_all(1000);
-    struct outcome *outcome = world_outcome();
     for (int i = 0; i < 3; i++) {
         assert_is(redlock_acquire(manager, "slow-host", NULL, NULL, outcome_collect, outcome), REDLOCK_OK);
         ev_run(world_loop, EVRUN_NOWAIT);
@@ -148,10 +128,10 @@ static bool all_served(void *data) {
 WORLD_TEST(contending_managers_are_all_served_one_at_a_time) {
     static struct crowd crowd;
     crowd = (struct crowd){0};
-    redlock_acquire_options options = world_acquire_options(60000, REDLOCK_WAIT_FOREVER);
     for (int i = 0; i < CROWD; i++) {
         redlock_manager *manager = world_manager_all(PATIENT_MS);
-        assert_is(redlock_acquire(manager, "door", &options, NULL, on_entered, &crowd), REDLOCK_OK);
+        assert_is(redlock_acquire(manager, "door", TIMES(60000, REDLOCK_WAIT_FOREVER), NULL, on_entered, &crowd),
+                  REDLOCK_OK);
     }
     assert_true(drive_until(world_loop, all_served, &crowd, 40000));
     assert_int_equal(crowd.most_holders, 1);

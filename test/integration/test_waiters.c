@@ -1,8 +1,5 @@
 /* Waiters on real nodes that cannot keep a queue for a while, or cannot tell them of a grant; and
  * clients whose own clock is wrong. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,9 +49,7 @@ static void wait_for_length(const char *key, long long waiters) {
 }
 
 static void set_rights(const char *word) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        assert_string_equal(server_ask(&world_servers.at[i], "ACL", "SETUSER", "default", word), "OK");
-    }
+    servers_say(&world_servers, 0, world_servers.count, "OK", "ACL", "SETUSER", "default", word);
 }
 
 static bool is_logged(void *words) {
@@ -91,8 +86,8 @@ static bool listens_everywhere(void *data) {
 
 static struct outcome *wait_for_lock(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
     struct outcome *outcome = world_outcome();
-    const redlock_acquire_options options = world_acquire_options(ttl_ms, REDLOCK_WAIT_FOREVER);
-    assert_is(redlock_acquire(manager, resource, &options, NULL, outcome_collect, outcome), REDLOCK_OK);
+    assert_is(redlock_acquire(manager, resource, TIMES(ttl_ms, REDLOCK_WAIT_FOREVER), NULL, outcome_collect, outcome),
+              REDLOCK_OK);
     return outcome;
 }
 
@@ -211,12 +206,6 @@ WAITERS_TEST(without_a_second_connection_it_polls_and_says_so) {
     assert_gets_it(second);
 }
 
-static void kill_subscriptions(void) {
-    for (size_t i = 0; i < world_servers.count; i++) {
-        (void)server_ask(&world_servers.at[i], "CLIENT", "KILL", "TYPE", "pubsub");
-    }
-}
-
 /* The main connections live. Who is not subscribed is passed over, until its next refresh. */
 WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
     redlock_manager *holder = world_manager_all(PATIENT_MS), *manager = world_manager_all(PATIENT_MS);
@@ -225,7 +214,7 @@ WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
         struct outcome *outcome = wait_for_lock(manager, "line", LONG_MS);
         wait_for_length("line:wait", 1);
         assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
-        kill_subscriptions();
+        servers_ask(&world_servers, 0, world_servers.count, "CLIENT", "KILL", "TYPE", "pubsub");
         const int64_t released_ms = support_now_ms();
         assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
         assert_gets_it(outcome);

@@ -1,10 +1,6 @@
 /* The kit of the TLS tests. */
 #include "tls_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define FRONTS_MAX 32
 
 static struct tls_front *fronts[FRONTS_MAX];
@@ -78,8 +74,7 @@ void kit_expect(redlock_manager *manager, redlock_node_state state, const char *
 
 void kit_cycle(redlock_manager *manager, const char *resource) {
     struct outcome outcome = {0};
-    redlock_acquire_options options = world_acquire_options(60000, 0);
-    int code = drive_acquire(world_loop, manager, resource, &options, &outcome);
+    int code = drive_acquire(world_loop, manager, resource, TIMES(60000, 0), &outcome);
     if (code == REDLOCK_OK) {
         code = drive_release(world_loop, outcome.lease, &outcome);
     }

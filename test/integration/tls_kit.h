@@ -12,7 +12,8 @@ int kit_start(void **state);
 
 /* The setup and teardown of world_test(); the teardown stops the fronts, too. */
 int kit_teardown(void **state);
-#define KIT_TEST(function) TEST_WITH(function, world_setup, kit_teardown)
+#define KIT_TEST(function)                                                                                             \
+    TEST_HAS(function, world_setup, kit_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
 
 /* The defaults, and the authority of the PKI. */
 redlock_tls_options kit_tls(void);

@@ -65,15 +65,11 @@ renewed() {
 }
 
 hang_all() {
-    for i in 0 1 2; do
-        hang_node $i
-    done
+    hang_node 0 1 2
 }
 
 wake_all() {
-    for i in 0 1 2; do
-        wake_node $i
-    done
+    wake_node 0 1 2
 }
 
 until_end='echo $$ >"$0.pid"; echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 3'
@@ -111,9 +107,7 @@ ended 0
 read_to_the_end
 
 # A signal ends the wait, even if nobody reads.
-for i in 0 1 2; do
-    redis $i set held somebody >/dev/null
-done
+redis_on '0 1 2' set held somebody
 started -v run -w forever held -- true
 eventually eval '[[ -d /proc/$runner/task && $(ls /proc/$runner/task | wc -l) == 2 ]]'
 kill -TERM $runner

@@ -86,15 +86,13 @@ done
 
 # Its two nodes may now be the only ones that a client of the last step does not ask.
 configure 3 0 1 2 3 4
-hang_node 0
-hang_node 1
+hang_node 0 1
 node_timeout=200
 fence job
 after=$number
 checks=$((checks + 1))
 ((after > before)) || fail "the token fell from $before to $after"
-wake_node 0
-wake_node 1
+wake_node 0 1
 
 # One of five is replaced; with four of five, one may be away.
 configure 4 0 1 2 3 4
@@ -107,8 +105,7 @@ last=$number
 checks=$((checks + 1))
 ((last > between && between > after)) || fail "the tokens are $after, $between, $last"
 configure 4 0 1 2 3 5
-hang_node 0
-hang_node 1
+hang_node 0 1
 connect_timeout=1s
 expect 69 tool acquire job
 says "$err" "of 5 nodes granted it, 4 are needed"

@@ -53,8 +53,7 @@ forget_words
 "$REDLOCK_TOOL" --node-timeout 5000 run -t 900ms job -- sleep 1000 >"$work/run" 2>&1 &
 holder=$!
 eventually gives 3 keys_left job
-expect 0 tool -q clear -y job
-says_nothing "$out"
+expect_no_out 0 tool -q clear -y job
 says_nothing "$err"
 wait $holder
 is 'the exit status of the holder' $? 76

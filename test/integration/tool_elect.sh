@@ -38,9 +38,7 @@ ended() {
 
 delete_key() {
     local i
-    for i in 0 1 2 3 4; do
-        redis $i del "$1" >/dev/null
-    done
+    redis_on '0 1 2 3 4' del "$1"
 }
 
 # The command's environment, descriptors and exit status are those of run.
@@ -55,15 +53,13 @@ says "$out" '^[0-9]{19}$'
 expect 0 bash -c 'echo through | "$0" "$@"' "$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 elect job -- cat
 says "$out" '^through$'
 for wanted in 0 1 7 75 76 255; do
-    expect $wanted tool elect job -- sh -c "exit $wanted"
-    says_nothing "$err"
+    expect_no_err $wanted tool elect job -- sh -c "exit $wanted"
 done
 expect 143 tool elect job -- sh -c 'kill -s TERM $$'
 expect 127 tool elect job -- /nonexistent/command
 says "$err" "^redlock: cannot run '/nonexistent/command': No such file or directory; the lock is released"
 expect 126 tool elect job -- /etc/passwd
-expect 127 tool --json elect job -- /nonexistent/command
-says_nothing "$out"
+expect_no_out 127 tool --json elect job -- /nonexistent/command
 json '.error == "EXEC" and .resource == "job"' "$err"
 expect 0 tool elect -- --job -- true
 eventually no_keys_left job
@@ -163,14 +159,10 @@ is 'how often it began' "$(lines "$seen.2" ready)" 1
 # nodes are back.
 elects "$seen" -t 3s quorum -- bash -c "$worker" "$seen"
 eventually grep -q ready "$seen"
-for i in 0 1 2; do
-    hang_node $i
-done
+hang_node 0 1 2
 eventually grep -q told "$seen"
 eventually grep -q "warning: 'quorum' cannot be won now: no quorum" "$seen.err"
-for i in 0 1 2; do
-    wake_node $i
-done
+wake_node 0 1 2
 eventually gives 2 lines "$seen" ready
 kill -TERM $runner
 ended $runner 3

@@ -6,8 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 5
-kill_node 1
-kill_node 3
+kill_node 1 3
 
 # Two of five are down: everything works.
 expect 0 tool acquire -t 1m resource
@@ -32,13 +31,11 @@ says "$err" '^redlock: (debug|info|warning): '
 hang_node 0
 node_timeout=1000
 connect_timeout=1s
-expect 69 tool acquire resource
-says_nothing "$out"
+expect_no_out 69 tool acquire resource
 says "$err" "^redlock: .*'resource'.*no quorum"
 says "$err" "127.0.0.1:${ports[0]}: "
 says "$err" "127.0.0.1:${ports[1]}[:,].*refused"
-expect 69 tool --json acquire resource
-says_nothing "$err"
+expect_no_err 69 tool --json acquire resource
 json '.error == "NO_QUORUM" and .resource == "resource" and (.votes | length) == 5'
 json '[.votes[] | select(.error | test("refused"))] | length == 2'
 expect 69 tool acquire -w 500ms resource
@@ -50,8 +47,7 @@ refused=".*127.0.0.1:${ports[1]}: [A-Z]+, .*refused.*"
 says "$err" "^redlock: warning: no quorum for 'resource' yet: 2 of 5 nodes are ready \($refused\); $needed$"
 is 'how often it was told' "$(grep -c 'still trying' "$err")" 1
 is 'the number of lines' "$(wc -l <"$err")" 2
-expect 69 tool -q acquire -w 1500ms resource
-says_nothing "$err"
+expect_no_err 69 tool -q acquire -w 1500ms resource
 expect 69 tool run resource -- touch "$work/ran"
 is 'the command ran' "$([[ -e $work/ran ]] && echo yes)" ''
 expect 69 tool extend -t 1s resource "$token"
@@ -63,8 +59,7 @@ says "$out" '^2 of 5 nodes ready; a quorum is 3: locks cannot be taken'
 says "$out" '^resource: unknown: 2 of 5 nodes could tell'
 expect 69 tool --json status resource
 json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].verdict == "unknown"'
-expect 69 tool -q acquire resource
-says_nothing "$err"
+expect_no_err 69 tool -q acquire resource
 
 # A signal ends a command that hangs.
 for command in status 'extend -t 1s resource token' 'release resource token' 'acquire resource'; do
@@ -131,10 +126,8 @@ expect 0 guarded --json release other "$token"
 json '.warning == "NODE_UNUSABLE" and (.message | test("NOAUTH"))' "$err"
 expect 5 guarded run other -- sh -c 'exit 5'
 says "$err" "$unusable"
-expect 5 guarded -q run other -- sh -c 'exit 5'
-says_nothing "$err"
-expect 0 guarded status
-says_nothing "$err"
+expect_no_err 5 guarded -q run other -- sh -c 'exit 5'
+expect_no_err 0 guarded status
 
 # The same server twice; a replica; a name that does not resolve.
 expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:${ports[2]},unix://$work/${ports[2]}/socket" --node-timeout 5000 acquire twice

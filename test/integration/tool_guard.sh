@@ -11,8 +11,7 @@ strict=(--restart-guard=strict --ttl-max 1h)
 
 expect 0 tool acquire -t 30m held
 token=$(cat "$out")
-expect 69 tool "${strict[@]}" acquire new
-says_nothing "$out"
+expect_no_out 69 tool "${strict[@]}" acquire new
 says "$err" "^redlock: .*'new'.*no quorum"
 for i in 0 1 2; do
     says "$err" "127.0.0.1:${ports[$i]}[:,]"

@@ -91,10 +91,8 @@ says "$err" "'held': held by deploy@web-3: 0 of 3 nodes granted it, 2 are needed
 says "$err" "; deploy@web-3 holds it; its keys end in 5[0-9]m [0-9]+s if they are not renewed\.$"
 expect 75 tool --json acquire -w 2s held
 json '[.votes[] | select(.holder_text == "deploy@web-3")] | length >= 2'
-expect 3 tool acquire -E 3 held
-says_nothing "$err"
-expect 75 tool -q acquire held
-says_nothing "$err"
+expect_no_err 3 tool acquire -E 3 held
+expect_no_err 75 tool -q acquire held
 # The logs name the holder, and never print a token.
 expect 75 tool -v acquire -w 3s held
 says "$err" 'wait .held.: node .*: DENIED .*: queued behind deploy@web-3(,|$)'
@@ -102,9 +100,7 @@ is 'the lines with a token' "$(grep -Ec '[0-9a-f]{32}' "$err")" 0
 
 # Tokens of others, which anybody may have written: what steers a terminal is no text.
 for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$digits@two words"; do
-    for i in 0 1 2; do
-        redis $i set foreign "$foreign" px 60000 >/dev/null
-    done
+    redis_on '0 1 2' set foreign "$foreign" px 60000
     expect 0 tool status foreign
     never_says "$out" $'\e'
     expect 0 tool --json status foreign
@@ -116,9 +112,7 @@ for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$dig
     says "$err" ': held by '
 done
 # A key that somebody set without a ttl.
-for i in 0 1 2; do
-    redis $i set endless "$digits@web-3" >/dev/null
-done
+redis_on '0 1 2' set endless "$digits@web-3"
 expect 75 tool acquire endless
 says "$err" "Give -w TIME to wait; web-3 holds it; its keys have no end\.$"
 finish

@@ -23,10 +23,8 @@ for i in 0 1 2; do
     ttl_between $i 2900000 3000000
     is 'the token' "$(redis $i get job)" "$token"
 done
-expect 75 tool run --at-least 50m job -- echo again
-says_nothing "$out"
-expect 0 tool run -E 0 --at-least 50m job -- echo again
-says_nothing "$out"
+expect_no_out 75 tool run --at-least 50m job -- echo again
+expect_no_out 0 tool run -E 0 --at-least 50m job -- echo again
 says_nothing "$err"
 expect 0 tool status job
 says "$out" "^job: held by ${token#*@} on 3 of 3 nodes, for 49m [0-9]+s more$"
@@ -74,12 +72,10 @@ expect 0 tool run -t 300ms --at-least 600ms job -- true
 expect 0 tool run -w 30s job -- true
 
 # JSON on standard error.
-expect 0 tool --json run --at-least 50m job -- true
-says_nothing "$out"
+expect_no_out 0 tool --json run --at-least 50m job -- true
 json '.kept == "job" and .remaining_ms > 2900000 and .remaining_ms <= 3000000' "$err"
 expect 0 tool clear --yes job
-expect 5 tool --json run --at-least 50m job -- sh -c 'exit 5'
-says_nothing "$err"
+expect_no_err 5 tool --json run --at-least 50m job -- sh -c 'exit 5'
 
 # A minority of nodes is down: kept. The quorum goes while the command runs: it tries until the
 # lease ends, and says that the lock may not be kept, with the command's status.

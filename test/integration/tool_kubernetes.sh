@@ -61,8 +61,7 @@ printf '#!/bin/sh\necho did >>%q\n' "$work/did" >"$work/bin/backup"
 chmod +x "$work/bin/backup"
 job=$(field backup backup command)
 expect 0 bash -c "$job"
-expect 0 bash -c "$job"
-says_nothing "$err"
+expect_no_err 0 bash -c "$job"
 is 'how often the job ran' "$(wc -l <"$work/did")" 1
 # SIGTERM ends a job, and the next one need not wait.
 redis 0 del backup >"$out" && redis 1 del backup >"$out" && redis 2 del backup >"$out"
@@ -141,8 +140,7 @@ took_ms=$(((${EPOCHREALTIME/./} - ${began/./}) / 1000))
 checks=$((checks + 1))
 ((took_ms < 5000)) || fail "the probe took $took_ms ms"
 wake_node 0
-kill_node 0
-kill_node 1
+kill_node 0 1
 expect 69 bash -c "${ready/redlock/$REDLOCK_TOOL --connect-timeout 1s}"
 
 # The guide's command makes the same Secret of such a file.

@@ -35,7 +35,7 @@ trap 'exit 130' INT TERM
 
 fail() {
     failures=$((failures + 1))
-    printf 'FAILED at line %s: %s\n' "${BASH_LINENO[1]}" "$*"
+    printf 'FAILED at line %s: %s\n' "${BASH_LINENO[-2]}" "$*"
     if [[ -s $out || -s $err ]]; then
         printf -- '--- standard output\n%s\n--- standard error\n%s\n---\n' "$(cat "$out" 2>/dev/null)" \
             "$(cat "$err" 2>/dev/null)"
@@ -107,18 +107,32 @@ redis() {
     redis-cli -s "$work/$port/socket" "$@"
 }
 
+# redis_on 'INDEX…' ARGUMENTS… : the same at each of these nodes, in silence.
+redis_on() {
+    local i
+    for i in $1; do
+        redis "$i" "${@:2}" >/dev/null
+    done
+}
+
+# These nodes, each by its index.
 kill_node() {
-    kill -KILL "${pids[$1]}"
-    eventually gone "${pids[$1]}"
-    pids[$1]=
+    local i
+    for i; do
+        kill -KILL "${pids[$i]}"
+        eventually gone "${pids[$i]}"
+        pids[i]=
+    done
 }
 
 hang_node() {
-    kill -STOP "${pids[$1]}"
+    local i
+    for i; do kill -STOP "${pids[$i]}"; done
 }
 
 wake_node() {
-    kill -CONT "${pids[$1]}"
+    local i
+    for i; do kill -CONT "${pids[$i]}"; done
 }
 
 # gone PID : the process has ended. A zombie has too.
@@ -176,6 +190,17 @@ says() {
 says_nothing() {
     checks=$((checks + 1))
     [[ ! -s $1 ]] || fail "$(basename "$1") is not empty"
+}
+
+# The same as expect, and standard output, or standard error, stays empty.
+expect_no_out() {
+    expect "$@"
+    says_nothing "$out"
+}
+
+expect_no_err() {
+    expect "$@"
+    says_nothing "$err"
 }
 
 never_says() {

@@ -27,9 +27,7 @@ waiters_are() {
 eventually waiters_are 1
 # On a minority only; on all nodes without a ttl; two tokens on three nodes.
 redis 0 set minority "$digits@lonely" px 3600000 >/dev/null
-for i in 0 1 2; do
-    redis $i set endless "$digits" >/dev/null
-done
+redis_on '0 1 2' set endless "$digits"
 redis 0 set split "${digits}@one" px 3600000 >/dev/null
 redis 1 set split "${digits}@two" px 3600000 >/dev/null
 redis 2 set split "${digits}@three" px 3600000 >/dev/null
@@ -117,8 +115,7 @@ nodes=$all
 
 # A node that is down, and one that hangs.
 expect 0 tool status --all-ready
-expect 0 tool -q status --all-ready
-says_nothing "$out"
+expect_no_out 0 tool -q status --all-ready
 kill_node 2
 expect 68 tool status --all-ready
 says "$out" '^2 of 3 nodes ready'

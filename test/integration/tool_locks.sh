@@ -21,17 +21,14 @@ for i in 0 1 2 3 4; do
 done
 
 # A rival is refused, and nothing changes.
-expect 75 tool acquire backup
-says_nothing "$out"
+expect_no_out 75 tool acquire backup
 says "$err" "^redlock: .*'backup'.*: held by (others|${token#*@}): "
 says "$err" "Give -w TIME to wait; ${token#*@} holds it; its keys end in [0-9.]+s if they are not renewed\.$"
 is 'the number of lines' "$(wc -l <"$err")" 1
 never_says "$err" "$token"
 is 'the value' "$(redis 0 get backup)" "$token"
-expect 75 tool -q acquire backup
-says_nothing "$err"
-expect 75 tool --json acquire backup
-says_nothing "$err"
+expect_no_err 75 tool -q acquire backup
+expect_no_err 75 tool --json acquire backup
 json '.error == "CONTENDED" and .resource == "backup" and (.message | length) > 20'
 json '[.votes[] | select(.vote == "DENIED" and .latency_us > 0)] | length >= 3'
 json '.votes | length == 5'
@@ -55,8 +52,7 @@ json '.resources[0] | .remaining_ms > 0 and .remaining_ms <= 60000'
 json "[.resources[0].votes[] | select(.holder == \"$token\" and .holder_ttl_ms > 0)] | length == 5"
 json '.resources[1] | .verdict == "free" and .free_on == 5 and (has("token") | not)'
 json '[.resources[] | .waiters == 0 and .waited_ms == null] == [true, true]'
-expect 0 tool -q status backup
-says_nothing "$out"
+expect_no_out 0 tool -q status backup
 
 # extend works only with the token.
 expect 0 tool extend -t 5m backup "$token"
@@ -67,10 +63,8 @@ done
 expect 0 tool --json extend -t 5m backup "$token"
 json ".resource == \"backup\" and .token == \"$token\" and .validity_ms > 60000 and .validity_ms < 300000"
 json '[.votes[] | select(.vote == "GRANTED")] | length >= 3'
-expect 0 tool -q extend -t 5m backup "$token"
-says_nothing "$out"
-expect 76 tool extend -t 10m backup 00112233445566778899aabbccddeeff
-says_nothing "$out"
+expect_no_out 0 tool -q extend -t 5m backup "$token"
+expect_no_out 76 tool extend -t 10m backup 00112233445566778899aabbccddeeff
 says "$err" "^redlock: cannot extend 'backup': .*held under another token"
 expect 76 tool --json extend -t 10m nobody "$token"
 json '.error == "LOST" and ([.votes[] | select(.vote == "DENIED")] | length >= 3)'
@@ -94,8 +88,7 @@ json '[.votes[] | select(.vote == "GRANTED" and .latency_us > 0 and .error == ""
 second=$(jq -r .token "$out")
 checks=$((checks + 1))
 [[ $second != "$token" ]] || fail 'the same token twice'
-expect 0 tool -q release backup "$second"
-says_nothing "$out"
+expect_no_out 0 tool -q release backup "$second"
 expect 0 tool acquire again
 expect 0 tool --json release again "$(cat "$out")"
 json '.resource == "again"'
@@ -111,8 +104,7 @@ me=$(hostname):$$
 advice="$me holds it; its keys end in [0-9.]+m [0-9]+s if they are not renewed"
 says "$err" "held by ($me|others): .* Gave up after [0-9]+ attempts? in [0-9.]+m?s; $advice\.$"
 never_says "$err" 'Give -w'
-expect 3 tool acquire -E 3 contended
-says_nothing "$out"
+expect_no_out 3 tool acquire -E 3 contended
 says_nothing "$err"
 expect 75 tool acquire -w 0 contended
 
@@ -199,27 +191,21 @@ expect 0 env REDLOCK_NODES="$nodes" "$REDLOCK_TOOL" --node-timeout 5s acquire fr
 expect 0 "$REDLOCK_TOOL" status --nodes="$nodes" --connect-timeout 10s
 
 # A foreign token of any bytes; a key without ttl; a key that is no lock.
-for i in 0 1 2; do
-    redis $i set foreign $'\x01\xfe"' >/dev/null
-done
+redis_on '0 1 2' set foreign $'\x01\xfe"'
 expect 0 tool status foreign
 says "$out" '^foreign: held by \\x01\\xfe" on 3 of 5 nodes, for ever \(no ttl\)$'
 expect 0 tool --json status foreign
 json '.resources[0] | .verdict == "held" and .remaining_ms == null and .held_on == 3 and .free_on == 2'
 # C1 controls steer terminals, and a direction override reverses the text after it. The output
 # contains neither.
-for i in 0 1 2; do
-    redis $i set foreign $'\xc2\x9b31m\xe2\x80\xae' >/dev/null
-done
+redis_on '0 1 2' set foreign $'\xc2\x9b31m\xe2\x80\xae'
 expect 0 tool status foreign
 says "$out" '^foreign: held by \\xc2\\x9b31m\\xe2\\x80\\xae on 3 of 5 nodes'
 expect 0 tool --json status foreign
 says "$out" '"token":"\\u009b31m\\u202e"'
 json '.resources[0].token == "\u009b31m\u202e"'
 # The longest time to live that a node can report.
-for i in 0 1 2; do
-    redis $i set foreign x px 9000000000000000000 >/dev/null
-done
+redis_on '0 1 2' set foreign x px 9000000000000000000
 expect 0 tool --json status foreign
 json '.resources[0].remaining_ms == 9007199254740991'
 for i in 0 1 2 3 4; do
@@ -242,9 +228,7 @@ end return redis.call('pttl', KEYS[1])"
 expect 0 tool acquire -t 1m ours
 redis 0 eval "$redisson" 1 ours 60000 client:1 >"$out" 2>&1
 says "$out" WRONGTYPE
-for i in 0 1 2; do
-    redis $i eval "$redisson" 1 theirs 60000 client:1 >/dev/null
-done
+redis_on '0 1 2' eval "$redisson" 1 theirs 60000 client:1
 expect 75 tool acquire theirs
 expect 75 tool acquire -w 200ms theirs
 is 'the hash' "$(redis 0 hget theirs client:1)" 1

@@ -20,15 +20,11 @@ started() {
 }
 
 hang_all() {
-    for i in 0 1 2 3 4; do
-        hang_node $i
-    done
+    hang_node 0 1 2 3 4
 }
 
 wake_all() {
-    for i in 0 1 2 3 4; do
-        wake_node $i
-    done
+    wake_node 0 1 2 3 4
 }
 
 # ended NAME STATUS : the tool ends by itself with this status. Sets out and err to its files.
@@ -101,9 +97,7 @@ wake_all
 # A renewal fails, but the lease is still valid: the tool warns and does nothing else.
 started shaken -t 9s shaken -- bash -c "$until_end"
 started shaken-json --json -t 9s shaken-json -- bash -c "$until_end"
-for i in 0 1 2; do
-    hang_node $i
-done
+hang_node 0 1 2
 eventually grep -q 'warning: a renewal' "$work/shaken.err"
 eventually grep -q RENEWAL "$work/shaken-json.err"
 wake_all
@@ -143,27 +137,21 @@ is "the rival's key" "$(redis 2 get paused)" "$rival"
 
 # The nodes work, but refuse the renewals: the sentence has their words, and no hint at a timeout.
 started refused -t 3s refused -- bash -c "$told"
-for i in 0 1 2; do
-    redis $i acl setuser default -evalsha -eval >/dev/null
-done
+redis_on '0 1 2' acl setuser default -evalsha -eval
 ended refused 76
 refused="[0-2] of 5 nodes confirmed it, 3 are needed.* \\(127.0.0.1:${ports[0]}, .*: NOPERM .*'evalsha'"
 says "$err" "^redlock: warning: a renewal of 'refused' failed; .*: $refused"
 says "$err" "^redlock: the lease on 'refused' was not renewed and ends in [0-9.]+m?s: $refused.*; its command .*SIGTERM"
 never_says "$err" 'timeout'
-for i in 0 1 2; do
-    redis $i acl setuser default +@all >/dev/null
-done
+redis_on '0 1 2' acl setuser default +@all
 
 # A grace that does not fit into the ttl is cut, with a warning; one that fits is not.
 expect 0 tool run -t 2s --grace 500ms short -- true
 says "$err" '^redlock: warning: --grace 500ms does not fit into the ttl of 2s: SIGKILL comes 400ms after SIGTERM'
 expect 0 tool --json elect -t 2s --grace 500ms short -- true
 json '.warning == "GRACE"' "$err"
-expect 0 tool run -t 2s --grace 400ms short -- true
-says_nothing "$err"
-expect 0 tool run -t 2s short -- true
-says_nothing "$err"
+expect_no_err 0 tool run -t 2s --grace 400ms short -- true
+expect_no_err 0 tool run -t 2s short -- true
 
 # --max-time limits the renewals.
 expect 76 tool run -t 1s --max-time 500ms capped -- sleep 1000

@@ -66,9 +66,7 @@ checks=$((checks + 1))
 
 # Names that look alike, with bytes that are no UTF-8, quotes, backslashes, line ends, controls.
 for name in $'x\xff' 'x\xff' 'x\\xff' $'a"b' $'line\nend' $'\e[31m' $'\xc3\xbc' "$(printf 'x%.0s' {1..1024})"; do
-    for i in 0 1 2; do
-        redis $i set "$name" "$digits@web" px 3600000 >/dev/null
-    done
+    redis_on '0 1 2' set "$name" "$digits@web" px 3600000
 done
 expect 0 tool status --metrics --all
 valid "$out"
@@ -79,8 +77,7 @@ has 'redlock_node_listed\{node="127.0.0.1:[0-9]*"\} 1'
 
 # What too few nodes could tell is not 0: a series that is missing shows that, a 0 lies. So does a
 # node that is not there: nobody knows what its settings are, or whether it keeps queues.
-hang_node 0
-hang_node 1
+hang_node 0 1
 connect_timeout=1s expect 69 tool status --metrics backup nobody
 valid "$out"
 never_says "$out" '^redlock_lock_(held|nodes_held|nodes_free|ttl_seconds|waiters|holder_info)'
@@ -123,8 +120,7 @@ expect 68 tool status --metrics --all-ready
 # nothing is left beside it.
 mkdir "$work/collector"
 file=$work/collector/redlock.prom
-expect 0 tool status --metrics --all --output "$file"
-says_nothing "$out"
+expect_no_out 0 tool status --metrics --all --output "$file"
 valid "$file"
 is 'the mode' "$(stat -c %a "$file")" 644
 is 'the files' "$(ls "$work/collector")" redlock.prom

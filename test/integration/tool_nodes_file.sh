@@ -19,16 +19,13 @@ write() {
 
 # bad PATTERN : refused with one line, which has no secret.
 bad() {
-    expect 64 "$t" --nodes-file "$file" status
-    says_nothing "$out"
+    expect_no_out 64 "$t" --nodes-file "$file" status
     says "$err" "^redlock: .*$1"
     is 'the number of lines' "$(wc -l <"$err")" 1
     never_says "$err" hunter2
 }
 
-for i in 0 1 2; do
-    redis $i config set requirepass hunter2 >/dev/null
-done
+redis_on '0 1 2' config set requirepass hunter2
 uri=redis://:hunter2@127.0.0.1
 write "# the nodes of the fleet\n\n  $uri:${ports[0]}  \n$uri:${ports[1]}\r\n\t# one more, at the end\n$uri:${ports[2]}"
 expect 0 "$t" --nodes-file "$file" "${wait[@]}" status
@@ -44,20 +41,17 @@ expect 0 "$t" --nodes-file <(cat "$file") "${wait[@]}" status
 
 # Who may do what with it.
 chmod 640 "$file"
-expect 0 "$t" --nodes-file "$file" "${wait[@]}" status
-says_nothing "$err"
+expect_no_err 0 "$t" --nodes-file "$file" "${wait[@]}" status
 chmod 644 "$file"
 expect 0 "$t" --nodes-file "$file" "${wait[@]}" status
 says "$err" "^redlock: warning: every user of this machine may read $file, and it has passwords: chmod o-r$"
-expect 0 "$t" -q --nodes-file "$file" "${wait[@]}" status
-says_nothing "$err"
+expect_no_err 0 "$t" -q --nodes-file "$file" "${wait[@]}" status
 expect 0 "$t" --json --nodes-file "$file" "${wait[@]}" status
 json '.warning == "NODES_FILE"' "$err"
 chmod 602 "$file"
 bad "anybody may write $file, and so name other nodes"
 write "127.0.0.1:${ports[0]}\n" 644
-expect 69 "$t" --nodes-file "$file" "${wait[@]}" status
-says_nothing "$err"
+expect_no_err 69 "$t" --nodes-file "$file" "${wait[@]}" status
 
 # What is wrong with it, and in which line.
 write "$uri:1\n# x\nhttp://:hunter2@a:1\n"

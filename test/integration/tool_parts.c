@@ -1,8 +1,6 @@
 /* The parts of the tool that need no nodes: durations, text for terminals, JSON, URIs. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -33,16 +33,14 @@ all=(-@all +set +get +del +pexpire +pttl +type +eval +evalsha +'script|load' +pi
 for keys in allkeys '~lock:*' '~lock:* ~redlock:*'; do
     read -ra patterns <<<"$keys"
     rights resetkeys "${patterns[@]}" allchannels "${all[@]}"
-    expect 0 as_user run lock:a -- true
-    says_nothing "$err"
+    expect_no_err 0 as_user run lock:a -- true
     for command in get set pttl pexpire del evalsha; do
         rights resetkeys "${patterns[@]}" allchannels "${all[@]}" "-$command"
         grants_nothing "this user may not run ${command^^}, so no lease could be renewed and released here.*\\+$command"
     done
     # EVAL is needed only where SCRIPT LOAD is refused, and the other way round.
     rights resetkeys "${patterns[@]}" allchannels "${all[@]}" -eval
-    expect 0 as_user run lock:a -- true
-    says_nothing "$err"
+    expect_no_err 0 as_user run lock:a -- true
     redis 0 script flush >/dev/null
     rights resetkeys "${patterns[@]}" allchannels "${all[@]}" -script
     expect 0 as_user -q run lock:a -- true
@@ -73,8 +71,7 @@ is 'its status' $? 0
 
 # What only waiters need is no warning to a job that does not wait. The node says what is missing.
 rights allkeys allchannels "${all[@]}" -zpopmin -publish
-expect 0 as_user run lock:a -- true
-says_nothing "$err"
+expect_no_err 0 as_user run lock:a -- true
 expect 0 as_user status
 says "$out" ' READY .* no queue: waiting in order needs \+zpopmin \+publish &redlock:\*$'
 says "$out" ': locks can be taken; too few nodes keep queues: who waits tries again after random delays$'
@@ -102,8 +99,7 @@ expect 0 tool status
 says "$out" "^127.0.0.1:$port +READY +redis [0-9.]+ +master "
 # A job whose servers are known leaves that out of its mail, but no error.
 for option in --no-warn=settings --no-warn=all; do
-    expect 0 tool "$option" run resource -- true
-    says_nothing "$err"
+    expect_no_err 0 tool "$option" run resource -- true
     expect 69 "$REDLOCK_TOOL" -n "127.0.0.1:$port,127.0.0.1:1" "$option" run resource -- true
     says "$err" "^redlock: cannot acquire 'resource': no quorum: "
 done
@@ -148,8 +144,7 @@ redis 1 replicaof 127.0.0.1 "$port" >/dev/null
 expect 69 tool --quorum 2 status
 says "$out" "^127.0.0.1:${ports[1]} +UNUSABLE .*the node is a replica"
 # Nor HELLO and ROLE: a write tells it.
-kill_node 0
-kill_node 1
+kill_node 0 1
 ports=() pids=() nodes=
 start_node --rename-command INFO '' --rename-command HELLO '' --rename-command ROLE ''
 redis 0 replicaof 127.0.0.1 "$port" >/dev/null

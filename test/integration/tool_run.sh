@@ -31,8 +31,7 @@ says "$out" '^also$'
 
 # The tool exits with the command's status.
 for wanted in 0 1 7 64 69 75 76 255; do
-    expect $wanted tool run job -- sh -c "exit $wanted"
-    says_nothing "$err"
+    expect_no_err $wanted tool run job -- sh -c "exit $wanted"
 done
 for signal in KILL TERM SEGV USR1; do
     expect $((128 + $(kill -l $signal))) tool run job -- sh -c 'kill -s '$signal' $$'
@@ -43,37 +42,27 @@ expect 127 tool run job -- no-such-command-in-path
 expect 126 tool run job -- /etc/passwd
 says "$err" "Permission denied"
 expect 126 tool run job -- "$work"
-expect 127 tool --json run job -- /nonexistent/command
-says_nothing "$out"
+expect_no_out 127 tool --json run job -- /nonexistent/command
 json '.error == "EXEC" and .resource == "job"' "$err"
 eventually no_keys_left job
 
 # The lock is taken: the status is 75, or the one of -E, and the command does not run.
-for i in 0 1 2; do
-    redis $i set taken somebody >/dev/null
-done
+redis_on '0 1 2' set taken somebody
 expect 75 tool run taken -- touch "$seen"
 says "$err" ': held by '
 says "$err" 'Give -w TIME to wait'
 # With -E, a taken lock is expected: no message, except as JSON.
-expect 9 tool run -E 9 taken -- touch "$seen"
-says_nothing "$err"
-expect 75 tool run -E 75 taken -- touch "$seen"
-says_nothing "$err"
+expect_no_err 9 tool run -E 9 taken -- touch "$seen"
+expect_no_err 75 tool run -E 75 taken -- touch "$seen"
 expect 9 tool --json run -E 9 taken -- touch "$seen"
 json '.error == "CONTENDED"' "$err"
-expect 0 tool -q run -E0 taken -- touch "$seen"
-says_nothing "$err"
+expect_no_err 0 tool -q run -E0 taken -- touch "$seen"
 expect 75 tool run -w 200ms taken -- touch "$seen"
-expect 75 tool --json run taken -- touch "$seen"
-says_nothing "$out"
+expect_no_out 75 tool --json run taken -- touch "$seen"
 json '.error == "CONTENDED" and (.votes | length) == 5' "$err"
 is 'the command ran' "$([[ -e $seen ]] && echo yes)" ''
-for i in 0 1 2; do
-    redis $i pexpire taken 700 >/dev/null
-done
-expect 0 tool --json run -w forever taken -- true
-says_nothing "$out"
+redis_on '0 1 2' pexpire taken 700
+expect_no_out 0 tool --json run -w forever taken -- true
 json '.acquired == "taken" and .waited_ms > 0 and .passed_over == 0' "$err"
 
 # Concurrent runs go one after another, never together.
@@ -169,9 +158,7 @@ says "$out" '^seven$'
 # A name with dashes.
 expect 0 tool run -- --dashed -- true
 # A signal during the wait: the command never starts.
-for i in 0 1 2; do
-    redis $i set taken somebody >/dev/null
-done
+redis_on '0 1 2' set taken somebody
 rm -f "$seen"
 forget_words
 "$REDLOCK_TOOL" -v -n "$nodes" --node-timeout 5000 run -w forever taken -- touch "$seen" >"$out" 2>"$err" &

@@ -1,11 +1,9 @@
 /* The sentry alone: whom it kills, when, and what it keeps open. */
-
 #include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>

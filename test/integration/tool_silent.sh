@@ -68,12 +68,12 @@ says "$err" '^redlock: the command succeeded; the keys that are left end with th
 tell set all refuse 0
 tell treat all thaw
 eventually no_keys_left job || redis 0 del job
-for i in 0 1 2; do redis $i del job >/dev/null; done
+redis_on '0 1 2' del job
 begin elect -t 1h leader -- bash -c "$work_until_told" "$work" 0
 tell set all refuse 1
 tell treat all freeze
 ended 70
-for i in 0 1 2; do redis $i del leader >/dev/null; done
+redis_on '0 1 2' del leader
 # It is told which nodes have confirmed the release, though they were asked again since then.
 tell set all refuse 0
 begin run -t 1h job -- bash -c "$work_until_told" "$work" 0
@@ -84,7 +84,7 @@ done
 ended 70
 says "$err" 'no quorum: 1 of 3 nodes confirmed it'
 never_says "$err" 'the key is missing'
-for i in 0 1 2; do redis $i del job >/dev/null; done
+redis_on '0 1 2' del job
 # A failure says more than that.
 tell set all refuse 0
 begin run -t 1h job -- bash -c "$work_until_told" "$work" 7

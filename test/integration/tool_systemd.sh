@@ -22,21 +22,18 @@ while read -r line; do
     command=${line#*ExecStart=}
     command=${command/"--output "*/"--output $work/redlock.prom"}
     read -ra words <<<"$command"
-    expect 0 env REDLOCK_NODES_FILE="$work/nodes" "${words[@]}" --connect-timeout 10s
-    says_nothing "$err"
+    expect_no_err 0 env REDLOCK_NODES_FILE="$work/nodes" "${words[@]}" --connect-timeout 10s
 done < <(grep -h '^ExecStart=.* status ' "$work"/units/*.service)
 while read -r line; do
     command=${line#*ExecStart=}
     read -ra words <<<"${command%% -- *} --node-timeout 5s --connect-timeout 10s -- ${command##* -- }"
-    expect 0 env REDLOCK_NODES_FILE="$work/nodes" "${words[@]}"
-    says_nothing "$err"
+    expect_no_err 0 env REDLOCK_NODES_FILE="$work/nodes" "${words[@]}"
 done < <(grep -hE '^ExecStart=.* (run|elect) ' "$work"/units/*.service)
 is 'the services' "$(cat "$work"/units/*.service | grep -c '^ExecStart=')" 3
 
 # The examples of docs/jobs.md: the lock that stays, and a name with the date in UTC.
 while read -r line; do
-    expect 0 env REDLOCK_NODES_FILE="$work/nodes" PATH="${REDLOCK_TOOL%/*}:$PATH" bash -c "$line"
-    says_nothing "$err"
+    expect_no_err 0 env REDLOCK_NODES_FILE="$work/nodes" PATH="${REDLOCK_TOOL%/*}:$PATH" bash -c "$line"
 done < <(sed -nE '/^```sh$/,/^```$/p' "$docs/jobs.md" | grep '^redlock run' |
     sed -E 's|/usr/local/bin/[a-z]+|/bin/true|')
 is 'the lock with a date' "$(redis 0 exists "backup-$(date -u +%F)")" 1
@@ -67,8 +64,7 @@ done
 command -v systemd-analyze >/dev/null || { echo "skipped: no systemd-analyze"; ((failures == 0)) && exit 77; finish; }
 # A unit at a time: the timers name their services.
 for unit in "$work"/units/*; do
-    expect 0 env SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$unit"
-    says_nothing "$err"
+    expect_no_err 0 env SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$unit"
 done
 # A control: it does read them.
 sed -i 's/^KillMode=mixed/KillMode=sometimes/' "$work/units/redlock-scheduler.service"

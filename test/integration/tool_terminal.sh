@@ -27,9 +27,7 @@ expect 130 "$terminal" ready "$interrupt" -- \
 never_says "$out" 'went on'
 eventually no_keys_left r
 # Before the lock is taken, Ctrl-C ends the wait.
-for i in 0 1 2; do
-    redis $i set taken somebody >/dev/null
-done
+redis_on '0 1 2' set taken somebody
 expect 130 "$terminal" "asking for" "$interrupt" -- redlock -v --node-timeout 5s run -w forever taken -- true
 
 # Ctrl-Z stops both, and fg continues both.

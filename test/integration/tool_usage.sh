@@ -11,8 +11,7 @@ some=127.0.0.1:1
 bad() {
     local pattern=$1
     shift
-    expect 64 "$t" "$@"
-    says_nothing "$out"
+    expect_no_out 64 "$t" "$@"
     says "$err" "^redlock: .*$pattern"
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
@@ -229,8 +228,7 @@ bad '--fence takes no value' -n $some acquire --fence=1 r
 bad_environment() {
     local pattern=$1
     shift
-    expect 64 env "$@" "$t" -n $some acquire r
-    says_nothing "$out"
+    expect_no_out 64 env "$@" "$t" -n $some acquire r
     says "$err" "^redlock: .*$pattern"
     is "the number of lines for $*" "$(wc -l <"$err")" 1
 }
@@ -265,15 +263,13 @@ for uri in 'redis://:hunter2@127.0.0.1:0' 'redis://u:hunter2@host:99999' 'redis:
     says "$err" '^redlock: '
     never_says "$err" hunter2
 done
-expect 64 "$t" -q -n nonsense://host status
-says_nothing "$out"
+expect_no_out 64 "$t" -q -n nonsense://host status
 says "$err" '^redlock: .*see redlock status --help$'
 # With --json they are objects, also if it stands behind what is wrong.
 for words in '-q -n nonsense://host status --json' '--json lock r' '--nope --json status' 'run --json r' \
     '-x --json' 'acquire -t 1 r --json' '--json run r ls'; do
     # shellcheck disable=SC2086 # the words of a command line
-    expect 64 "$t" $words
-    says_nothing "$out"
+    expect_no_out 64 "$t" $words
     objects "$err"
     json '.error == "INVALID" and (.message | test("see redlock.* --help$"))' "$err"
 done

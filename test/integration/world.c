@@ -3,9 +3,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -191,13 +188,28 @@ redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeo
     return options;
 }
 
-redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
+                                  const redlock_acquire_options *options) {
     struct outcome *outcome = world_outcome();
-    redlock_acquire_options options = world_acquire_options(ttl_ms, 0);
-    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
+    if (drive_acquire(world_loop, manager, resource, options, outcome) != REDLOCK_OK) {
         fail_msg("acquiring %s: %s", resource, outcome->message);
     }
     return outcome->lease;
+}
+
+redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+    return world_acquire_with(manager, resource, TIMES(ttl_ms, 0));
+}
+
+redlock_lease *world_acquire_all(redlock_manager *manager, const char *resource, int64_t ttl_ms) {
+    redlock_lease *lease = world_acquire(manager, resource, ttl_ms);
+    assert_true(world_wait_with_key(resource, world_servers.count, DRIVE_TIMEOUT_MS));
+    return lease;
+}
+
+void world_release_all(redlock_lease *lease, const char *key) {
+    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
+    assert_true(world_wait_without_key(key, DRIVE_TIMEOUT_MS));
 }
 
 redlock_node_info world_node_info(redlock_manager *manager, size_t index) {

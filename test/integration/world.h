@@ -34,7 +34,12 @@ int world_end(void **state);
  * does not end. */
 int world_setup(void **state);
 int world_teardown(void **state);
-#define WORLD_TEST(function) TEST_WITH(function, world_setup, world_teardown)
+#define WORLD_TEST(function)                                                                                           \
+    TEST_HAS(function, world_setup, world_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
+/* With a manager of all of world_servers, too. */
+#define MANAGER_TEST(function)                                                                                         \
+    TEST_HAS(function, world_setup, world_teardown, NULL, (world_manager_all(PATIENT_MS), world_outcome()),            \
+             redlock_manager *manager, UNUSED struct outcome *outcome)
 
 /* The default options with all of world_servers and patient timeouts. */
 redlock_manager_options world_options(void);
@@ -62,8 +67,17 @@ const char *world_closed_uri(void);
 
 /* The default options with this ttl and, unless 0, this time to wait. */
 redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeout_ms);
-/* Acquires with defaults except the ttl. Fails the test if that fails. */
+/* A pointer to such options. */
+#define TIMES(ttl_ms, wait_timeout_ms) ((redlock_acquire_options[]){world_acquire_options(ttl_ms, wait_timeout_ms)})
+/* Acquires with these options; with defaults except the ttl. Fails the test if that fails. */
+redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
+                                  const redlock_acquire_options *options);
 redlock_lease *world_acquire(redlock_manager *manager, const char *resource, int64_t ttl_ms);
+/* And waits until all servers have the key. */
+redlock_lease *world_acquire_all(redlock_manager *manager, const char *resource, int64_t ttl_ms);
+/* Releases, and waits until no server has the key; NULL: until no server has any key. Fails the
+ * test if that fails. */
+void world_release_all(redlock_lease *lease, const char *key);
 
 redlock_node_info world_node_info(redlock_manager *manager, size_t index);
 redlock_statistics world_statistics(const redlock_manager *manager);

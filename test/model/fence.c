@@ -1,8 +1,5 @@
 /* The model of the fencing protocol. A message that is under way may run at any time or never; a
  * key may expire at any time; a client may stop or give up at any time. */
-#include "fence.h"
-
-#include <assert.h>
 #include <string.h>
 
 #include "fence_state.h"

@@ -1,10 +1,7 @@
 /* The compact form of a state of the fencing protocol. */
 #include "fence_state.h"
 
-#include <assert.h>
 #include <string.h>
-
-#include "bits.h"
 
 unsigned fence_tries(const struct fence_config *config) {
     return (unsigned)strlen(config->attempts);

@@ -4,7 +4,6 @@
  * anything may happen in any order. */
 #include "lock_state.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum goal { GOAL_WON, GOAL_EXTENDED, GOAL_HEALED, GOAL_LOST, GOAL_RESTART, GOAL_BARRED, GOAL_TRUSTED };

@@ -1,10 +1,7 @@
 /* The compact form of a state of the model of the lock. */
 #include "lock_state.h"
 
-#include <assert.h>
 #include <string.h>
-
-#include "bits.h"
 
 enum { TICK_BITS = 3, LINK_BITS = 2 + 1 + TICK_BITS, NODE_BITS = 2 + TICK_BITS + 1, CLIENT_BITS = 2 + 3 * TICK_BITS };
 enum { WORLD_BITS = 3 + 1 };

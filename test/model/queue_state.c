@@ -1,7 +1,6 @@
 /* The compact form of a state of the model of the grants. */
 #include "queue_state.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "bits.h"

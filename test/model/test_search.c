@@ -2,8 +2,6 @@
  * rise one at a time. */
 #include "search.h"
 
-#include <string.h>
-
 #include "bits.h"
 #include "test.h"
 

@@ -1,5 +1,4 @@
 /* Follows the reply that grants a lock: prints each function that is called until the callback. */
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
 #include "core/planted.h"
 #include "core/time.h"
 #include "group/guards.h"
-#include "group/line.h"
 #include "group/sending.h"
 #include "group/waiting.h"
 

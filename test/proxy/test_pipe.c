@@ -1,8 +1,5 @@
 /* The pipe of the proxy, in virtual time: what may leave when, and always in order. */
-
 #include "test.h"
-#include <stdlib.h>
-#include <string.h>
 
 #include "proxy/pipe.h"
 

@@ -1,8 +1,5 @@
 /* The nodes that back a lease, without those whose vote a step of their clock made void, as far as
  * the client can know: it has read the clock before and after. */
-#include <string.h>
-
-#include "core/quorum.h"
 #include "parts.h"
 
 /* Its index, or -1. */

@@ -1,9 +1,6 @@
 /* The channels on which nodes announce who leads: how clients subscribe to them, and what they
  * hear. */
-#include <string.h>
-
 #include "parts.h"
-#include "wire/channel.h"
 
 /* SIM_HEARD: the node does not permit it */
 #define REFUSED 0x100U

@@ -1,9 +1,7 @@
 /* The checkers: what must hold after every step, at every answer, and at the end. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "core/quorum.h"
 #include "parts.h"
 
 /* Timers come up to 2 ms late here, validity is rounded to 1 ms, and clocks differ in rate. */

@@ -2,7 +2,6 @@
  * runs in. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "faults.h"
 #include "group/tell.h"

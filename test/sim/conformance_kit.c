@@ -1,9 +1,6 @@
 /* One command for the fake node and a real server, and their answers compared. */
 #include "conformance_kit.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "command.h"

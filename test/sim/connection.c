@@ -1,6 +1,5 @@
 /* How a client's connection to a node ends, and how it comes back (R9, R16). */
 #include <stdio.h>
-#include <string.h>
 
 #include "parts.h"
 

@@ -1,8 +1,5 @@
 /* The checker of warnings: an owner who asked for it is told that the deadline of its lease is
  * near, in time, once for each deadline, and never after the end. */
-#include <stdatomic.h>
-
-#include "group/handle.h"
 #include "parts.h"
 
 /* Timers come up to 2 ms late here, and clocks differ in rate. */

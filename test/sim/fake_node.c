@@ -1,11 +1,5 @@
 /* The fake node's commands. */
-#include "fake_node.h"
-
-#include <string.h>
-
-#include "command.h"
 #include "fake_store.h"
-#include "wire/script.h"
 
 /* SET key value [NX] [PX ms] [GET] */
 static void command_set(struct fake_node *node, const struct sim_argument *a, size_t count, struct fake_reply *reply) {

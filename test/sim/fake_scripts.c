@@ -1,6 +1,5 @@
 /* What the Lua scripts of the library do, on the fake node. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/fence.h"
 #include "core/planted.h"

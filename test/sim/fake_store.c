@@ -1,8 +1,6 @@
 /* The fake node's keys, and the words of its replies. */
 #include "fake_store.h"
 
-#include <string.h>
-
 bool fake_is(const struct sim_argument *argument, const char *word) {
     const size_t size = argument->size;
     /* Most words differ in the first letter, whatever its case. */

@@ -4,9 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/fence.h"
 #include "fake_store.h"
 #include "parts.h"
 

@@ -1,7 +1,6 @@
 /* The quiet end of each schedule: faults heal, users finish, no key may be left, each resource can
  * be taken again. */
 #include <assert.h>
-#include <string.h>
 
 #include "parts.h"
 

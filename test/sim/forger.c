@@ -1,13 +1,9 @@
 /* Somebody who may subscribe and publish on every channel, and nothing else: he hears what nodes
  * say, and says it again, there or elsewhere, as it was or changed. Another database, whose leaders
  * have the same channel. */
-#include "forger.h"
-
 #include <stdio.h>
-#include <string.h>
 
 #include "parts.h"
-#include "wire/channel.h"
 
 #define FORGED_MAX    400 /* a schedule */
 #define OTHERS        UINT32_MAX

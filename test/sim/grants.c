@@ -1,7 +1,5 @@
 /* What a lease means for those that come after it: fencing tokens rise, no older lease is extended,
  * a lock delay is kept. */
-#include <string.h>
-
 #include "parts.h"
 
 struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {

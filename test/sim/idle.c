@@ -1,6 +1,4 @@
 /* The checker of locks that lie idle: the dead in line keep no lock from the living. */
-#include <string.h>
-
 #include "parts.h"
 
 /* A lock may be left free for 50 ms. Then those who are not the first look within 80 ms. What they

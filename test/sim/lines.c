@@ -1,8 +1,4 @@
 /* The checkers of queues: who was served, in which order, and what is left of them. */
-#include "lines.h"
-
-#include <string.h>
-
 #include "parts.h"
 
 /* Tokens are counted by env_random(): digits 2 to 7 of their name. NULL: it is not ours. */

@@ -1,7 +1,6 @@
 /* Requests and replies between one client and one node: order, delay, node timeout, stall. */
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "core/planted.h"
 #include "parts.h"

@@ -1,6 +1,4 @@
 /* What elections and observers tell: whether it may come now, and what their users do then. */
-#include <string.h>
-
 #include "parts.h"
 
 static const char *name_of(const redlock_election_event *event) {

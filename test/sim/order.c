@@ -1,7 +1,5 @@
 /* The checker of the order of news: what an observer is told is not older than what it was told
  * before (docs/waiting.md, "Observers"). */
-#include <string.h>
-
 #include "parts.h"
 
 void sim_order_told(struct sim_candidate *candidate, bool is_self) {

@@ -1,7 +1,6 @@
 /* The checker "placed": once nothing changes any more, whoever waits is in the queue where the
  * nodes keep one and can tell of a grant; and nobody is in a queue where too few nodes could tell
  * it. */
-#include "group/handle.h"
 #include "parts.h"
 
 /* A place is asked for again within 10 s, and a refused subscription, too; then comes a try. */

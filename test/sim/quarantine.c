@@ -1,7 +1,5 @@
 /* The checkers of the guards: no key is set on a run that may have forgotten a lock which still
  * stands, and no vote is asked of a node whose clock jumped (R18; docs/protocols.md). */
-#include <string.h>
-
 #include "parts.h"
 
 /* Any client counts ttl_max and its drift from a moment after the server's start. By true time that

@@ -1,8 +1,5 @@
 /* The checker of reasons: what an acquire says when it ends without the lock is true of the nodes
  * (R13; docs/algorithm.md). It counts what nodes did and what reached the client, not votes. */
-#include <string.h>
-
-#include "core/quorum.h"
 #include "core/time.h"
 #include "faults.h"
 #include "parts.h"

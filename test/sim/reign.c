@@ -1,7 +1,4 @@
 /* The checkers of elections: one leader at most, one before long, the next in line, and known. */
-#include <string.h>
-
-#include "core/quorum.h"
 #include "parts.h"
 
 /* What each node says of each lock. */

@@ -1,7 +1,5 @@
 /* The quiet end of a schedule with elections: somebody leads, all know it, and the next one leads
  * after each who resigns. Then all end. */
-#include <string.h>
-
 #include "parts.h"
 
 #define ROUNDS 3

@@ -1,8 +1,4 @@
 /* What a node tells a client without being asked: subscriptions, and pushes on them. */
-#include "subscription.h"
-
-#include <string.h>
-
 #include "core/planted.h"
 #include "parts.h"
 #include "planted_word.h"

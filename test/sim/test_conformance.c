@@ -1,9 +1,5 @@
 /* The fake node compared with a real redis-server: the same stream of commands must get the same
  * answers. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "conformance_kit.h"
 #include "core/fence.h"
 #include "random.h"

@@ -1,7 +1,4 @@
 /* The takeover checker alone: what it must report, and what a correct library may do. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "parts.h"
 #include "test.h"
 

@@ -1,7 +1,5 @@
 /* What users do: one slot is one thread of a program, which acquires, works, extends, releases, or
  * changes its mind. */
-#include <string.h>
-
 #include "parts.h"
 
 const char *sim_resource_name(unsigned resource) {

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 600000u

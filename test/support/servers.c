@@ -385,3 +385,9 @@ bool servers_wait_without_key(struct servers *servers, const char *key, int time
     }
     return true;
 }
+
+void servers_each(struct servers *servers, size_t first, size_t end, void (*what)(struct server *server)) {
+    for (size_t i = first; i < end; i++) {
+        what(&servers->at[i]);
+    }
+}

@@ -84,6 +84,14 @@ void server_resume(struct server *server);
  * answer. */
 const char *server_ask_argv(struct server *server, const char *const *argv);
 #define server_ask(server, ...) server_ask_argv((server), (const char *const[]){__VA_ARGS__, NULL})
+/* The same of each server from `first` up to `end`; servers_say(): each must answer that. */
+#define servers_ask(servers, first, end, ...)                                                                          \
+    for (size_t each_ = (first); each_ < (end); each_++)                                                               \
+    (void)server_ask(&(servers)->at[each_], __VA_ARGS__)
+#define servers_say(servers, first, end, answer, ...)                                                                  \
+    for (size_t each_ = (first); each_ < (end); each_++)                                                               \
+    assert_string_equal(server_ask(&(servers)->at[each_], __VA_ARGS__), answer)
+void servers_each(struct servers *servers, size_t first, size_t end, void (*what)(struct server *server));
 /* PTTL: -2 without the key, -1 without a ttl. */
 int64_t server_pttl_ms(struct server *server, const char *key);
 bool server_has_key(struct server *server, const char *key);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 static struct test_entry *first, **last = &first;
 
@@ -83,4 +84,20 @@ int main(int argc, char **argv) {
         failed += run_group(group, &entry);
     }
     return failed != 0;
+}
+
+void test_assert_exited(int status, int code, const char *file, int line) {
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != code) {
+        print_error("the process did not end with %d: its status is %#x\n", code, (unsigned)status);
+        _fail(file, line);
+    }
+}
+
+void test_assert_exits(int pid, int code, const char *file, int line) {
+    int status = -1;
+    if (waitpid(pid, &status, 0) != pid) {
+        print_error("there is no process %d\n", pid);
+        _fail(file, line);
+    }
+    test_assert_exited(status, code, file, line);
 }

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "core/debt.h"
-#include "core/fence.h"
 #include "core/guard.h"
 #include "core/lease.h"
 #include "core/time.h"

@@ -1,9 +1,6 @@
 /* What the tests of new credentials begin with. */
 #include "credentials_kit.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "test.h"
 void offer(const char *user, const char *password) {
     struct redlock_credentials credentials;

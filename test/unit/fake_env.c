@@ -1,10 +1,6 @@
 /* The env of the unit tests of the group. */
 #include "fake_env.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/time.h"
 #include "test.h"
 
@@ -210,6 +206,20 @@ void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_opera
     sent->answered = true;
     given.read_ns = fake->now_ns;
     redlock_group_answer(fake->group, sent->owner, sent->round, node, &given);
+}
+
+void fake_env_votes(struct fake_env *fake, enum redlock_operation operation, const char *votes) {
+    static const char kinds[] = {[REDLOCK_VOTE_GRANTED] = 'G',
+                                 [REDLOCK_VOTE_DENIED] = 'D',
+                                 [REDLOCK_VOTE_FAILED] = 'F',
+                                 [REDLOCK_VOTE_UNKNOWN] = 'U'};
+    for (unsigned i = 0; votes[i] != '\0'; i++) {
+        const char *kind = memchr(kinds, votes[i], sizeof kinds);
+        assert_true(kind != NULL || votes[i] == '.');
+        if (kind != NULL) {
+            fake_env_answer(fake, i, operation, (redlock_vote_kind)(kind - kinds));
+        }
+    }
 }
 
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation) {

@@ -64,6 +64,8 @@ void fake_env_close(struct fake_env *fake);
 
 /* Answers the oldest message that waits at the node. The test fails if there is none. */
 void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote);
+/* The same of nodes 0, 1, 2, …: "GGD.U", where '.' is none. */
+void fake_env_votes(struct fake_env *fake, enum redlock_operation operation, const char *votes);
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation);
 /* Likewise, with an answer that the test fills in. */
 void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,

@@ -1,8 +1,6 @@
 /* What the tests of the group begin with. */
 #include "group_kit.h"
 
-#include <stdio.h>
-
 struct fake_env fake;
 
 const struct group_setup three_nodes = {.node_count = 3};

@@ -27,7 +27,6 @@ extern const struct group_setup three_clocks, five_clocks;                  /* t
 
 int open_group(void **state);
 int close_group(void **state);
-#define GROUP_TEST(function, setup) TEST_FROM(function, open_group, close_group, (void *)(uintptr_t) & (setup))
 
 /* What callbacks saw. */
 struct seen {
@@ -42,6 +41,18 @@ struct seen {
     unsigned lost;                       /* losses */
     char reason[1024];                   /* of the loss */
 };
+
+#define SEEN_TEST(function, open, setup)                                                                               \
+    TEST_HAS(function, open, close_group, (void *)(uintptr_t) & (setup), (state, (struct seen){0}),                    \
+             UNUSED void **state, UNUSED struct seen seen)
+#define GROUP_TEST(function, setup) SEEN_TEST(function, open_group, setup)
+
+/* So many results, and the last code. */
+#define assert_seen(seen, wanted_count, wanted_code)                                                                   \
+    do {                                                                                                               \
+        assert_int_equal((seen).count, wanted_count);                                                                  \
+        assert_is((seen).code, wanted_code);                                                                           \
+    } while (0)
 
 void see(const redlock_result *result, void *data);
 void see_lost(redlock_lease *lease, const char *reason, void *data);

@@ -1,11 +1,7 @@
 /* A handshake with no server. */
 #include "handshake_kit.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 struct redlock_address address;
 struct redlock_handshake handshake;
@@ -82,9 +78,7 @@ void assert_refused(const char *bytes, enum redlock_handshake_state state, enum 
                     const char *words) {
     assert_int_equal(reply(bytes), state);
     assert_int_equal(handshake.cause, cause);
-    if (strstr(handshake.reason, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", handshake.reason, words);
-    }
+    assert_contains(handshake.reason, words);
 }
 /* Up to the reply of the probe, on a server with this INFO: a bulk string, or an error. */
 void until_probe(const char *info) {

@@ -1,9 +1,6 @@
 /* The core of one lease, driven by hand. */
 #include "life.h"
 
-#include <stdio.h>
-#include <string.h>
-
 void life_init(struct life *life, unsigned n) {
     memset(life, 0, sizeof *life);
     life->plan = (struct redlock_plan){.ttl_ms = TTL_MS, .retry_delay_min_ms = 50, .retry_delay_max_ms = 200};
@@ -20,7 +17,7 @@ void life_may_queue(struct life *life) {
     redlock_lease_may_queue(&life->core, life_queue(life));
 }
 
-static void step(struct life *life, struct redlock_event event) {
+static struct life *step(struct life *life, struct redlock_event event) {
     if (life->core.queue) { /* this life may be a copy */
         redlock_lease_may_queue(&life->core, life_queue(life));
     }
@@ -41,90 +38,100 @@ static void step(struct life *life, struct redlock_event event) {
         const bool moves = life->misplaced && life->did.step != REDLOCK_QUEUE_LOOKED;
         assert_int_equal(life->did.fresh_token, moves || life->did.step == REDLOCK_QUEUE_ENTERED);
     }
+    return life;
 }
 
-void life_park(struct life *life, int64_t until_ms) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_PARK, .until_ns = T0 + until_ms * MS, .plan = &life->plan});
+struct life *life_at(struct life *life, int64_t at_ms) {
+    life->at_ms = at_ms;
+    return life;
 }
 
-void life_begin(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .plan = &life->plan});
+struct life *life_park(struct life *life, int64_t until_ms) {
+    return step(
+        life, (struct redlock_event){.type = REDLOCK_EVENT_PARK, .until_ns = T0 + until_ms * MS, .plan = &life->plan});
 }
 
-void life_start(struct life *life, unsigned n) {
+struct life *life_begin(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_BEGIN, .plan = &life->plan});
+}
+
+struct life *life_start(struct life *life, unsigned n) {
     life_init(life, n);
     life_begin(life);
+    return life;
 }
 
-void life_adopt(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .plan = &life->plan});
+struct life *life_adopt(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_ADOPT, .plan = &life->plan});
 }
 
-void life_stale(struct life *life, unsigned node, int vote, uint32_t round) {
-    step(life,
-         (struct redlock_event){
-             .type = REDLOCK_EVENT_VOTE, .nodes = REDLOCK_NODE(node), .vote = (redlock_vote_kind)vote, .round = round});
+struct life *life_stale(struct life *life, unsigned node, int vote, uint32_t round) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                             .nodes = REDLOCK_NODE(node),
+                                             .vote = (redlock_vote_kind)vote,
+                                             .round = round});
 }
 
-void life_vote(struct life *life, unsigned node, int vote) {
-    life_stale(life, node, vote, life->core.round);
+struct life *life_vote(struct life *life, unsigned node, int vote) {
+    return life_stale(life, node, vote, life->core.round);
 }
 
-void life_refuse(struct life *life, redlock_nodes nodes) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes, .round = life->core.round});
+struct life *life_refuse(struct life *life, redlock_nodes nodes) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_REFUSED, .nodes = nodes, .round = life->core.round});
 }
 
-void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                      .nodes = REDLOCK_NODE(node),
-                                      .vote = (redlock_vote_kind)vote,
-                                      .accepted = vote == G && counter == 0,
-                                      .counter = counter,
-                                      .round = life->core.round});
+struct life *life_fenced(struct life *life, unsigned node, int vote, uint64_t counter) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                             .nodes = REDLOCK_NODE(node),
+                                             .vote = (redlock_vote_kind)vote,
+                                             .accepted = vote == G && counter == 0,
+                                             .counter = counter,
+                                             .round = life->core.round});
 }
 
-void life_queued(struct life *life, unsigned node, struct redlock_queue_view view) {
+struct life *life_queued(struct life *life, unsigned node, struct redlock_queue_view view) {
     life->view = view;
     life_vote(life, node, D);
+    return life;
 }
 
-void life_push(struct life *life, unsigned node, uint32_t round) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_GRANT, .nodes = REDLOCK_NODE(node), .round = round});
+struct life *life_push(struct life *life, unsigned node, uint32_t round) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_GRANT, .nodes = REDLOCK_NODE(node), .round = round});
 }
 
-void life_listen(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_LISTEN});
+struct life *life_listen(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_LISTEN});
 }
 
-void life_ready(struct life *life, unsigned node) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_READY, .nodes = REDLOCK_NODE(node)});
+struct life *life_ready(struct life *life, unsigned node) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_READY, .nodes = REDLOCK_NODE(node)});
 }
 
-void life_poll(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_POLL});
+struct life *life_poll(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_POLL});
 }
 
-void life_void(struct life *life, redlock_nodes nodes) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOID, .nodes = nodes});
+struct life *life_void(struct life *life, redlock_nodes nodes) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_VOID, .nodes = nodes});
 }
 
-void life_timer(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_TIMER});
+struct life *life_timer(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_TIMER});
 }
 
-void life_cancel(struct life *life, int code) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .code = code});
+struct life *life_cancel(struct life *life, int code) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .code = code});
 }
 
-void life_extend(struct life *life, int64_t ttl_ms) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .ttl_ms = ttl_ms});
+struct life *life_extend(struct life *life, int64_t ttl_ms) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .ttl_ms = ttl_ms});
 }
 
-void life_release(struct life *life) {
-    step(life, (struct redlock_event){.type = REDLOCK_EVENT_RELEASE});
+struct life *life_release(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_RELEASE});
 }
 
-void life_votes(struct life *life, const char *votes) {
+struct life *life_votes(struct life *life, const char *votes) {
     static const char kinds[] = {[G] = 'G', [D] = 'D', [F] = 'F', [U] = 'U'};
     const size_t n = strlen(votes);
     bool before = false;
@@ -140,17 +147,19 @@ void life_votes(struct life *life, const char *votes) {
         life_vote(life, (unsigned)i, (int)(kind - kinds));
         before = true;
     }
+    return life;
 }
 
-void life_begin_in_line(struct life *life, unsigned n) {
+struct life *life_begin_in_line(struct life *life, unsigned n) {
     life_init(life, n);
     life_may_queue(life);
     life->in_line = true;
     life_begin(life);
     life_expect(life, QUEUED, WAITS(redlock_nodes_all(n), 1, ENTERED));
+    return life;
 }
 
-void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view) {
+struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view) {
     life->view = view;
     for (unsigned i = 0; nodes >> i != 0; i++) {
         if (nodes & REDLOCK_NODE(i)) {
@@ -160,6 +169,7 @@ void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_q
             }
         }
     }
+    return life;
 }
 
 int64_t life_next_ms(const struct life *life) {

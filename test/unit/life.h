@@ -36,45 +36,57 @@ struct life {
  * ms. */
 void life_init(struct life *life, unsigned n);
 /* The same, and its acquire has begun. */
-void life_start(struct life *life, unsigned n);
+struct life *life_start(struct life *life, unsigned n);
 
 /* After life_init(): it waits in queues for a minute; a node answers or fails within 50 ms. */
 void life_may_queue(struct life *life);
 struct redlock_queue *life_queue(struct life *life);
 /* A lease on n nodes that takes its places without a first try. */
-void life_begin_in_line(struct life *life, unsigned n);
+struct life *life_begin_in_line(struct life *life, unsigned n);
 #define LIFE_VIEW(kind, id, pttl, before)                                                                              \
     (struct redlock_queue_view) {                                                                                      \
         .holder = REDLOCK_HOLDER_##kind, .holder_id = (id), .pttl_ms = (pttl), .rank = (before)                        \
     }
 
+/* A test of one life, which begins so: LIFE_TEST(name, life_held(&life, false)). */
+#define LIFE_TEST(test, begin)                                                                                         \
+    static void test##_of(struct life life);                                                                           \
+    TEST(test) {                                                                                                       \
+        struct life life;                                                                                              \
+        begin;                                                                                                         \
+        test##_of(life);                                                                                               \
+    }                                                                                                                  \
+    static void test##_of(struct life life)
+
+/* The time of the next event. This and each event return the life, for what comes next. */
+struct life *life_at(struct life *life, int64_t at_ms);
 /* One event each, at life->at_ms. */
-void life_park(struct life *life, int64_t until_ms);
-void life_begin(struct life *life);
-void life_adopt(struct life *life);
-void life_vote(struct life *life, unsigned node, int vote);
-void life_stale(struct life *life, unsigned node, int vote, uint32_t round);
-void life_refuse(struct life *life, redlock_nodes nodes);
+struct life *life_park(struct life *life, int64_t until_ms);
+struct life *life_begin(struct life *life);
+struct life *life_adopt(struct life *life);
+struct life *life_vote(struct life *life, unsigned node, int vote);
+struct life *life_stale(struct life *life, unsigned node, int vote, uint32_t round);
+struct life *life_refuse(struct life *life, redlock_nodes nodes);
 /* A node's vote on ACQUIRE or FENCE of a lease with fencing: it accepts (counter 0), or answers
  * with its counter. */
-void life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
+struct life *life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
 /* A node's vote on the current WAIT: queued, behind this holder. */
-void life_queued(struct life *life, unsigned node, struct redlock_queue_view view);
+struct life *life_queued(struct life *life, unsigned node, struct redlock_queue_view view);
 /* These nodes answer the current WAIT; all but the last must cause no action. */
-void life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view);
-void life_push(struct life *life, unsigned node, uint32_t round);
-void life_listen(struct life *life);
-void life_ready(struct life *life, unsigned node);
-void life_poll(struct life *life);
-void life_void(struct life *life, redlock_nodes nodes);
-void life_timer(struct life *life);
-void life_cancel(struct life *life, int code);
-void life_extend(struct life *life, int64_t ttl_ms);
-void life_release(struct life *life);
+struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view);
+struct life *life_push(struct life *life, unsigned node, uint32_t round);
+struct life *life_listen(struct life *life);
+struct life *life_ready(struct life *life, unsigned node);
+struct life *life_poll(struct life *life);
+struct life *life_void(struct life *life, redlock_nodes nodes);
+struct life *life_timer(struct life *life);
+struct life *life_cancel(struct life *life, int code);
+struct life *life_extend(struct life *life, int64_t ttl_ms);
+struct life *life_release(struct life *life);
 
 /* The votes of nodes 0, 1, 2, …: "GGD.U", where '.' is no vote. Each is an event; all but the last
  * must cause no action. */
-void life_votes(struct life *life, const char *votes);
+struct life *life_votes(struct life *life, const char *votes);
 
 /* When the next TIMER is due, in ms from T0 rounded down; -1 for never. */
 int64_t life_next_ms(const struct life *life);

@@ -1,8 +1,6 @@
 /* What the tests of observers begin with. */
 #include "observer_kit.h"
 
-#include <stdio.h>
-
 void on_leader(const redlock_leader *leader, void *data) {
     struct watch *watch = data;
     watch->count++;

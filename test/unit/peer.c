@@ -1,10 +1,6 @@
 /* The server's end of a node's connection. */
 #include "peer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include "wire/naming.h"
 #include <arpa/inet.h>
@@ -263,6 +259,11 @@ void peer_say(struct peer *peer, const char *bytes) {
     assert_int_equal(send(peer->connection, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
+void peer_serve(struct peer *peer, const char *heard, const char *answer) {
+    peer_expect(peer, heard);
+    peer_say(peer, answer);
+}
+
 static bool heard_at_the_end(const struct peer *peer, const char *probe, size_t rest) {
     const size_t size = strlen(probe) + rest;
     return peer->heard_size > size && memcmp(peer->heard + peer->heard_size - size, probe, strlen(probe)) == 0;
@@ -341,6 +342,18 @@ bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {
     return peer_send_as(peer, bytes, REDLOCK_OP_ACQUIRE, round);
 }
 
+void peer_sends(struct peer *peer, const char *bytes, uint32_t round) {
+    assert_true(peer_send(peer, bytes, round));
+    peer_expect(peer, bytes);
+}
+
+void peer_sends_each(struct peer *peer, const char *letters) {
+    for (uint32_t i = 0; letters[i] != '\0'; i++) {
+        assert_true(peer_send(peer, (const char[]){letters[i], '\0'}, i + 1));
+    }
+    peer_expect(peer, letters);
+}
+
 void peer_until_answers(struct peer *peer, size_t count) {
     PEER_UNTIL(peer, peer->answer_count >= count);
     assert_int_equal(peer->answer_count, count);
@@ -357,9 +370,12 @@ void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, r
     assert_ptr_equal(answer->owner, peer);
     assert_int_equal(answer->round, round);
     assert_int_equal(answer->vote, vote);
-    if (strstr(answer->text, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", answer->text, words);
-    }
+    assert_contains(answer->text, words);
+}
+
+void peer_until_answer(struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote, const char *words) {
+    peer_until_answers(peer, index + 1);
+    peer_assert_answer(peer, index, round, vote, words);
 }
 
 redlock_node_info peer_info(const struct peer *peer) {

@@ -78,6 +78,8 @@ void peer_accept(struct peer *peer);
 void peer_expect(struct peer *peer, const char *bytes);
 void peer_expect_end(struct peer *peer, bool reset);
 void peer_say(struct peer *peer, const char *bytes);
+/* Hears these bytes, and answers. */
+void peer_serve(struct peer *peer, const char *heard, const char *answer);
 /* Leaves the connection open, for the test to close; the next peer_accept() takes another. */
 int peer_put_aside(struct peer *peer);
 /* The server ends the connection. */
@@ -98,10 +100,16 @@ void peer_introduced(struct peer *peer);
 /* Sends `bytes` as a request; peer_send() as an ACQUIRE. Returns what redlock_node_send() did. */
 bool peer_send_as(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round);
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round);
+/* It is sent, and the server hears it. */
+void peer_sends(struct peer *peer, const char *bytes, uint32_t round);
+/* Each letter is a request, in rounds 1, 2, 3, …. */
+void peer_sends_each(struct peer *peer, const char *letters);
 void peer_until_answers(struct peer *peer, size_t count);
 void peer_until_state(struct peer *peer, redlock_node_state state);
 void peer_assert_answer(const struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote,
                         const char *words);
+/* Until this answer, the last. */
+void peer_until_answer(struct peer *peer, size_t index, uint32_t round, redlock_vote_kind vote, const char *words);
 redlock_node_info peer_info(const struct peer *peer);
 /* How often the log has these words. */
 unsigned peer_times_logged(const struct peer *peer, const char *words);

@@ -17,9 +17,7 @@ redlock_request *wait_for_it(struct seen *seen) {
 
 redlock_request *queue_up(struct seen *seen) {
     redlock_request *request = wait_for_it(seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     for (unsigned i = 0; i < fake.node_count; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
         fake_env_queue(&fake, i, EARLIER, 1);

@@ -1,8 +1,6 @@
 /* The server's end of a node's second connection. */
 #include "subscriber.h"
 
-#include <string.h>
-
 #include "test.h"
 #include <sys/socket.h>
 
@@ -58,18 +56,15 @@ static void until_listening(int before) {
 void greet_second(void) {
     const int before = peer.told_listening;
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
+    peer_serve(&second, HELLO, RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
     until_listening(before);
 }
 
 void greet_second_that_kills(void) {
     const int before = peer.told_listening;
     peer_accept(&second);
-    peer_expect(&second, INFO ID NAME);
-    peer_say(&second, RUN_ID_R1 "+OK\r\n");
-    peer_expect(&second, KILL LISTEN);
-    peer_say(&second, ":1\r\n" SUBSCRIBED);
+    peer_serve(&second, INFO ID NAME, RUN_ID_R1 "+OK\r\n");
+    peer_serve(&second, KILL LISTEN, ":1\r\n" SUBSCRIBED);
     until_listening(before);
 }
 
@@ -84,9 +79,7 @@ void until_told(enum redlock_listening listening, const char *words) {
     PEER_UNTIL(&second, peer.told_listening > before);
     assert_int_equal(peer.told_listening, before + 1);
     assert_int_equal(peer.listening, listening);
-    if (strstr(peer.why_not, words) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", peer.why_not, words);
-    }
+    assert_contains(peer.why_not, words);
 }
 
 int count_in_log(const char *words) {

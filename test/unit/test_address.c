@@ -1,7 +1,4 @@
 /* Node URIs: every form that is accepted, and the error text for every form that is not. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <redlock/redlock.h>
 
@@ -181,38 +178,18 @@ TEST(one_address_has_several_names) {
     static const struct {
         const char *name, *other;
         bool is_same;
-    } rows[] = {
-        {"a:1", "a:1", true},
-        {"A.example:1", "a.EXAMPLE:1", true},
-        {"a:1", "a:2", false},
-        {"a:1", "b:1", false},
-        {"1.2.3.4:1", "1.2.3.4:1", true},
-        {"1.2.3.4:1", "1.2.3.4:2", false},
-        {"1.2.3.4:1", "1.2.3.5:1", false},
-        {"[::1]:1", "[::1]:1", true},
-        {"[::1]:1", "[0:0:0:0:0:0:0:1]:1", true},
-        {"[::1]:1", "[0::0001]:1", true},
-        {"[2001:DB8::a]:1", "[2001:db8:0::A]:1", true},
-        {"[::1]:1", "[::1]:2", false},
-        {"[::1]:1", "[::2]:1", false},
-        {"[::ffff:1.2.3.4]:1", "1.2.3.4:1", true},
-        {"1.2.3.4:1", "[::ffff:102:304]:1", true},
-        {"1.2.3.4:1", "[::1.2.3.4]:1", false},
-        {"[fe80::1%a]:1", "[fe80:0::1%a]:1", true},
-        {"[fe80::1%a]:1", "[fe80::1%b]:1", false},
-        {"[fe80::1%a]:1", "[fe80::1]:1", false},
-        {"[::1]:1", "localhost:1", false},
-        {"/run/a", "/run/a", true},
-        {"/run/a", "/run/A", false},
-        {"/run/a", "//run///a", true},
-        {"/run/a", "/./run/././a", true},
-        {"/run/a", "/run/a/.", true},
-        {"/run/a", "/run/.a", false},
-        {"/run/a", "/run/a/b", false},
-        {"/run/a", "/run", false},
-        {"/run/ab", "/run/a", false},
-        {"/run/a", "a:1", false},
-    };
+    } rows[] =
+        LIST({"a:1", "a:1", true}, {"A.example:1", "a.EXAMPLE:1", true}, {"a:1", "a:2", false}, {"a:1", "b:1", false},
+             {"1.2.3.4:1", "1.2.3.4:1", true}, {"1.2.3.4:1", "1.2.3.4:2", false}, {"1.2.3.4:1", "1.2.3.5:1", false},
+             {"[::1]:1", "[::1]:1", true}, {"[::1]:1", "[0:0:0:0:0:0:0:1]:1", true}, {"[::1]:1", "[0::0001]:1", true},
+             {"[2001:DB8::a]:1", "[2001:db8:0::A]:1", true}, {"[::1]:1", "[::1]:2", false},
+             {"[::1]:1", "[::2]:1", false}, {"[::ffff:1.2.3.4]:1", "1.2.3.4:1", true},
+             {"1.2.3.4:1", "[::ffff:102:304]:1", true}, {"1.2.3.4:1", "[::1.2.3.4]:1", false},
+             {"[fe80::1%a]:1", "[fe80:0::1%a]:1", true}, {"[fe80::1%a]:1", "[fe80::1%b]:1", false},
+             {"[fe80::1%a]:1", "[fe80::1]:1", false}, {"[::1]:1", "localhost:1", false}, {"/run/a", "/run/a", true},
+             {"/run/a", "/run/A", false}, {"/run/a", "//run///a", true}, {"/run/a", "/./run/././a", true},
+             {"/run/a", "/run/a/.", true}, {"/run/a", "/run/.a", false}, {"/run/a", "/run/a/b", false},
+             {"/run/a", "/run", false}, {"/run/ab", "/run/a", false}, {"/run/a", "a:1", false});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (redlock_address_is_same(rows[i].name, rows[i].other) != rows[i].is_same ||
             redlock_address_is_same(rows[i].other, rows[i].name) != rows[i].is_same) {

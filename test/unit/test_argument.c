@@ -1,7 +1,4 @@
 /* What is said of an argument that is refused. */
-#include <stdio.h>
-#include <string.h>
-
 #include "test.h"
 #include <redlock/redlock.h>
 

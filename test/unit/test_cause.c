@@ -1,6 +1,4 @@
 /* What lies behind each error of a server. */
-#include <string.h>
-
 #include "test.h"
 #include "wire/cause.h"
 

@@ -1,7 +1,4 @@
 /* A connection without a node: what counts as written (R4), and what may be withdrawn. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <errno.h>
 #include <netinet/in.h>

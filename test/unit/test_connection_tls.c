@@ -1,9 +1,5 @@
 /* A connection with TLS, without a node: what counts as written (R4), and how much is encrypted
  * ahead. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <assert.h>
 #include <errno.h>

@@ -48,12 +48,10 @@ FRESH_TEST(no_release_to_timed_out) {
     redlock_planted_bug = REDLOCK_BUG_NO_RELEASE_TIMED_OUT;
     struct life life;
     life_start(&life, 3);
-    life_votes(&life, "UGD");
-    life_expect(&life, ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
+    life_expect(life_votes(&life, "UGD"), ENDED, .cleanup = 6, ACQUIRED(ERR_CONTENDED));
     life_start(&life, 3);
     life_votes(&life, "UGG");
-    life_release(&life);
-    life_expect(&life, RELEASING, SENDS(RELEASE, 6, 2));
+    life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 6, 2));
 }
 
 FRESH_TEST(extend_after_the_end) {
@@ -62,21 +60,15 @@ FRESH_TEST(extend_after_the_end) {
     redlock_planted_bug = REDLOCK_BUG_EXTEND_AFTER_END;
     life.at_ms = END_MS + 1;
     assert_is(redlock_lease_extend_check(&life.core, T0 + life.at_ms * MS), REDLOCK_OK);
-    life_extend(&life, TTL_MS);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life_expect(life_extend(&life, TTL_MS), EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(life_next_ms(&life), -1);
-    life_timer(&life);
-    life_expect(&life, EXTENDING, NOTHING);
-    life_votes(&life, "GGG");
-    life_expect(&life, HELD, EXTENDED(OK));
+    life_expect(life_timer(&life), EXTENDING, NOTHING);
+    life_expect(life_votes(&life, "GGG"), HELD, EXTENDED(OK));
     assert_int_equal(life_held_until_ms(&life), END_MS + 1 + END_MS);
     life.at_ms += END_MS; /* a loss without an extend still runs on_lost */
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_expect(life_timer(&life), LOST, .cleanup = 31, .lost = true);
     life_held(&life, true);
-    life.at_ms = END_MS;
-    life_timer(&life);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
+    life_expect(life_timer(life_at(&life, END_MS)), EXTENDING, SENDS(EXTEND, 31, 2));
 }
 
 FRESH_TEST(loss_on_reply_only) {
@@ -86,18 +78,13 @@ FRESH_TEST(loss_on_reply_only) {
     life_begin(&life);
     life_votes(&life, "GG");
     assert_int_equal(life_next_ms(&life), -1); /* and the timer does not fire again and again */
-    life.at_ms = 2 * END_MS;
-    life_timer(&life);
-    life_expect(&life, HELD, NOTHING);
-    life_vote(&life, 2, G);
-    life_expect(&life, LOST, .cleanup = 7, .lost = true);
+    life_expect(life_timer(life_at(&life, 2 * END_MS)), HELD, NOTHING);
+    life_expect(life_vote(&life, 2, G), LOST, .cleanup = 7, .lost = true);
     life_held(&life, true);
-    life.at_ms = END_MS; /* a due renewal is sent, and its reply shows the loss */
-    life_timer(&life);
+    life_timer(life_at(&life, END_MS)); /* a due renewal is sent, and its reply shows the loss */
     life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
     assert_int_equal(life_next_ms(&life), -1);
-    life_vote(&life, 0, G);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_expect(life_vote(&life, 0, G), LOST, .cleanup = 31, .lost = true);
 }
 
 /* The first deadline is told of, and no other. */
@@ -109,9 +96,7 @@ FRESH_TEST(expiring_once) {
         redlock_planted_bug = on ? REDLOCK_BUG_EXPIRING_ONCE : REDLOCK_BUG_NONE;
         life_begin(&life);
         life_vote(&life, 0, G);
-        life.at_ms = END_MS - 1000;
-        life_timer(&life);
-        life_expect(&life, HELD, .expiring = true);
+        life_expect(life_timer(life_at(&life, END_MS - 1000)), HELD, .expiring = true);
         life_extend(&life, TTL_MS);
         life_vote(&life, 0, G);
         assert_int_equal(life_next_ms(&life), life.at_ms + END_MS - (on ? 0 : 1000));
@@ -138,8 +123,7 @@ static void queued(struct life *life) {
     life_begin(life);
     life->at_ms = 1000;
     life->core.next_try_ns = T0 + 1000 * MS;
-    life_timer(life);
-    life_expect(life, QUEUED, WAITS(7, 2, REFRESHED));
+    life_expect(life_timer(life), QUEUED, WAITS(7, 2, REFRESHED));
 }
 
 FRESH_TEST(queue_no_serials) {
@@ -157,8 +141,7 @@ FRESH_TEST(queue_bound_at_push) {
     struct life life;
     queued(&life);
     redlock_planted_bug = REDLOCK_BUG_QUEUE_BOUND_AT_PUSH;
-    life.at_ms = 3000;
-    life_push(&life, 0, 1);
+    life_push(life_at(&life, 3000), 0, 1);
     life_push(&life, 1, 1);
     assert_int_equal(life_held_until_ms(&life), 3000 + END_MS);
 }
@@ -181,13 +164,10 @@ FRESH_TEST(queue_yield_keeps) {
     redlock_planted_bug = REDLOCK_BUG_QUEUE_YIELD_KEEPS;
     life_vote(&life, 0, D);
     life_vote(&life, 1, G);
-    life.at_ms = 1002;
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 3, LOOKED));
+    life_expect(life_timer(life_at(&life, 1002)), QUEUED, WAITS(7, 3, LOOKED));
     life_vote(&life, 0, D);
     life_vote(&life, 1, G);
-    life_vote(&life, 2, U);
-    life_expect(&life, QUEUED, .cleanup = 7, WAITS(7, 4, YIELDED));
+    life_expect(life_vote(&life, 2, U), QUEUED, .cleanup = 7, WAITS(7, 4, YIELDED));
     assert_false(life.did.fresh_token);
     life_push(&life, 1, 3); /* a token that was given up */
     assert_int_equal(life_queue(&life)->granted, 2);

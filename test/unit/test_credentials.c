@@ -1,8 +1,4 @@
 /* A node that gets new credentials: on an open connection, in a handshake, refused, replaced. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <unistd.h>
 
@@ -17,8 +13,7 @@ FRESH_TEST(an_open_connection_gets_auth_in_order) {
     offer("bob", "neu-1");
     assert_true(peer_info(&peer).credentials_pending);
     assert_true(peer_send(&peer, "bb", 2));
-    peer_expect(&peer, "aa" NEW WITH_PING "bb");
-    peer_say(&peer, "+OK\r\n+OK\r\n" ECHO "$-1\r\n");
+    peer_serve(&peer, "aa" NEW WITH_PING "bb", "+OK\r\n+OK\r\n" ECHO "$-1\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
@@ -37,8 +32,7 @@ FRESH_TEST(a_refusal_in_silence_shifts_no_reply) {
     offer("bob", "neu-1");
     assert_true(peer_send(&peer, "bb", 2));
     assert_true(peer_send(&peer, "cc", 3));
-    peer_expect(&peer, "aa" NEW WITH_PING "bbcc");
-    peer_say(&peer, "+OK\r\n" ECHO "$-1\r\n+OK\r\n");
+    peer_serve(&peer, "aa" NEW WITH_PING "bbcc", "+OK\r\n" ECHO "$-1\r\n+OK\r\n");
     peer_until_answers(&peer, 3);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
@@ -52,23 +46,19 @@ FRESH_TEST(what_follows_auth_is_looked_at) {
     static const struct {
         const char *replies;
         bool ends;
-    } cases[] = {{"+OK\r\n-NOPERM no ping\r\n", false},
-                 {"+OK\r\n+OK\r\n", true},
-                 {REFUSED "-NOPERM no ping\r\n", true},
-                 {REFUSED "+OK\r\n", true},
-                 {"$12\r\nredlock-autH\r\n", true}};
+    } cases[] =
+        LIST({"+OK\r\n-NOPERM no ping\r\n", false}, {"+OK\r\n+OK\r\n", true}, {REFUSED "-NOPERM no ping\r\n", true},
+             {REFUSED "+OK\r\n", true}, {"$12\r\nredlock-autH\r\n", true});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         connect_with(OLD);
         offer("bob", "neu-1");
-        peer_expect(&peer, NEW WITH_PING);
-        peer_say(&peer, cases[i].replies);
+        peer_serve(&peer, NEW WITH_PING, cases[i].replies);
         if (cases[i].ends) {
             peer_expect_end(&peer, true);
         } else {
             assert_accepted();
             assert_true(peer_send(&peer, "aa", 1));
-            peer_expect(&peer, "aa");
-            peer_say(&peer, "+OK\r\n");
+            peer_serve(&peer, "aa", "+OK\r\n");
             peer_until_answers(&peer, 1);
         }
         assert_int_equal(credentials_teardown(state), 0);
@@ -79,8 +69,7 @@ FRESH_TEST(what_follows_auth_is_looked_at) {
 FRESH_TEST(without_a_user_auth_has_the_password_only) {
     connect_with(OLD);
     offer(NULL, "neu-1");
-    peer_expect(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n" WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, "*2\r\n$4\r\nAUTH\r\n$5\r\nneu-1\r\n" WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -88,8 +77,7 @@ FRESH_TEST(without_a_user_auth_has_the_password_only) {
 FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, REFUSED ECHO);
+    peer_serve(&peer, NEW WITH_PING, REFUSED ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     assert_contains(peer_info(&peer).credentials_error, "AUTH failed: WRONGPASS");
     assert_contains(peer_info(&peer).warning, "the old ones are in use");
@@ -97,8 +85,7 @@ FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_int_equal(count_in_log("refuses the new credentials"), 1);
     assert_true(peer_send(&peer, "aa", 1));
-    peer_expect(&peer, "aa");
-    peer_say(&peer, "+OK\r\n");
+    peer_serve(&peer, "aa", "+OK\r\n");
     peer_until_answers(&peer, 1);
     peer_close(&peer);
     hear_auth(NEW);
@@ -108,16 +95,14 @@ FRESH_TEST(refused_ones_leave_the_old_ones_in_use) {
     assert_true(peer_info(&peer).credentials_pending);
     assert_int_equal(count_in_log("refuses the new credentials"), 1); /* said once */
     offer("bob", "neu-1");                                            /* the node has them now */
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, NEW WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
 FRESH_TEST(an_error_that_quotes_the_secret_is_not_shown) {
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, "-ERR neu-1 is no good\r\n" ECHO);
+    peer_serve(&peer, NEW WITH_PING, "-ERR neu-1 is no good\r\n" ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     assert_contains(peer_info(&peer).credentials_error, "quotes the password");
 }
@@ -132,8 +117,7 @@ FRESH_TEST(a_handshake_ends_with_the_old_ones_first) {
     hear_auth(OLD);
     offer("bob", "neu-1");
     welcome("7.0.15");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, NEW WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -219,10 +203,8 @@ FRESH_TEST(a_refusal_is_over_when_newer_ones_wait) {
     connect_with(OLD);
     offer("bob", "neu-1");
     offer("bob", "neu-2");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, REFUSED ECHO);
-    peer_expect(&peer, NEWER WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, NEW WITH_PING, REFUSED ECHO);
+    peer_serve(&peer, NEWER WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
 }
 
@@ -232,8 +214,7 @@ FRESH_TEST(an_old_server_gets_them_with_the_next_connection) {
     welcome("5.0.6");
     offer("bob", "neu-1");
     assert_true(peer_send(&peer, "aa", 1));
-    peer_expect(&peer, "aa");
-    peer_say(&peer, "+OK\r\n");
+    peer_serve(&peer, "aa", "+OK\r\n");
     peer_until_answers(&peer, 1);
     assert_int_equal(peer.heard_size, 0);
     assert_true(peer_info(&peer).credentials_pending);
@@ -256,8 +237,7 @@ FRESH_TEST(auth_that_could_not_be_written_is_asked_again) {
     peer.connection = -1; /* nobody reads */
     assert_true(peer_send(&peer, big, 1));
     offer("bob", "neu-1");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
     for (int64_t end_ns = redlock_loop_now_ns(NULL) + INT64_C(1200) * 1000000; redlock_loop_now_ns(NULL) < end_ns;) {
         peer_turn(&peer); /* three timeouts of AUTH */
     }
@@ -285,8 +265,7 @@ FRESH_TEST(auth_that_could_not_be_written_is_asked_again) {
 /* It waits for whichever connection answers first, and is said there once. */
 FRESH_TEST(auth_that_was_kept_is_said_once_on_the_new_connection) {
     connect_with(OLD);
-    assert_true(peer_send(&peer, "aa", 1));
-    peer_expect(&peer, "aa");
+    peer_sends(&peer, "aa", 1);
     const int old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
     offer("bob", "neu-1");
@@ -307,8 +286,7 @@ FRESH_TEST(auth_that_was_kept_is_said_once_on_the_new_connection) {
 FRESH_TEST(an_answer_that_is_none_ends_the_connection) {
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, ":1\r\n");
+    peer_serve(&peer, NEW WITH_PING, ":1\r\n");
     peer_expect_end(&peer, true);
     connect_with(NEW);
     assert_accepted();
@@ -319,11 +297,9 @@ static void subscribe(const char *auth, bool kills) {
     const int before = peer.told_listening;
     peer_accept(&second);
     peer_expect(&second, auth);
-    peer_expect(&second, kills ? INFO ID NAME : HELLO);
-    peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n");
+    peer_serve(&second, kills ? INFO ID NAME : HELLO, "+OK\r\n" RUN_ID_R1 "+OK\r\n");
     if (kills) {
-        peer_expect(&second, KILL LISTEN);
-        peer_say(&second, ":1\r\n");
+        peer_serve(&second, KILL LISTEN, ":1\r\n");
     }
     peer_say(&second, SUBSCRIBED);
     PEER_UNTIL(&second, peer.told_listening > before);
@@ -336,15 +312,13 @@ FRESH_TEST(a_new_user_begins_the_second_connection_anew) {
     redlock_node_listen(peer.node, "ch");
     subscribe(OLD, false);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, NEW WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
     assert_true(peer_info(&peer).listens);
     peer_say(&second, A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
     offer("alice", "neu-3");
-    peer_expect(&peer, ALICE WITH_PING);
-    peer_say(&peer, "+OK\r\n" ECHO);
+    peer_serve(&peer, ALICE WITH_PING, "+OK\r\n" ECHO);
     assert_accepted();
     assert_false(peer_info(&peer).listens);
     peer_expect_end(&second, true);

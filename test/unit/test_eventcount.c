@@ -1,8 +1,5 @@
 /* The eventcount: each thread that is finished wakes, and no other returns, however many sleep and
  * share a bit. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "test.h"
 #include <pthread.h>
 #include <sched.h>

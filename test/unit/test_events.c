@@ -1,8 +1,4 @@
 /* Events that nobody has read yet: which are merged, and in which order they are read. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "blocking/events.h"
 #include "test.h"
 

@@ -1,7 +1,5 @@
 /* Fencing tokens: the proposed number, what the nodes' answers do to it, and that tokens rise in
  * any order of events. */
-#include <string.h>
-
 #include "core/fence.h"
 #include "core/time.h"
 #include "test.h"

@@ -11,18 +11,15 @@ static redlock_acquire_options renewed(struct seen *seen) {
 }
 
 GROUP_TEST(won_at_the_third_vote, five_nodes) {
-    struct seen seen;
     acquire(NULL, &seen);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     assert_string_equal(fake.sent[0].key, "locks:r");
     assert_int_equal(strlen(fake.sent[0].token), 32);
     assert_string_equal(fake.sent[0].token, fake.sent[4].token);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "GG");
     assert_int_equal(seen.count, 0);
     fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(seen.count, 1);
-    assert_is(seen.code, REDLOCK_OK);
+    assert_seen(seen, 1, REDLOCK_OK);
     assert_is(seen.votes[2], REDLOCK_VOTE_PENDING);
     assert_int_equal(redlock_lease_validity_ms(seen.lease), 10000 - 102);
     assert_string_equal(redlock_lease_resource(seen.lease), "r");
@@ -37,17 +34,12 @@ GROUP_TEST(won_at_the_third_vote, five_nodes) {
     /* Also at the pending nodes (R8). */
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(released.count, 1);
-    assert_is(released.code, REDLOCK_OK);
+    assert_seen(released, 1, REDLOCK_OK);
 }
 
 GROUP_TEST(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes) {
-    struct seen seen;
     acquire(NULL, &seen);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
-    fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "FDUG");
     assert_int_equal(seen.count, 0); /* lost, but the code depends on the last node (R13) */
     fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     assert_int_equal(seen.count, 1);
@@ -58,9 +50,7 @@ GROUP_TEST(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes) 
         assert_non_null(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE));
     }
     /* A node that does not confirm is asked again, until the ttl has passed. */
-    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
-    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, ".D.GG");
     fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
     fake.refusing = REDLOCK_NODE(2);
@@ -77,8 +67,7 @@ GROUP_TEST(lost_attempt_is_released_everywhere_but_where_it_failed, five_nodes) 
 /* An acquire is lost by this vote of three nodes. Nobody answers its releases. */
 static void owe(struct seen *seen, redlock_vote_kind vote) {
     acquire(NULL, seen);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "GG");
     for (unsigned i = 2; i < 5; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, vote);
     }
@@ -89,7 +78,6 @@ static void owe(struct seen *seen, redlock_vote_kind vote) {
 
 /* Every node has answered the SET, so our keys are gone when the ttl is over. */
 GROUP_TEST(an_owed_release_ends_with_the_ttl, five_nodes) {
-    struct seen seen = {0};
     owe(&seen, REDLOCK_VOTE_FAILED);
     fake_env_pass_ms(&fake, 9000);
     assert_owed(1, 0);
@@ -100,7 +88,6 @@ GROUP_TEST(an_owed_release_ends_with_the_ttl, five_nodes) {
 /* A SET that was never answered may run at any time. Only an answer of that node to a release ends
  * the debt. */
 GROUP_TEST(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes) {
-    struct seen seen = {0};
     owe(&seen, REDLOCK_VOTE_UNKNOWN);
     fake_env_pass_ms(&fake, 1000 * 1000);
     assert_owed(1, 0);
@@ -110,9 +97,7 @@ GROUP_TEST(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes
         assert_int_equal(fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE) != NULL, i >= 2);
     }
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
-    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
-    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "..GUD");
     fake_env_pass_ms(&fake, 2000);
     assert_owed(1, 0);
     fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
@@ -120,19 +105,16 @@ GROUP_TEST(an_owed_release_behind_an_unanswered_set_outlives_the_ttl, five_nodes
 }
 
 GROUP_TEST(the_callback_of_a_refusal_by_all_runs_in_a_later_turn, five_nodes) {
-    struct seen seen = {0};
     fake.refusing = redlock_nodes_all(5);
     acquire(NULL, &seen);
     assert_int_equal(seen.count, 0); /* never inside the call (R14) */
     assert_true(fake.wake_ns <= fake.now_ns);
     fake_env_turn(&fake);
-    assert_int_equal(seen.count, 1);
-    assert_is(seen.code, REDLOCK_ERR_NO_QUORUM);
+    assert_seen(seen, 1, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(fake.sent_count, 0);
 }
 
 GROUP_TEST(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes) {
-    struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
     options.order = REDLOCK_ORDER_NONE;
@@ -145,24 +127,21 @@ GROUP_TEST(retries_have_fresh_tokens_and_end_at_the_wait, five_nodes) {
             const struct fake_sent *sent = fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE);
             assert_string_not_equal(sent->token, last_token);
             strcpy(last_token, sent->token);
-            for (unsigned i = 0; i < 3; i++) {
-                fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-            }
+            fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
             /* The release carries the token of the attempt that it ends. */
             assert_string_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->token, last_token);
             fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
         }
         fake_env_pass_ms(&fake, 10);
     }
-    assert_int_equal(seen.count, 1);
-    assert_is(seen.code, REDLOCK_ERR_CONTENDED);
+    assert_seen(seen, 1, REDLOCK_ERR_CONTENDED);
     assert_int_equal(seen.attempts, attempts);
     assert_in_range(attempts, 5, 20);
     assert_in_range(fake.now_ns / REDLOCK_NS_PER_MS, 2000, 2010);
 }
 
 GROUP_TEST(extends_and_loses, five_nodes) {
-    struct seen seen, extended = {0};
+    struct seen extended = {0};
     redlock_acquire_options options = watched_options(&seen);
     redlock_lease *lease = take(&options, &seen);
     fake_env_pass_ms(&fake, 5000);
@@ -170,17 +149,13 @@ GROUP_TEST(extends_and_loses, five_nodes) {
     assert_is(redlock_extend(lease, 20000, see, &extended), REDLOCK_ERR_BUSY);
     /* Not before a quorum has confirmed. */
     assert_int_equal(redlock_lease_validity_ms(lease), 5000 - 102);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
-    }
-    assert_int_equal(extended.count, 1);
-    assert_is(extended.code, REDLOCK_OK);
+    fake_env_votes(&fake, REDLOCK_OP_EXTEND, "GGG");
+    assert_seen(extended, 1, REDLOCK_OK);
     assert_int_equal(redlock_lease_validity_ms(lease), 20000 - 202);
     /* A shorter ttl shortens nothing, and a failed extension keeps the deadline (R12). */
     assert_is(redlock_extend(lease, 1000, see, &extended), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
-    assert_int_equal(extended.count, 2);
-    assert_is(extended.code, REDLOCK_ERR_NO_QUORUM);
+    assert_seen(extended, 2, REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(redlock_lease_validity_ms(lease), 20000 - 202);
     assert_int_equal(statistics().extends, 2);
     assert_int_equal(statistics().extends_failed, 1);
@@ -198,27 +173,23 @@ GROUP_TEST(extends_and_loses, five_nodes) {
 }
 
 GROUP_TEST(a_ttl_too_short_is_named_as_it_was_asked_for, five_nodes) {
-    struct seen seen, extended = {0};
+    struct seen extended = {0};
     redlock_lease *lease = take(NULL, &seen);
     const int64_t validity_ms = redlock_lease_validity_ms(lease);
     assert_is(redlock_extend(lease, 2, see, &extended), REDLOCK_OK);
     fake_env_turn(&fake);
-    assert_int_equal(extended.count, 1);
-    assert_is(extended.code, REDLOCK_ERR_TOO_SLOW);
+    assert_seen(extended, 1, REDLOCK_ERR_TOO_SLOW);
     assert_contains(extended.message, "of the ttl of 2 ms after");
     assert_int_equal(redlock_lease_validity_ms(lease), validity_ms);
     give_back(lease);
 }
 
 GROUP_TEST(the_log_describes_a_lease_without_its_token, five_nodes) {
-    struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = 1000;
     options.order = REDLOCK_ORDER_NONE;
     assert_is(redlock_group_acquire(fake.group, "night\nly", &options, NULL, see, &seen), REDLOCK_OK);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_pass_ms(&fake, 200);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
@@ -248,7 +219,6 @@ static void answer_named(unsigned node, enum redlock_named named, redlock_vote_k
 /* Only the owner of a request knows whether the value at the key is its token (wire/naming.h). */
 GROUP_TEST(a_value_at_the_key_may_be_our_own_token, five_nodes) {
     static const char other[] = "0123456789abcdef0123456789abcdef";
-    struct seen seen;
     acquire(NULL, &seen);
     const char *own = fake.sent[0].token;
     answer_named(4, REDLOCK_NAMED_AFTER_NIL, REDLOCK_VOTE_UNKNOWN, "", own);
@@ -270,7 +240,6 @@ GROUP_TEST(a_value_at_the_key_may_be_our_own_token, five_nodes) {
 
 GROUP_TEST(another_value_at_the_key_stays_what_it_was, five_nodes) {
     static const char other[] = "0123456789abcdef0123456789abcdef";
-    struct seen seen;
     acquire(NULL, &seen);
     answer_named(0, REDLOCK_NAMED_AFTER_NIL, REDLOCK_VOTE_UNKNOWN, "", other);
     for (unsigned i = 1; i < 5; i++) {
@@ -284,7 +253,7 @@ GROUP_TEST(another_value_at_the_key_stays_what_it_was, five_nodes) {
 }
 
 GROUP_TEST(no_script_is_sent_again_by_source, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_lease *lease = take(NULL, &seen);
     assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
@@ -293,15 +262,14 @@ GROUP_TEST(no_script_is_sent_again_by_source, five_nodes) {
     }
     assert_int_equal(released.count, 0);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(released.count, 1);
-    assert_is(released.code, REDLOCK_OK);
+    assert_seen(released, 1, REDLOCK_OK);
 }
 
 /* A node that never knows a script gets its source once, not again and again. */
 GROUP_TEST(no_script_twice_is_a_failed_vote, five_nodes) {
     /* The timer does not ask nodes that are not ready. */
     redlock_group_ready_changed(fake.group, 0, true);
-    struct seen seen, released = {0}, inspected = {0};
+    struct seen released = {0}, inspected = {0};
     redlock_lease *lease = take(NULL, &seen);
     assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
     assert_is(redlock_group_inspect(fake.group, "r", see, &inspected), REDLOCK_OK);
@@ -364,13 +332,10 @@ GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
         assert_true(sent->by_source && !sent->only_deletes);
     }
     assert_int_equal(released.count, 0);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGG");
     assert_is(released.code, REDLOCK_OK);
     /* What a node does not confirm is owed, and asked for by the script. */
-    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
-    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "...UU");
     assert_int_equal(statistics().releases_owed, 1);
     for (unsigned i = 3; i < 5; i++) {
         const struct fake_sent *sent = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
@@ -381,7 +346,7 @@ GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
 }
 
 GROUP_TEST(release_that_a_node_missed_is_owed, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_lease *lease = take(NULL, &seen);
     fake.refusing = REDLOCK_NODE(4);
     assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
@@ -395,7 +360,7 @@ GROUP_TEST(release_that_a_node_missed_is_owed, five_nodes) {
 }
 
 GROUP_TEST(auto_extend_renews_until_released, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 10; i++) {
@@ -415,7 +380,7 @@ GROUP_TEST(auto_extend_renews_until_released, five_nodes) {
 }
 
 GROUP_TEST(a_loss_says_what_the_nodes_said, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 4000 && !seen.lost; i++) {
@@ -434,14 +399,13 @@ GROUP_TEST(a_loss_says_what_the_nodes_said, five_nodes) {
 
 /* They were asked, and the deadline came first. */
 GROUP_TEST(a_loss_names_the_nodes_that_say_nothing, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_acquire_options options = renewed(&seen);
     redlock_lease *lease = take(&options, &seen);
     for (unsigned i = 0; i < 4000 && !seen.lost; i++) {
         fake_env_pass_ms(&fake, 1);
         if (fake_env_waiting(&fake, 0, REDLOCK_OP_EXTEND)) {
-            fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
-            fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_FAILED);
+            fake_env_votes(&fake, REDLOCK_OP_EXTEND, "GF");
         }
     }
     assert_string_equal(seen.reason, "its deadline passed without an extension that a quorum of nodes confirmed "
@@ -451,7 +415,7 @@ GROUP_TEST(a_loss_names_the_nodes_that_say_nothing, five_nodes) {
 }
 
 GROUP_TEST(a_capped_lease_says_so, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_acquire_options options = renewed(&seen);
     options.auto_extend_max_ms = 1500;
     redlock_lease *lease = take(&options, &seen);

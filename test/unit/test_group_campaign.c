@@ -14,7 +14,6 @@ static const struct fake_sent *first_sent(enum redlock_operation operation) {
 
 /* A first try is not announced, so there is none. */
 GROUP_TEST(a_campaign_begins_in_line_and_is_announced, three_nodes) {
-    struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_is(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
@@ -27,9 +26,7 @@ GROUP_TEST(a_campaign_begins_in_line_and_is_announced, three_nodes) {
     assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
     assert_true(first_sent(REDLOCK_OP_RELEASE)->announced);
     /* So is what the library goes on releasing. */
-    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_UNKNOWN);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGU");
     fake_env_pass_ms(&fake, 10);
     const struct fake_sent *owed = fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE);
     assert_non_null(owed);
@@ -38,7 +35,6 @@ GROUP_TEST(a_campaign_begins_in_line_and_is_announced, three_nodes) {
 
 /* The restart guard does not know the nodes yet, so the campaign is put off. */
 GROUP_TEST(a_campaign_that_was_put_off_begins_in_line, three_observed) {
-    struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     assert_is(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
@@ -49,14 +45,11 @@ GROUP_TEST(a_campaign_that_was_put_off_begins_in_line, three_observed) {
 }
 
 GROUP_TEST(a_campaign_without_its_fencing_token_tries_again_in_line, three_nodes) {
-    struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     options.fencing = true;
     assert_is(redlock_group_campaign(fake.group, "r", &options, NULL, see, &seen), REDLOCK_OK);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_WAIT, "GGG");
     fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
     fake_env_pass_ms(&fake, 200);
@@ -66,13 +59,10 @@ GROUP_TEST(a_campaign_without_its_fencing_token_tries_again_in_line, three_nodes
 }
 
 GROUP_TEST(any_other_acquire_is_not, three_nodes) {
-    struct seen seen = {0};
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     acquire(&options, &seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     assert_non_null(first_sent(REDLOCK_OP_WAIT));
     for (unsigned i = 0; i < fake.sent_count; i++) {
         assert_false(fake.sent[i].announced);
@@ -81,7 +71,6 @@ GROUP_TEST(any_other_acquire_is_not, three_nodes) {
 
 /* The nodes hand the lock to a place that was given up: observers are told of the return. */
 GROUP_TEST(what_is_given_back_is_announced, three_nodes) {
-    struct seen seen = {0};
     redlock_request *request;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;

@@ -36,7 +36,7 @@ static void see_after_released(const redlock_result *result, void *data) {
 }
 
 TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
-    struct seen seen = {0}, released = {0};
+    struct seen released = {0};
     const redlock_acquire_options options = traced_options();
     assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see_after_acquired, &seen), REDLOCK_OK);
     assert_told(STARTED); /* inside the call */
@@ -67,7 +67,6 @@ TOLD_TEST(a_lock_and_its_release_are_told, three_told) {
 
 /* The key prefix is no part of the resource. A fencing token is told. */
 TOLD_TEST(a_fencing_token_is_told, three_told) {
-    struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     for (unsigned i = 0; i < 2; i++) {
         accept_fence(i, REDLOCK_OP_ACQUIRE);
@@ -80,7 +79,6 @@ TOLD_TEST(a_fencing_token_is_told, three_told) {
 }
 
 TOLD_TEST(each_lost_try_is_told_and_then_the_failure, three_told) {
-    struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.wait_timeout_ms = 300;
     options.order = REDLOCK_ORDER_NONE;
@@ -112,7 +110,6 @@ TOLD_TEST(each_lost_try_is_told_and_then_the_failure, three_told) {
 }
 
 TOLD_TEST(a_try_that_asks_no_node_is_told, three_told) {
-    struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.ttl_ms = 1; /* nothing would be left of it */
     acquire(&options, &seen);
@@ -126,13 +123,11 @@ TOLD_TEST(a_try_that_asks_no_node_is_told, three_told) {
 
 /* Once, however often it takes a place. */
 TOLD_TEST(a_waiter_is_queued_once, five_told) {
-    struct seen seen;
     queue_up(&seen);
     assert_told(STARTED, DENIED, QUEUED);
     push(0, 1);
     fake_env_pass_ms(&fake, 2);
-    fake_env_answer(&fake, 0, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_WAIT, "GG");
     refresh(); /* it yields, and waits on */
     assert_int_equal(statistics().yields, 1);
     assert_nothing_told();
@@ -153,7 +148,6 @@ TOLD_TEST(a_waiter_is_queued_once, five_told) {
 /* --- How an acquire ends --- */
 
 TOLD_TEST(a_cancelled_acquire_has_failed, three_told) {
-    struct seen seen = {0};
     redlock_request *request;
     const redlock_acquire_options options = traced_options();
     assert_is(redlock_group_acquire(fake.group, "r", &options, &request, see, &seen), REDLOCK_OK);
@@ -202,7 +196,6 @@ TOLD_TEST(a_lease_that_was_cancelled_in_time_never_was, three_told) {
 }
 
 TOLD_TEST(without_random_bytes_it_fails, three_told) {
-    struct seen seen = {0};
     redlock_acquire_options options = traced_options();
     options.wait_timeout_ms = 10000;
     options.order = REDLOCK_ORDER_NONE;
@@ -222,7 +215,6 @@ TOLD_TEST(without_random_bytes_it_fails, three_told) {
 /* --- The life of a lease --- */
 
 TOLD_TEST(a_loss_is_told_with_its_reason, three_told) {
-    struct seen seen = {0};
     redlock_acquire_options options = watched_options(&seen);
     options.trace = &span;
     redlock_lease *lease = take(&options, &seen);
@@ -245,7 +237,7 @@ TOLD_TEST(a_loss_is_told_with_its_reason, three_told) {
 }
 
 TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
-    struct seen seen = {0}, extended = {0};
+    struct seen extended = {0};
     redlock_acquire_options options = traced_options();
     options.auto_extend = true;
     options.heal = false;
@@ -298,7 +290,7 @@ TOLD_TEST(renewals_are_told_and_their_lateness_counted, three_told) {
 
 /* A caller's extension that replaces a renewal, and a release during a renewal, end no round. */
 TOLD_TEST(a_renewal_that_is_given_up_is_not_told, three_told) {
-    struct seen seen = {0}, extended = {0};
+    struct seen extended = {0};
     redlock_acquire_options options = traced_options();
     options.auto_extend = true;
     redlock_lease *lease = take(&options, &seen);
@@ -390,7 +382,6 @@ TOLD_TEST(a_close_without_answers_tells_the_end_too, three_told) {
 
 /* And after the end, the memory is freed without a word: see close_group(). */
 TOLD_TEST(in_a_forked_child_nothing_is_told, three_told) {
-    struct seen seen;
     redlock_lease *lease = take_traced(&seen), *adopted;
     fake.random_code = REDLOCK_ERR_FORKED;
     assert_is(redlock_group_acquire(fake.group, "r", NULL, NULL, see, &seen), REDLOCK_ERR_FORKED);

@@ -37,7 +37,6 @@ static redlock_lease *take_warned(struct seen *seen) {
 }
 
 TOLD_TEST(it_runs_before_the_end, three_told) {
-    struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     fake_env_pass_ms(&fake, END_MS - 3001);
     assert_int_equal(warned.count, 0);
@@ -59,7 +58,6 @@ TOLD_TEST(it_runs_before_the_end, three_told) {
 
 /* Whoever only traces needs no callback. */
 TOLD_TEST(events_need_no_callback, three_told) {
-    struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 3000);
     options.on_expiring = NULL;
     redlock_lease *lease = take(&options, &seen);
@@ -74,7 +72,6 @@ static void extend(redlock_lease *lease) {
 }
 
 TOLD_TEST(an_extension_in_the_callback_is_told_of_again, three_told) {
-    struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     warned.act = extend;
     for (unsigned count = 1; count < 4; count++) {
@@ -109,7 +106,6 @@ TOLD_TEST(a_lease_may_end_in_the_callback, three_told) {
 }
 
 TOLD_TEST(nothing_is_told_after_the_end, three_told) {
-    struct seen seen;
     release(take_warned(&seen));
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     fake_env_pass_ms(&fake, 20000);
@@ -170,7 +166,6 @@ TOLD_TEST(what_other_callbacks_did_counts, three_told) {
 }
 
 TOLD_TEST(a_loop_that_stood_still_tells_only_the_loss, three_told) {
-    struct seen seen;
     redlock_lease *lease = take_warned(&seen);
     fake.now_ns += END_MS * REDLOCK_NS_PER_MS;
     fake_env_pass_ms(&fake, 0);
@@ -180,7 +175,6 @@ TOLD_TEST(a_loop_that_stood_still_tells_only_the_loss, three_told) {
 }
 
 TOLD_TEST(an_adopted_lease_is_told_of_once_it_is_extended, three_told) {
-    struct seen seen;
     const redlock_acquire_options options = warned_options(&seen, 3000);
     redlock_lease *lease;
     assert_is(redlock_group_adopt(fake.group, "r", "0123", &options, &lease), REDLOCK_OK);
@@ -196,7 +190,6 @@ TOLD_TEST(an_adopted_lease_is_told_of_once_it_is_extended, three_told) {
 /* Beside the memory of a trace and of a waiter. */
 TOLD_TEST(it_has_its_own_memory, three_told) {
     int span = 0;
-    struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 5000);
     options.trace = &span;
     options.wait_timeout_ms = 1000;
@@ -216,7 +209,6 @@ static void assert_refused(const redlock_acquire_options *options, const char *w
 }
 
 TOLD_TEST(a_time_that_leaves_a_renewal_none_is_refused, three_told) {
-    struct seen seen;
     redlock_acquire_options options = warned_options(&seen, 5001);
     assert_refused(&options, "expiring_ms is 5001; it must be 0 to 5000 (half of ttl_ms; 0: never)");
     options.expiring_ms = -1;

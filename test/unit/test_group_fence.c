@@ -3,7 +3,6 @@
 #include "group_kit.h"
 
 GROUP_TEST(a_lease_has_its_fencing_token, five_nodes) {
-    struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     assert_int_equal(proposed / 1000, fake.wall_us);
     assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->timed);
@@ -17,7 +16,6 @@ GROUP_TEST(a_lease_has_its_fencing_token, five_nodes) {
 }
 
 GROUP_TEST(a_beaten_token_is_written_back_again_and_again, five_nodes) {
-    struct seen seen;
     uint64_t number = acquire_fenced(&seen);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer_as(
@@ -54,7 +52,6 @@ GROUP_TEST(a_beaten_token_is_written_back_again_and_again, five_nodes) {
 
 /* A counter that no clock explains costs that node its vote, and the result says why. */
 GROUP_TEST(the_result_names_a_counter_that_is_a_lie, five_nodes) {
-    struct seen seen;
     const uint64_t proposed = acquire_fenced(&seen);
     const struct redlock_answer accepts = {.vote = REDLOCK_VOTE_GRANTED, .fenced = true, .accepted = true};
     for (unsigned i = 0; i < 3; i++) {
@@ -80,7 +77,6 @@ GROUP_TEST(the_result_names_a_counter_that_is_a_lie, five_nodes) {
 }
 
 GROUP_TEST(the_acquire_script_goes_by_source_where_it_is_unknown, five_nodes) {
-    struct seen seen;
     acquire_fenced(&seen);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer_no_script(&fake, i, REDLOCK_OP_ACQUIRE);
@@ -92,7 +88,6 @@ GROUP_TEST(the_acquire_script_goes_by_source_where_it_is_unknown, five_nodes) {
 }
 
 GROUP_TEST(a_lease_without_fencing_has_no_token, five_nodes) {
-    struct seen seen;
     redlock_lease *adopted;
     acquire(NULL, &seen);
     assert_int_equal(fake_env_waiting(&fake, 0, REDLOCK_OP_ACQUIRE)->fence, 0);
@@ -105,19 +100,17 @@ GROUP_TEST(a_lease_without_fencing_has_no_token, five_nodes) {
 }
 
 GROUP_TEST(healed_keys_are_counted_and_released, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     acquire(NULL, &seen);
     grant(0, 2);
-    fake_env_answer(&fake, 3, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_FAILED);
-    fake_env_answer(&fake, 4, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "...FD");
     fake_env_pass_ms(&fake, 1000);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_HEAL), 2);
     const struct fake_sent *sent = fake_env_waiting(&fake, 3, REDLOCK_OP_HEAL);
     assert_int_equal(sent->ttl_ms, 10000);
     assert_string_equal(sent->token, redlock_lease_token(seen.lease));
     const uint64_t late = statistics().votes_late;
-    fake_env_answer(&fake, 3, REDLOCK_OP_HEAL, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 4, REDLOCK_OP_HEAL, REDLOCK_VOTE_DENIED);
+    fake_env_votes(&fake, REDLOCK_OP_HEAL, "...GD");
     assert_int_equal(statistics().healed, 1);
     assert_int_equal(statistics().votes_late, late);
     redlock_release(seen.lease, see, &released);
@@ -127,7 +120,6 @@ GROUP_TEST(healed_keys_are_counted_and_released, five_nodes) {
 }
 
 GROUP_TEST(a_lease_can_do_without_healing, five_nodes) {
-    struct seen seen;
     redlock_acquire_options options = default_options();
     options.heal = false;
     acquire(&options, &seen);
@@ -138,7 +130,7 @@ GROUP_TEST(a_lease_can_do_without_healing, five_nodes) {
 }
 
 GROUP_TEST(a_lock_delay_keeps_the_keys_of_a_lost_lease, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     redlock_acquire_options options = default_options();
     options.lock_delay_ms = REDLOCK_TTL_MS_MAX;
     assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);

@@ -11,7 +11,6 @@ static struct fake_sent hold_by_pushes(struct seen *seen) {
 }
 
 GROUP_TEST(a_push_that_comes_after_its_release_needs_no_other, five_nodes) {
-    struct seen seen;
     const struct fake_sent late = hold_by_pushes(&seen);
     const struct fake_sent other = *last_wait(4);
     release_quietly(seen.lease, true);
@@ -24,12 +23,9 @@ GROUP_TEST(a_push_that_comes_after_its_release_needs_no_other, five_nodes) {
 }
 
 GROUP_TEST(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes) {
-    struct seen seen;
     const struct fake_sent late = hold_by_pushes(&seen);
     assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGG");
     fake_env_turn(&fake);
     fake_env_push(&fake, &late);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 2);
@@ -41,7 +37,6 @@ GROUP_TEST(a_push_that_comes_before_the_last_answers_needs_no_other, five_nodes)
 /* A WAIT on an old connection came after the release, so the node has our key. */
 GROUP_TEST(a_push_of_a_node_that_denies_the_release_is_given_back, five_nodes) {
     for (int push_is_first = 0; push_is_first <= 1; push_is_first++) {
-        struct seen seen;
         const struct fake_sent late = hold_by_pushes(&seen);
         assert_is(redlock_release(seen.lease, NULL, NULL), REDLOCK_OK);
         if (push_is_first) {
@@ -101,7 +96,6 @@ GROUP_TEST(any_other_push_after_the_release_is_given_back, five_nodes) {
     static void (*const cases[])(struct seen *) = {
         denied_by_3, pushed_before, pushed_during_the_release, healed, the_subscription_was_lost, too_late};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct seen seen;
         const struct fake_sent late = hold_by_pushes(&seen);
         cases[i](&seen);
         fake_env_turn(&fake);
@@ -113,7 +107,6 @@ GROUP_TEST(any_other_push_after_the_release_is_given_back, five_nodes) {
 /* The node pushes nothing to whom it grants the lock by an answer. */
 GROUP_TEST(what_an_answer_granted_is_given_back, five_nodes) {
     for (int is_late = 0; is_late <= 1; is_late++) {
-        struct seen seen;
         queue_up(&seen);
         answer_late_tries();
         push(0, 0);
@@ -130,9 +123,7 @@ GROUP_TEST(what_an_answer_granted_is_given_back, five_nodes) {
         if (is_late) {
             fake_env_answer(&fake, 3, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
         }
-        for (unsigned i = 0; i < 5; i++) {
-            fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-        }
+        fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGGGG");
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
         fake_env_turn(&fake);
         fake_env_push(&fake, &late);
@@ -142,7 +133,6 @@ GROUP_TEST(what_an_answer_granted_is_given_back, five_nodes) {
 
 /* What came for the token before it yielded says nothing of the pushes for this one. */
 GROUP_TEST(a_fresh_token_has_pushes_of_its_own, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     answer_late_tries();
     push(3, 3);

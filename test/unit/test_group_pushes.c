@@ -4,7 +4,7 @@
 /* --- Pushes --- */
 
 GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
-    struct seen seen, released = {0};
+    struct seen released = {0};
     queue_up(&seen);
     fake_env_pass_ms(&fake, 1000);
     push(0, 1);
@@ -34,7 +34,6 @@ GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
 }
 
 GROUP_TEST(a_push_that_is_older_than_an_answer_does_not_count, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     const struct fake_sent old = *last_wait(0);
     refresh();
@@ -46,7 +45,6 @@ GROUP_TEST(a_push_that_is_older_than_an_answer_does_not_count, five_nodes) {
 }
 
 GROUP_TEST(what_nobody_waits_for_is_given_back, five_nodes) {
-    struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
     const struct fake_sent old = *last_wait(3);
@@ -66,7 +64,6 @@ GROUP_TEST(what_nobody_waits_for_is_given_back, five_nodes) {
 GROUP_TEST(what_is_old_is_not_given_back, five_nodes) {
     static const int64_t waits_ms[] = {14000, 15000, 31000};
     for (size_t i = 0; i < sizeof waits_ms / sizeof *waits_ms; i++) {
-        struct seen seen;
         redlock_request *request = queue_up(&seen);
         answer_late_tries();
         const struct fake_sent old = *last_wait(3);
@@ -84,7 +81,6 @@ GROUP_TEST(what_is_old_is_not_given_back, five_nodes) {
 
 /* Who may publish has heard what node 3 pushed. */
 GROUP_TEST(a_false_push_changes_nothing, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     const struct fake_sent ours = *last_wait(3);
     struct fake_sent others[9];
@@ -123,7 +119,6 @@ GROUP_TEST(a_false_push_changes_nothing, five_nodes) {
 
 /* A copy of what the node itself has said is a push that comes late. */
 GROUP_TEST(a_copy_is_a_push_that_comes_late, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     const struct fake_sent old = *last_wait(0);
     fake_env_push(&fake, &old);
@@ -141,7 +136,6 @@ GROUP_TEST(a_copy_is_a_push_that_comes_late, five_nodes) {
 }
 
 GROUP_TEST(a_push_from_the_future_is_no_vote, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     struct fake_sent other = *last_wait(0);
     other.round++;
@@ -154,7 +148,6 @@ GROUP_TEST(a_push_from_the_future_is_no_vote, five_nodes) {
 
 /* A release that is delayed could take away a key that counts, once the node may vote again. */
 GROUP_TEST(a_node_that_may_not_vote_hands_nothing_over, five_observed) {
-    struct seen seen;
     greet_all();
     queue_up(&seen);
     greet(1, "another", 0, reading(0)); /* it restarted */
@@ -171,7 +164,6 @@ GROUP_TEST(a_node_that_may_not_vote_hands_nothing_over, five_observed) {
 }
 
 GROUP_TEST(a_node_that_may_not_vote_is_not_asked, five_observed) {
-    struct seen seen;
     greet_all();
     queue_up(&seen);
     greet(1, "another", 0, reading(0));
@@ -182,13 +174,10 @@ GROUP_TEST(a_node_that_may_not_vote_is_not_asked, five_observed) {
 }
 
 GROUP_TEST(a_first_try_that_is_lost_asks_no_node_that_may_not_vote, five_observed) {
-    struct seen seen;
     greet_all();
     (void)wait_for_it(&seen);
     greet(1, "another", 0, reading(0));
-    for (unsigned i = 2; i < 5; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "..DDD");
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 4);
     assert_null(fake_env_waiting(&fake, 1, REDLOCK_OP_WAIT));
 }
@@ -209,7 +198,6 @@ static void queue_up_slowly(struct seen *seen) {
 /* A node may always be slower than we ask again. */
 GROUP_TEST(an_answer_to_an_older_wait_may_grant, five_observed) {
     for (int restarted = 0; restarted <= 1; restarted++) {
-        struct seen seen;
         greet_all();
         queue_up_slowly(&seen);
         if (restarted) {
@@ -261,7 +249,7 @@ GROUP_TEST(the_keys_of_a_forgotten_lease_stay_for_ever, five_nodes) {
 
 /* A close waits for other answers meanwhile, but not for such a push. */
 GROUP_TEST(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes) {
-    struct seen seen, other;
+    struct seen other;
     unsigned drained = 0;
     queue_up(&seen);
     push(0, 2);
@@ -279,14 +267,11 @@ GROUP_TEST(the_keys_of_a_forgotten_lease_stay_during_a_close, five_nodes) {
 }
 
 GROUP_TEST(keys_that_outlive_a_lost_lease_stay, five_nodes) {
-    struct seen seen;
     redlock_acquire_options options = watched_options(&seen);
     options.wait_timeout_ms = 60000;
     options.lock_delay_ms = 5000;
     acquire(&options, &seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     push(0, 2);
     assert_is(seen.code, REDLOCK_OK);
@@ -334,7 +319,6 @@ static void tell_time(unsigned node, int64_t ahead_ms) {
 /* The key of another holder may have ended early where a clock has jumped. Anybody can say a push
  * again with another time, so a grant counts when the node has told its time since. */
 GROUP_TEST(a_push_counts_when_the_clock_was_read, five_clocks) {
-    struct seen seen;
     const char *why;
     greet_all();
     (void)queue_up(&seen);
@@ -358,7 +342,6 @@ GROUP_TEST(a_push_counts_when_the_clock_was_read, five_clocks) {
 }
 
 GROUP_TEST(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks) {
-    struct seen seen;
     greet_all();
     (void)queue_up(&seen);
     push(0, 2);
@@ -374,15 +357,12 @@ GROUP_TEST(a_push_of_a_node_that_tells_no_time_does_not_count, five_clocks) {
 
 /* The wait may end meanwhile. */
 GROUP_TEST(a_time_that_comes_too_late_counts_nothing, five_clocks) {
-    struct seen seen;
     greet_all();
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
     push(0, 2);
     redlock_request_cancel(request);
-    for (unsigned i = 0; i < 5; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGGGG");
     for (unsigned i = 0; i < 3; i++) {
         tell_time(i, 0);
     }

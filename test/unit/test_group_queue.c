@@ -1,22 +1,17 @@
 /* Waiting in queues through the public API over a fake env: who takes a place, what is counted of
  * waiters, and what an inspection tells of them. */
-#include <stdio.h>
-
 #include "queue_kit.h"
 
 /* --- Taking a place --- */
 
 GROUP_TEST(a_lost_try_takes_a_place_in_the_same_turn, five_nodes) {
-    struct seen seen;
     redlock_request *request = wait_for_it(&seen);
     const struct fake_sent *try = &fake.sent[0];
     assert_int_equal(strlen(try->token), 48);
     /* It will hand over, and waits for nobody. */
     assert_memory_equal(try->token, "0000000000000000", 16);
     assert_null(fake.channel);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     assert_int_equal(fake.sent_count, 15);
     for (unsigned i = 0; i < 5; i++) {
         const struct fake_sent *release = &fake.sent[5 + i], *wait = &fake.sent[10 + i];
@@ -40,7 +35,7 @@ GROUP_TEST(a_lost_try_takes_a_place_in_the_same_turn, five_nodes) {
 }
 
 GROUP_TEST(a_short_ttl_does_not_shorten_the_queue, five_nodes) {
-    struct seen seen, brief = {0};
+    struct seen brief = {0};
     redlock_acquire_options options = patient_options();
     redlock_request *request = queue_up(&seen), *other;
     options.ttl_ms = 100;
@@ -53,13 +48,11 @@ GROUP_TEST(a_short_ttl_does_not_shorten_the_queue, five_nodes) {
 }
 
 GROUP_TEST(the_ticket_stays_and_the_token_changes, five_nodes) {
-    struct seen seen;
     redlock_request *request = queue_up(&seen);
     const struct fake_sent first = *last_wait(0);
     push(0, 1);
     fake_env_pass_ms(&fake, 2);
-    fake_env_answer(&fake, 0, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_WAIT, "GG");
     refresh(); /* an earlier one has the other nodes, so these two go back */
     assert_int_equal(statistics().yields, 1);
     const struct fake_sent *second = last_wait(0);
@@ -70,7 +63,6 @@ GROUP_TEST(the_ticket_stays_and_the_token_changes, five_nodes) {
 }
 
 GROUP_TEST(who_does_not_queue_has_a_short_token, five_nodes) {
-    struct seen seen;
     redlock_acquire_options options = default_options();
     for (unsigned i = 0; i < 2; i++) {
         fake.sent_count = 0;
@@ -105,7 +97,6 @@ GROUP_TEST(nobody_jumps_a_queue_that_this_process_waits_in, five_nodes) {
 }
 
 GROUP_TEST(who_handed_over_does_not_jump_the_queue, five_nodes) {
-    struct seen seen;
     const redlock_acquire_options options = patient_options();
     release_quietly(take(&options, &seen), true);
     wait_for_it(&seen);
@@ -122,11 +113,8 @@ GROUP_TEST(who_handed_over_does_not_jump_the_queue, five_nodes) {
 }
 
 GROUP_TEST(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes) {
-    struct seen seen;
     wait_for_it(&seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     const struct fake_sent first = *last_wait(0);
     for (unsigned i = 0; i < 3; i++) {
         fake_env_answer_no_script(&fake, i, REDLOCK_OP_WAIT);
@@ -142,7 +130,6 @@ GROUP_TEST(a_wait_that_a_node_does_not_know_is_sent_by_source, five_nodes) {
 }
 
 GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
-    struct seen seen = {0};
     redlock_acquire_options options = patient_options();
     options.wait_timeout_ms = 3000;
     fake.refusing = redlock_nodes_all(5) & ~REDLOCK_NODE(0);
@@ -168,7 +155,6 @@ GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
 
 /* Whoever is before us may have died with the holder. */
 GROUP_TEST(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes) {
-    struct seen seen;
     redlock_request *request = queue_up(&seen); /* the lock ends in a second */
     fake_env_pass_ms(&fake, 1010);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
@@ -187,15 +173,12 @@ GROUP_TEST(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes) {
 }
 
 GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     answer_late_tries();
     push(0, 1);
     fake_env_pass_ms(&fake, 2); /* no quorum: it looks */
     assert_int_equal(statistics().splits, 1);
-    for (unsigned i = 0; i < 2; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_WAIT, REDLOCK_VOTE_GRANTED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_WAIT, "GG");
     for (unsigned i = 2; i < 5; i++) {
         fake_env_queue(&fake, i, LATER, 0);
     }
@@ -219,12 +202,11 @@ GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
     assert_int_equal(now.passed_over, 1);
     assert_int_equal(now.attempts, 3); /* the try, the place, and the place after the yield */
     assert_int_equal(seen.passed_over, 1);
-    static const char *const lines[] = {"acquire 'r': takes a place in the queues as attempt 2",
-                                        "wait 'r': node node1:6379 handed it over",
-                                        "wait 'r': 2 nodes granted it, 3 are needed: asks why",
-                                        "wait 'r': gives back what it got, and waits on as attempt 3",
-                                        "wait 'r': first in line, asks whether it is free",
-                                        "acquire 'r': OK at attempt 3, valid for "};
+    static const char *const lines[] =
+        LIST("acquire 'r': takes a place in the queues as attempt 2", "wait 'r': node node1:6379 handed it over",
+             "wait 'r': 2 nodes granted it, 3 are needed: asks why",
+             "wait 'r': gives back what it got, and waits on as attempt 3",
+             "wait 'r': first in line, asks whether it is free", "acquire 'r': OK at attempt 3, valid for ");
     const char *at = fake.log;
     for (unsigned i = 0; i < sizeof lines / sizeof *lines; i++) {
         at = strstr(at, lines[i]); /* in this order */
@@ -243,7 +225,6 @@ static unsigned count_in_log(const char *line) {
 
 GROUP_TEST(the_log_tells_of_changes_only, five_nodes) {
     static const char asks[] = "wait 'r': first in line, asks whether it is free";
-    struct seen seen;
     queue_up(&seen);
     for (unsigned times = 0; times < 3; times++) {
         refresh();

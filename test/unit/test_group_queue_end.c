@@ -1,7 +1,5 @@
 /* How waiting in queues ends: without the lock, without memory, or because nodes cannot keep a
  * queue. */
-#include <stdlib.h>
-
 #include "queue_kit.h"
 
 static bool no_memory;
@@ -27,9 +25,7 @@ static void assert_polls(struct seen *seen) {
     fake_env_pass_ms(&fake, 200);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_ACQUIRE), 5);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
     assert_int_equal(seen->count, 0);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -39,9 +35,7 @@ static void assert_polls(struct seen *seen) {
 static void lose_a_try(unsigned waits) {
     struct seen next;
     redlock_request *request = wait_for_it(&next);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), waits);
     redlock_request_cancel(request);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -49,7 +43,7 @@ static void lose_a_try(unsigned waits) {
 }
 
 GROUP_TEST(without_subscriptions_it_polls, five_nodes) {
-    struct seen seen, trying;
+    struct seen trying;
     queue_up(&seen);
     answer_late_tries();
     const redlock_acquire_options options = patient_options();
@@ -81,11 +75,8 @@ GROUP_TEST(without_subscriptions_it_polls, five_nodes) {
 }
 
 GROUP_TEST(without_permission_it_polls, five_nodes) {
-    struct seen seen;
     wait_for_it(&seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     for (unsigned i = 0; i < 5; i++) {
         fail_wait(i, REDLOCK_CAUSE_NOPERM, "NOPERM no zadd");
     }
@@ -105,9 +96,7 @@ static void refuse_again(const char *error) {
         listens(i, REDLOCK_LISTENING);
     }
     redlock_request *request = wait_for_it(&seen);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
     for (unsigned i = 0; i < 5; i++) {
         fail_wait(i, REDLOCK_CAUSE_NOPERM, error);
     }
@@ -161,7 +150,6 @@ static void until_refresh(void) {
 GROUP_TEST(a_node_that_keeps_a_place_again_is_well, five_nodes) {
     static const enum redlock_cause causes[] = {REDLOCK_CAUSE_CLUSTER, REDLOCK_CAUSE_NOPERM};
     for (unsigned k = 0; k < 2; k++) {
-        struct seen seen;
         redlock_request *request = queue_up(&seen);
         answer_late_tries();
         for (unsigned bad = 0; bad < 5; bad++) {
@@ -183,7 +171,6 @@ GROUP_TEST(a_node_that_keeps_a_place_again_is_well, five_nodes) {
 }
 
 GROUP_TEST(who_polls_returns_to_the_queue, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     answer_late_tries();
     until_refresh();
@@ -200,7 +187,6 @@ GROUP_TEST(who_polls_returns_to_the_queue, five_nodes) {
 }
 
 GROUP_TEST(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes) {
-    struct seen seen;
     for (unsigned i = 0; i < 3; i++) {
         listens(i, REDLOCK_LISTENING_REFUSED);
     }
@@ -223,12 +209,10 @@ GROUP_TEST(who_began_to_poll_takes_a_place_when_nodes_are_well, five_nodes) {
 
 /* The key of the queue holds something else. Other resources have queues all the same. */
 GROUP_TEST(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes) {
-    struct seen seen, next;
+    struct seen next;
     for (unsigned times = 0; times < 2; times++) {
         wait_for_it(&seen);
-        for (unsigned i = 0; i < 3; i++) {
-            fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-        }
+        fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
         fail_wait(0, REDLOCK_CAUSE_SERVER, "WRONGTYPE a string");
         fail_wait(1, REDLOCK_CAUSE_BUSY, "BUSY for now");
         fail_wait(2, REDLOCK_CAUSE_SERVER, "WRONGTYPE a string");
@@ -250,7 +234,6 @@ GROUP_TEST(a_resource_whose_queue_cannot_be_kept_is_polled, five_nodes) {
 /* --- How it ends --- */
 
 GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
-    struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
     push(0, 0);
@@ -265,8 +248,7 @@ GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_turn(&fake);
-    assert_int_equal(seen.count, 1);
-    assert_is(seen.code, REDLOCK_ERR_CANCELLED);
+    assert_seen(seen, 1, REDLOCK_ERR_CANCELLED);
     fake_env_push(&fake, &late); /* its WAIT came after its release, on an older connection */
     assert_given_back(&late);
     const unsigned sent = fake.sent_count;
@@ -276,7 +258,6 @@ GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
 }
 
 GROUP_TEST(the_wait_ends, five_nodes) {
-    struct seen seen;
     queue_up(&seen);
     answer_late_tries();
     while (fake.now_ns < 60900 * REDLOCK_NS_PER_MS) {
@@ -298,7 +279,6 @@ GROUP_TEST(the_wait_ends, five_nodes) {
 }
 
 GROUP_TEST(a_close_leaves_the_queues, five_nodes) {
-    struct seen seen;
     unsigned drained = 0;
     queue_up(&seen);
     answer_late_tries();
@@ -318,7 +298,6 @@ GROUP_TEST(a_close_leaves_the_queues, five_nodes) {
 
 /* The place may be served until it is stale, and then its key lives for its ttl. */
 GROUP_TEST(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes) {
-    struct seen seen;
     redlock_request *request = queue_up(&seen);
     answer_late_tries();
     fake.refusing = REDLOCK_NODE(2);
@@ -332,7 +311,7 @@ GROUP_TEST(a_place_that_a_node_does_not_give_up_ends_by_itself, five_nodes) {
 
 /* Its place is still that of its last WAIT. */
 GROUP_TEST(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes) {
-    struct seen seen, extended = {0};
+    struct seen extended = {0};
     queue_up(&seen);
     answer_late_tries();
     push(0, 2);
@@ -354,12 +333,9 @@ GROUP_TEST(an_extension_does_not_shorten_the_debt_of_a_place, five_nodes) {
 GROUP_TEST(without_random_bytes_there_is_no_place, five_nodes) {
     static const int codes[] = {REDLOCK_ERR_RANDOM, REDLOCK_ERR_FORKED};
     for (unsigned i = 0; i < 2; i++) {
-        struct seen seen;
         wait_for_it(&seen);
         fake.random_code = codes[i];
-        for (unsigned k = 0; k < 3; k++) {
-            fake_env_answer(&fake, k, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-        }
+        fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DDD");
         fake_env_turn(&fake);
         assert_int_equal(seen.count, 1);
         assert_int_equal(seen.code, codes[i]);
@@ -369,13 +345,11 @@ GROUP_TEST(without_random_bytes_there_is_no_place, five_nodes) {
         fake.random_code = REDLOCK_OK;
         fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     }
-    struct seen seen;
     queue_up(&seen); /* nobody counts as waiting here: it tried first */
     assert_non_null(fake.channel);
 }
 
 GROUP_TEST(without_memory_there_is_no_acquire, five_nodes) {
-    struct seen seen = {0};
     const redlock_acquire_options options = patient_options();
     acquire(NULL, &seen); /* its room in the schedule stays */
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
@@ -409,7 +383,7 @@ static void see_and_queue_up_many(const redlock_result *result, void *data) {
 
 /* The callback of a lease that a push made changes the list in which the push found it. */
 GROUP_TEST(a_callback_may_begin_and_end_waits, five_nodes) {
-    struct seen seen = {0}, other;
+    struct seen other;
     const redlock_acquire_options options = patient_options();
     queue_up(&other);
     assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see_and_queue_up_many, &seen), REDLOCK_OK);

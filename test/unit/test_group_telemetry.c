@@ -61,7 +61,6 @@ TOLD_TEST(votes_are_counted_by_node_and_cause, three_told) {
                  {REDLOCK_VOTE_FAILED, REDLOCK_CAUSE_NO_LUA, REDLOCK_VOTED_SERVER}};
     for (size_t i = 0; i < sizeof votes / sizeof *votes; i++) {
         const struct redlock_text text = {.string = "why", .cause = votes[i].cause};
-        struct seen seen;
         fake.log[0] = '\0';
         const redlock_telemetry before = snapshot();
         acquire(NULL, &seen);
@@ -85,7 +84,6 @@ TOLD_TEST(votes_are_counted_by_node_and_cause, three_told) {
 }
 
 TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {
-    struct seen seen = {0};
     fake.refusing = REDLOCK_NODE(2);
     acquire(NULL, &seen);
     assert_int_equal(snapshot().votes[REDLOCK_VOTED_OTHER][2], 1);
@@ -101,7 +99,6 @@ TOLD_TEST(refusals_and_late_votes_are_counted, three_told) {
 }
 
 TOLD_TEST(an_older_program_gets_what_fits, three_told) {
-    struct seen seen;
     redlock_telemetry now;
     memset(&now, 0x55, sizeof now);
     (void)take(NULL, &seen);

@@ -1,6 +1,4 @@
 /* Quarantines: each row of the table in core/guard.h, and the limits of what nodes may say. */
-#include <string.h>
-
 #include "greetings.h"
 #include "test.h"
 

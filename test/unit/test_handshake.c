@@ -1,9 +1,5 @@
 /* The handshake step by step: what is sent, and what each answer causes (R9, R18). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 #include "handshake_kit.h"
 

@@ -1,6 +1,4 @@
 /* Histograms: which bucket a time is in, the bounds, and quantiles. */
-#include <string.h>
-
 #include "core/histogram.h"
 #include "test.h"
 

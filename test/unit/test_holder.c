@@ -1,6 +1,4 @@
 /* The holder's text: which tokens have one, how the group writes it, and who reads it. */
-#include <stdio.h>
-
 #include "base/holder.h"
 #include "group_kit.h"
 
@@ -22,34 +20,15 @@ static const char *text_of(size_t size, char text[REDLOCK_HOLDER_SIZE_MAX + 2]) 
 TEST(only_our_own_tokens_have_a_text) {
     static const struct {
         const char *token, *text;
-    } rows[] = {
-        {DIGITS "@web-3:4711", "web-3:4711"},
-        {TICKET DIGITS "@web-3:4711", "web-3:4711"},
-        {DIGITS "@a@b", "a@b"},
-        {DIGITS "@@", "@"},
-        {DIGITS "@!~", "!~"},
-        {DIGITS, ""},
-        {TICKET DIGITS, ""},
-        {DIGITS "@", ""},
-        {TICKET DIGITS "@", ""},
-        {DIGITS " web", ""},
-        {DIGITS "web", ""},
-        {DIGITS "@two words", ""},
-        {DIGITS "@web\x1b[31m", ""},
-        {DIGITS "@web\x7f", ""},
-        {DIGITS "@w\xc3\xbc", ""},
-        {TICKET "@web", ""},
-        {"00112233445566778899aabbccddeef@web", ""},
-        {"00112233445566778899AABBCCDDEEFF@web", ""},
-        {"g0112233445566778899aabbccddeeff@web", ""},
-        {"/0112233445566778899aabbccddeeff@web", ""},
-        {":0112233445566778899aabbccddeeff@web", ""},
-        {"`0112233445566778899aabbccddeeff@web", ""},
-        {"a" DIGITS "@web", ""},
-        {"@web", ""},
-        {"", ""},
-        {NULL, ""},
-    };
+    } rows[] =
+        LIST({DIGITS "@web-3:4711", "web-3:4711"}, {TICKET DIGITS "@web-3:4711", "web-3:4711"}, {DIGITS "@a@b", "a@b"},
+             {DIGITS "@@", "@"}, {DIGITS "@!~", "!~"}, {DIGITS, ""}, {TICKET DIGITS, ""}, {DIGITS "@", ""},
+             {TICKET DIGITS "@", ""}, {DIGITS " web", ""}, {DIGITS "web", ""}, {DIGITS "@two words", ""},
+             {DIGITS "@web\x1b[31m", ""}, {DIGITS "@web\x7f", ""}, {DIGITS "@w\xc3\xbc", ""}, {TICKET "@web", ""},
+             {"00112233445566778899aabbccddeef@web", ""}, {"00112233445566778899AABBCCDDEEFF@web", ""},
+             {"g0112233445566778899aabbccddeeff@web", ""}, {"/0112233445566778899aabbccddeeff@web", ""},
+             {":0112233445566778899aabbccddeeff@web", ""}, {"`0112233445566778899aabbccddeeff@web", ""},
+             {"a" DIGITS "@web", ""}, {"@web", ""}, {"", ""}, {NULL, ""});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_string_equal(redlock_token_holder(rows[i].token), rows[i].text);
     }
@@ -106,7 +85,6 @@ TEST(every_request_has_the_whole_token) {
 }
 
 GROUP_TEST(attempts_differ_in_their_digits, named) {
-    struct seen seen;
     redlock_lease *first = take(NULL, &seen), *second = take(NULL, &seen);
     assert_memory_not_equal(redlock_lease_token(first), redlock_lease_token(second), REDLOCK_TOKEN_DIGITS);
     assert_token(redlock_lease_token(first), REDLOCK_TOKEN_DIGITS, "web-3:4711");
@@ -191,7 +169,6 @@ TEST(a_text_changes_no_order) {
 
 /* A push names the whole token. */
 GROUP_TEST(a_push_for_another_text_is_not_ours, named) {
-    struct seen seen;
     queue_behind(EARLIER "@a", 60000, &seen);
     struct fake_sent wait = {0};
     for (unsigned i = 0; i < fake.sent_count; i++) {

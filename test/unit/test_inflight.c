@@ -1,8 +1,5 @@
 /* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the middle,
  * requests with one more reply. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "node/inflight.h"
 #include "scarce_memory.h"
 #include "test.h"

@@ -1,7 +1,4 @@
 /* INFO as several kinds of servers send it, and as a hostile one might. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include "wire/info.h"
 

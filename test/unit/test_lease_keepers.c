@@ -18,8 +18,7 @@ TEST(a_lease_that_too_few_nodes_can_keep_is_lost_at_once) {
     for (int late = 0; late <= 1; late++) {
         struct life life;
         hold(&life, 5, late ? "GGGUF" : "GGGFF");
-        life.at_ms = 1000;
-        life_extend(&life, TTL_MS);
+        life_extend(life_at(&life, 1000), TTL_MS);
         life_vote(&life, 0, D);
         if (late) {
             life_expect(&life, EXTENDING, NOTHING); /* the SET that timed out may have run */
@@ -30,21 +29,16 @@ TEST(a_lease_that_too_few_nodes_can_keep_is_lost_at_once) {
     }
 }
 
-TEST(a_lease_that_a_quorum_may_keep_is_not_lost) {
-    struct life life;
-    hold(&life, 5, "GGGUU");
+LIFE_TEST(a_lease_that_a_quorum_may_keep_is_not_lost, hold(&life, 5, "GGGUU")) {
     life_extend(&life, TTL_MS);
-    life_votes(&life, "DGFF");
-    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+    life_expect(life_votes(&life, "DGFF"), HELD, EXTENDED(ERR_NO_QUORUM));
     life_extend(&life, TTL_MS);
     /* A node whose answer never came had set it. */
     life_votes(&life, "FGG"), life_vote(&life, 4, G);
     life_expect(&life, HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
-    life_vote(&life, 1, D);
-    life_expect(&life, EXTENDING, NOTHING);
-    life_vote(&life, 2, D);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    life_expect(life_vote(&life, 1, D), EXTENDING, NOTHING);
+    life_expect(life_vote(&life, 2, D), LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
 /* A deadline does not stand on a node that has said that its key is gone, also if it said so in a
@@ -66,23 +60,17 @@ TEST(a_deadline_stands_on_no_node_that_has_lost_the_key) {
 }
 
 /* A late vote shows the loss after the extension was given up. */
-TEST(a_loss_shows_after_a_failed_extension) {
-    struct life life;
-    hold(&life, 3, "GGF");
+LIFE_TEST(a_loss_shows_after_a_failed_extension, hold(&life, 3, "GGF")) {
     life_extend(&life, TTL_MS);
-    life_votes(&life, ".FF");
-    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
-    life_vote(&life, 0, D);
-    life_expect(&life, LOST, .cleanup = 3, .lost = true, .lost_by_votes = true);
+    life_expect(life_votes(&life, ".FF"), HELD, EXTENDED(ERR_NO_QUORUM));
+    life_expect(life_vote(&life, 0, D), LOST, .cleanup = 3, .lost = true, .lost_by_votes = true);
 }
 
 TEST(a_healed_node_keeps_it_unless_the_heal_failed) {
     for (int failed = 0; failed <= 1; failed++) {
         struct life life;
         hold(&life, 3, "GGF");
-        life.at_ms = 1000;
-        life_timer(&life);
-        life_expect(&life, HELD, .heal = 4);
+        life_expect(life_timer(life_at(&life, 1000)), HELD, .heal = 4);
         if (failed) {
             redlock_keys_heal_answered(&life.core.keys, 2, REDLOCK_VOTE_FAILED);
         }
@@ -97,16 +85,11 @@ TEST(a_healed_node_keeps_it_unless_the_heal_failed) {
 }
 
 /* A jump may have ended the key there, but nothing shows that it has. */
-TEST(a_healed_node_whose_clock_jumped_may_keep_it) {
-    struct life life;
-    hold(&life, 3, "GGF");
-    life.at_ms = 1000;
-    life_timer(&life);
-    life_expect(&life, HELD, .heal = 4);
+LIFE_TEST(a_healed_node_whose_clock_jumped_may_keep_it, hold(&life, 3, "GGF")) {
+    life_expect(life_timer(life_at(&life, 1000)), HELD, .heal = 4);
     life_void(&life, 4);
     life_extend(&life, TTL_MS);
-    life_vote(&life, 0, D);
-    life_expect(&life, EXTENDING, NOTHING);
+    life_expect(life_vote(&life, 0, D), EXTENDING, NOTHING);
 }
 
 /* The first three of five grant it, with counters that are not below the proposal. The others vote
@@ -133,43 +116,30 @@ static void end_fencing(struct life *life) {
 }
 
 /* What the acquire showed still counts after a round of its own for the fencing token. */
-TEST(a_round_for_the_fencing_token_changes_nothing) {
-    struct life life;
-    begin_fencing(&life, F);
+LIFE_TEST(a_round_for_the_fencing_token_changes_nothing, begin_fencing(&life, F)) {
     end_fencing(&life);
     life_extend(&life, TTL_MS);
-    life_vote(&life, 0, D);
-    life_expect(&life, LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    life_expect(life_vote(&life, 0, D), LOST, .cleanup = 7, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
 /* In that round two nodes say that the key is another's. */
-TEST(a_round_for_the_fencing_token_shows_who_has_no_key) {
-    struct life life;
-    begin_fencing(&life, 0);
+LIFE_TEST(a_round_for_the_fencing_token_shows_who_has_no_key, begin_fencing(&life, 0)) {
     life_vote(&life, 3, D);
     /* Its key is ours; only its counter was too high. */
     life_fenced(&life, 4, D, life.core.fence.token);
     end_fencing(&life);
     life_extend(&life, TTL_MS);
-    life_vote(&life, 0, D);
-    life_expect(&life, EXTENDING, NOTHING);
-    life_vote(&life, 1, D);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
+    life_expect(life_vote(&life, 0, D), EXTENDING, NOTHING);
+    life_expect(life_vote(&life, 1, D), LOST, .cleanup = 31, .lost = true, .lost_by_votes = true, EXTENDED(ERR_LOST));
 }
 
 /* The first holder may have healed the nodes that had no key a while ago. */
-TEST(an_adopted_lease_asks_all_nodes_anew) {
-    struct life life;
-    life_init(&life, 5);
+LIFE_TEST(an_adopted_lease_asks_all_nodes_anew, life_init(&life, 5)) {
     life_adopt(&life);
     life_extend(&life, TTL_MS);
-    life_vote(&life, 3, D);
-    life_vote(&life, 4, D);
-    life_votes(&life, "GGG");
-    life_expect(&life, HELD, EXTENDED(OK));
+    life_votes(&life, "...DD");
+    life_expect(life_votes(&life, "GGG"), HELD, EXTENDED(OK));
     life_extend(&life, TTL_MS);
-    life_vote(&life, 0, D);
-    life_expect(&life, EXTENDING, NOTHING);
-    life_votes(&life, ".GGG");
-    life_expect(&life, HELD, EXTENDED(OK));
+    life_expect(life_vote(&life, 0, D), EXTENDING, NOTHING);
+    life_expect(life_votes(&life, ".GGG"), HELD, EXTENDED(OK));
 }

@@ -81,9 +81,7 @@ TEST(a_node_that_did_not_set_the_key_owes_no_release_unless_it_was_healed) {
     assert_int_equal(keys.to_release, 30);
 }
 
-TEST(a_release_is_owed_until_the_node_has_answered_it) {
-    struct life life;
-    life_held(&life, false);
+LIFE_TEST(a_release_is_owed_until_the_node_has_answered_it, life_held(&life, false)) {
     assert_int_equal(redlock_lease_owing(&life.core), 0);
     life_release(&life);
     assert_int_equal(redlock_lease_owing(&life.core), 31);
@@ -91,9 +89,7 @@ TEST(a_release_is_owed_until_the_node_has_answered_it) {
     assert_int_equal(redlock_lease_owing(&life.core), 28);
 }
 
-TEST(under_a_guard_a_node_that_was_asked_does_not_count) {
-    struct life life;
-    life_start(&life, 5);
+LIFE_TEST(under_a_guard_a_node_that_was_asked_does_not_count, life_start(&life, 5)) {
     assert_true(redlock_lease_counts_under_guards(&life.core, 1, 29, 29));
     assert_false(redlock_lease_counts_under_guards(&life.core, 1, 2, 0));
     life_votes(&life, "GGG");
@@ -106,14 +102,9 @@ TEST(under_a_guard_a_node_that_was_asked_does_not_count) {
     assert_true(redlock_lease_counts_under_guards(&life.core, 4, 31, 31));
 }
 
-TEST(a_late_request_is_uncertain_in_a_cleanup) {
-    struct life life;
-    life_start(&life, 3);
+LIFE_TEST(a_late_request_is_uncertain_in_a_cleanup, life_start(&life, 3)) {
     redlock_keys_sent(&life.core.keys, REDLOCK_OP_ACQUIRE, 7);
-    life_vote(&life, 0, D);
-    life_vote(&life, 1, U);
-    life_vote(&life, 2, D);
-    life_expect(&life, ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
+    life_expect(life_votes(&life, "DUD"), ENDED, .cleanup = 7, .uncertain = 2, ACQUIRED(ERR_CONTENDED));
 }
 
 TEST(a_parked_acquire_begins_by_its_event_or_its_timer) {
@@ -122,25 +113,19 @@ TEST(a_parked_acquire_begins_by_its_event_or_its_timer) {
         life_init(&life, 3);
         life.plan.wait_timeout_ms = 1000;
         life_park(&life, 700);
-        life_park(&life, 50);
-        life_expect(&life, PARKED, NOTHING);
+        life_expect(life_park(&life, 50), PARKED, NOTHING);
         assert_int_equal(life_next_ms(&life), 50);
-        life.at_ms = 49;
-        life_timer(&life);
-        life_expect(&life, PARKED, NOTHING);
-        life_void(&life, 7); /* it has no votes */
-        life_expect(&life, PARKED, NOTHING);
-        life_park(&life, 500); /* the sooner one counts */
+        life_expect(life_timer(life_at(&life, 49)), PARKED, NOTHING);
+        life_expect(life_void(&life, 7), PARKED, NOTHING); /* it has no votes */
+        life_park(&life, 500);                             /* the sooner one counts */
         assert_int_equal(life_next_ms(&life), 50);
         if (by_timer) {
-            life.at_ms = 50;
-            life_timer(&life);
+            life_timer(life_at(&life, 50));
         } else {
             life_begin(&life);
         }
         life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
         life.at_ms += 999; /* the wait counts from now */
-        life_votes(&life, "DD");
-        life_expect(&life, WAITING, .cleanup = 7);
+        life_expect(life_votes(&life, "DD"), WAITING, .cleanup = 7);
     }
 }

@@ -1,10 +1,5 @@
 /* Random lives of a lease, at random times: what must hold after every step, whatever comes (the
  * first seed in SEED). */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "core/time.h"
 #include "life.h"
 
 #define NODES_MAX        7

@@ -4,22 +4,17 @@
 
 /* Up to a tenth of that sooner, so that leases that were taken together are not renewed
  * together. */
-TEST(a_third_of_the_ttl_after_the_start) {
-    struct life life;
+LIFE_TEST(a_third_of_the_ttl_after_the_start, life_held(&life, true)) {
     int64_t least_ms = TTL_MS, most_ms = 0;
-    life_held(&life, true);
     assert_in_range(life_next_ms(&life), 3000, 3333);
     for (uint32_t round = 2; round < 100; round++) {
-        life.at_ms = life_next_ms(&life);
-        life_timer(&life);
+        life_timer(life_at(&life, life_next_ms(&life)));
         life_expect(&life, HELD, NOTHING); /* a fraction of a millisecond too early */
         life.at_ms++;
         const int64_t start_ms = life.at_ms;
-        life_timer(&life);
-        life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
+        life_expect(life_timer(&life), EXTENDING, SENDS(EXTEND, 31, round));
         life.at_ms += 20;
-        life_votes(&life, "UGGG");
-        life_expect(&life, HELD, NOTHING);
+        life_expect(life_votes(&life, "UGGG"), HELD, NOTHING);
         assert_int_equal(life_held_until_ms(&life), start_ms + END_MS);
         const int64_t delay_ms = life_next_ms(&life) - start_ms;
         assert_in_range(delay_ms, 2999, 3333);
@@ -29,9 +24,7 @@ TEST(a_third_of_the_ttl_after_the_start) {
     assert_true(least_ms < 3020 && most_ms > 3313);
 }
 
-TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
-    struct life life;
-    life_held(&life, true);
+LIFE_TEST(a_failed_renewal_is_tried_again_until_the_deadline, life_held(&life, true)) {
     int64_t before_ms = 0;
     uint32_t round = 2;
     for (;; round++) {
@@ -47,8 +40,7 @@ TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
         }
         life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
         assert_int_equal(life_next_ms(&life), END_MS);
-        life_votes(&life, "FUU");
-        life_expect(&life, HELD, NOTHING);
+        life_expect(life_votes(&life, "FUU"), HELD, NOTHING);
         assert_int_equal(life_held_until_ms(&life), END_MS);
         if (life_next_ms(&life) < END_MS) {
             const int64_t left_ms = END_MS - due_ms, quarter_ms = left_ms / 4 > 10 ? left_ms / 4 : 10;
@@ -56,50 +48,32 @@ TEST(a_failed_renewal_is_tried_again_until_the_deadline) {
         }
     }
     assert_in_range(round, 15, 60);
-    life.at_ms = END_MS;
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
 }
 
-TEST(a_renewal_that_recovers_is_a_third_away_again) {
-    struct life life;
-    life_held(&life, true);
-    life.at_ms = 3334;
-    life_timer(&life);
-    life_refuse(&life, 31);
-    life_expect(&life, HELD, NOTHING);
-    life.at_ms = 6000;
-    life_timer(&life);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
-    life_votes(&life, "GGG");
-    life_expect(&life, HELD, NOTHING);
+LIFE_TEST(a_renewal_that_recovers_is_a_third_away_again, life_held(&life, true)) {
+    life_timer(life_at(&life, 3334));
+    life_expect(life_refuse(&life, 31), HELD, NOTHING);
+    life_expect(life_timer(life_at(&life, 6000)), EXTENDING, SENDS(EXTEND, 31, 3));
+    life_expect(life_votes(&life, "GGG"), HELD, NOTHING);
     assert_in_range(life_next_ms(&life), 6000 + 3000, 6000 + 3333);
 }
 
 /* It waits for a quarter of the time left only while nobody who was silent can be asked. */
-TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready) {
-    struct life life;
-    life_held(&life, true);
-    life_ready(&life, 4); /* nothing has failed yet */
-    life_expect(&life, HELD, NOTHING);
+LIFE_TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready, life_held(&life, true)) {
+    life_expect(life_ready(&life, 4), HELD, NOTHING); /* nothing has failed yet */
     assert_in_range(life_next_ms(&life), 3000, 3333);
-    life.at_ms = 3334;
-    life_timer(&life);
-    life_votes(&life, "GGUUF");
-    life_expect(&life, HELD, NOTHING);
+    life_timer(life_at(&life, 3334));
+    life_expect(life_votes(&life, "GGUUF"), HELD, NOTHING);
     assert_true(life_next_ms(&life) > 3334 + 1600);
-    life.at_ms = 3400;
-    life_ready(&life, 1); /* it has answered */
+    life_ready(life_at(&life, 3400), 1); /* it has answered */
     assert_true(life_next_ms(&life) > 3334 + 1600);
     for (uint32_t round = 3, node = 2; node < 5; round++, node++) {
         life.at_ms += 100;
-        life_ready(&life, node);
-        life_expect(&life, HELD, NOTHING);
+        life_expect(life_ready(&life, node), HELD, NOTHING);
         assert_int_equal(life_next_ms(&life), life.at_ms);
-        life_timer(&life);
-        life_expect(&life, EXTENDING, SENDS(EXTEND, 31, round));
-        life_votes(&life, node < 4 ? "GGUUF" : "GGG");
-        life_expect(&life, HELD, NOTHING);
+        life_expect(life_timer(&life), EXTENDING, SENDS(EXTEND, 31, round));
+        life_expect(life_votes(&life, node < 4 ? "GGUUF" : "GGG"), HELD, NOTHING);
         /* One round for each node that is back. */
         assert_true(life_next_ms(&life) > life.at_ms + 1500);
     }
@@ -107,119 +81,79 @@ TEST(a_failed_renewal_is_due_when_a_silent_node_is_ready) {
     assert_true(life_next_ms(&life) > life.at_ms + 2900);
 }
 
-TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again) {
-    struct life life;
-    life_held(&life, true);
-    life.at_ms = 3334;
-    life_timer(&life);
+LIFE_TEST(a_renewal_that_fails_after_a_node_was_ready_is_due_again, life_held(&life, true)) {
+    life_timer(life_at(&life, 3334));
     life_votes(&life, "GGU");
     life_ready(&life, 0); /* it has answered */
-    life_ready(&life, 2);
-    life_expect(&life, EXTENDING, NOTHING);
-    life.at_ms = 3384;
-    life_vote(&life, 3, U);
-    life_expect(&life, EXTENDING, NOTHING);
-    life_vote(&life, 4, F);
-    life_expect(&life, HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM);
+    life_expect(life_ready(&life, 2), EXTENDING, NOTHING);
+    life_expect(life_vote(life_at(&life, 3384), 3, U), EXTENDING, NOTHING);
+    life_expect(life_vote(&life, 4, F), HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM);
     assert_int_equal(life_next_ms(&life), 3384);
-    life_timer(&life);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_expect(life_timer(&life), EXTENDING, SENDS(EXTEND, 31, 3));
     life_votes(&life, "GGUUU");
     assert_true(life_next_ms(&life) > 3384 + 1500);
 }
 
 /* Nobody renews it, or nobody may any more. */
-TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own) {
-    struct life life;
-    life_held(&life, false);
+LIFE_TEST(a_silent_node_that_is_ready_makes_no_renewal_of_its_own, life_held(&life, false)) {
     life_extend(&life, TTL_MS);
     life_votes(&life, "UUU");
     life_expect(&life, HELD, .round_over = true, .round_code = REDLOCK_ERR_NO_QUORUM, EXTENDED(ERR_NO_QUORUM));
     life_ready(&life, 0);
     assert_int_equal(life_next_ms(&life), END_MS);
     life_held(&life, true);
-    life.at_ms = 3334;
-    life_timer(&life);
+    life_timer(life_at(&life, 3334));
     life_votes(&life, "UUU");
-    life.at_ms = END_MS;
-    life_ready(&life, 0);
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_ready(life_at(&life, END_MS), 0);
+    life_expect(life_timer(&life), LOST, .cleanup = 31, .lost = true);
 }
 
-TEST(a_renewal_that_most_deny_is_a_loss) {
-    struct life life;
-    life_held(&life, true);
-    life.at_ms = 3334;
-    life_timer(&life);
-    life_votes(&life, "DDD");
-    life_expect(&life, LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
+LIFE_TEST(a_renewal_that_most_deny_is_a_loss, life_held(&life, true)) {
+    life_timer(life_at(&life, 3334));
+    life_expect(life_votes(&life, "DDD"), LOST, .cleanup = 31, .lost = true, .lost_by_votes = true);
 }
 
 /* A paused process: when it runs again, both the renewal and the deadline have passed. */
-TEST(the_deadline_comes_before_a_renewal) {
-    struct life life;
+LIFE_TEST(the_deadline_comes_before_a_renewal, life_held(&life, true)) {
+    life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
     life_held(&life, true);
-    life.at_ms = END_MS;
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
-    life_held(&life, true);
-    life.at_ms = END_MS - 1;
-    life_timer(&life);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 2));
-    life.at_ms = END_MS;
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 31, .lost = true);
+    life_expect(life_timer(life_at(&life, END_MS - 1)), EXTENDING, SENDS(EXTEND, 31, 2));
+    life_expect(life_timer(life_at(&life, END_MS)), LOST, .cleanup = 31, .lost = true);
 }
 
-TEST(the_cap_ends_renewals) {
-    struct life life;
-    life_init(&life, 1);
+LIFE_TEST(the_cap_ends_renewals, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 8000;
     life_begin(&life);
-    life.at_ms = 100; /* held since then: no renewal at 8100 or later */
-    life_vote(&life, 0, G);
+    life_vote(life_at(&life, 100), 0, G); /* held since then: no renewal at 8100 or later */
     for (uint32_t round = 2; round < 4; round++) {
         assert_false(redlock_lease_is_capped(&life.core));
-        life.at_ms = life_next_ms(&life) + 1;
-        life_timer(&life);
-        life_expect(&life, EXTENDING, SENDS(EXTEND, 1, round));
+        life_expect(life_timer(life_at(&life, life_next_ms(&life) + 1)), EXTENDING, SENDS(EXTEND, 1, round));
         life_vote(&life, 0, G);
     }
     assert_in_range(life.at_ms, 6000, 6668);
     assert_int_equal(life_next_ms(&life), life.at_ms + END_MS); /* the last renewal ends */
     assert_true(redlock_lease_is_capped(&life.core));
-    life.at_ms = 8000;
-    life_extend(&life, TTL_MS); /* the caller may still extend */
-    life_vote(&life, 0, G);
-    life_expect(&life, HELD, EXTENDED(OK));
+    life_extend(life_at(&life, 8000), TTL_MS); /* the caller may still extend */
+    life_expect(life_vote(&life, 0, G), HELD, EXTENDED(OK));
     assert_int_equal(life_next_ms(&life), 8000 + END_MS);
-    life.at_ms = 8000 + END_MS;
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 1, .lost = true);
+    life_expect(life_timer(life_at(&life, 8000 + END_MS)), LOST, .cleanup = 1, .lost = true);
     assert_true(redlock_lease_is_capped(&life.core)); /* why it was not renewed */
     life_held(&life, false);
     assert_false(redlock_lease_is_capped(&life.core)); /* no renewals were asked for */
 }
 
-TEST(a_timer_that_is_late_for_the_cap_does_not_renew) {
-    struct life life;
-    life_init(&life, 1);
+LIFE_TEST(a_timer_that_is_late_for_the_cap_does_not_renew, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 3334;
     life_begin(&life);
     life_vote(&life, 0, G);
     assert_in_range(life_next_ms(&life), 3000, 3333);
-    life.at_ms = 3334;
-    life_timer(&life);
-    life_expect(&life, HELD, NOTHING);
+    life_expect(life_timer(life_at(&life, 3334)), HELD, NOTHING);
     assert_int_equal(life_next_ms(&life), END_MS);
 }
 
-TEST(a_cap_within_the_first_third_means_no_renewal) {
-    struct life life;
-    life_init(&life, 1);
+LIFE_TEST(a_cap_within_the_first_third_means_no_renewal, life_init(&life, 1)) {
     life.plan.ttl_ms = 9999; /* a third is 3333 ms, and a renewal comes at most 333.3 ms sooner */
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 2999;
@@ -228,59 +162,39 @@ TEST(a_cap_within_the_first_third_means_no_renewal) {
     assert_int_equal(life_next_ms(&life), 9999 - 102);
 }
 
-TEST(a_failed_extend_by_the_caller_is_renewed_too) {
-    struct life life;
-    life_held(&life, true);
-    life.at_ms = 1000;
-    life_extend(&life, 20000);
-    life_votes(&life, "FFF");
-    life_expect(&life, HELD, EXTENDED(ERR_NO_QUORUM));
+LIFE_TEST(a_failed_extend_by_the_caller_is_renewed_too, life_held(&life, true)) {
+    life_extend(life_at(&life, 1000), 20000);
+    life_expect(life_votes(&life, "FFF"), HELD, EXTENDED(ERR_NO_QUORUM));
     assert_in_range(life_next_ms(&life), 1000 + 2224, 1000 + 2224 + 556);
-    life.at_ms = 4000;
-    life_timer(&life);
-    life_expect(&life, EXTENDING, SENDS(EXTEND, 31, 3));
+    life_expect(life_timer(life_at(&life, 4000)), EXTENDING, SENDS(EXTEND, 31, 3));
     /* With the ttl that the caller asked for last. */
     assert_int_equal(life.core.round_ttl_ms, 20000);
 }
 
-TEST(an_adopted_lease_renews_once_it_is_held) {
-    struct life life;
-    life_init(&life, 1);
+LIFE_TEST(an_adopted_lease_renews_once_it_is_held, life_init(&life, 1)) {
     life.plan.auto_extend = true;
     life.plan.auto_extend_max_ms = 5000;
     life_adopt(&life);
-    life.at_ms = 70000;
-    life_extend(&life, TTL_MS);
-    life_vote(&life, 0, G);
-    life_expect(&life, HELD, EXTENDED(OK));
+    life_extend(life_at(&life, 70000), TTL_MS);
+    life_expect(life_vote(&life, 0, G), HELD, EXTENDED(OK));
     assert_in_range(life_next_ms(&life), 73000, 73333); /* the cap counts from here */
-    life.at_ms = 73334;
-    life_timer(&life);
+    life_timer(life_at(&life, 73334));
     life_vote(&life, 0, G);
     assert_int_equal(life_next_ms(&life), 73334 + END_MS);
 }
 
 /* A ttl so short that a third of it is after its deadline. */
-TEST(a_tiny_ttl_runs_out_first) {
-    struct life life;
-    life_init(&life, 1);
+LIFE_TEST(a_tiny_ttl_runs_out_first, life_init(&life, 1)) {
     life.plan.ttl_ms = 4;
     life.plan.auto_extend = true;
     life_begin(&life);
     life_vote(&life, 0, G);
     assert_int_equal(life_next_ms(&life), 1);
-    life.at_ms = 1;
-    life_timer(&life);
-    life_expect(&life, LOST, .cleanup = 1, .lost = true);
+    life_expect(life_timer(life_at(&life, 1)), LOST, .cleanup = 1, .lost = true);
 }
 
-TEST(no_renewal_follows_a_release) {
-    struct life life;
-    life_held(&life, true);
-    life_release(&life);
-    life_expect(&life, RELEASING, SENDS(RELEASE, 31, 2));
+LIFE_TEST(no_renewal_follows_a_release, life_held(&life, true)) {
+    life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 2));
     assert_int_equal(life_next_ms(&life), -1);
-    life.at_ms = 3334;
-    life_timer(&life);
-    life_expect(&life, RELEASING, NOTHING);
+    life_expect(life_timer(life_at(&life, 3334)), RELEASING, NOTHING);
 }

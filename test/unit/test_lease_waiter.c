@@ -1,5 +1,4 @@
 /* When a waiter asks again and polls: the first rows of core/waiter.h. */
-#include "core/time.h"
 #include "core/waiter.h"
 #include "life.h"
 
@@ -25,9 +24,7 @@ TEST(places_are_refreshed_after_a_quarter_of_the_ttl) {
             assert_in_range(in_ns, cases[i].refresh_ms * MS * 9 / 10, cases[i].refresh_ms * MS * 11 / 10);
             least_ns = in_ns < least_ns ? in_ns : least_ns;
             most_ns = in_ns > most_ns ? in_ns : most_ns;
-            life.at_ms = life_next_ms(&life) + 1;
-            life_timer(&life);
-            life_expect(&life, QUEUED, WAITS(7, round, REFRESHED));
+            life_expect(life_timer(life_at(&life, life_next_ms(&life) + 1)), QUEUED, WAITS(7, round, REFRESHED));
         }
         /* Those who came together do not refresh together. */
         assert_in_range(least_ns, 0, cases[i].refresh_ms * MS * 19 / 20);
@@ -35,24 +32,16 @@ TEST(places_are_refreshed_after_a_quarter_of_the_ttl) {
     }
 }
 
-TEST(a_timer_before_its_time_changes_nothing) {
-    struct life life;
-    life_begin_in_line(&life, 3);
-    life.at_ms = 2000;
-    life_timer(&life);
-    life_expect(&life, QUEUED, NOTHING);
+LIFE_TEST(a_timer_before_its_time_changes_nothing, life_begin_in_line(&life, 3)) {
+    life_expect(life_timer(life_at(&life, 2000)), QUEUED, NOTHING);
 }
 
 /* A key that the holder has lost at some node stays free for the holder. */
-TEST(who_is_behind_takes_nothing) {
-    struct life life;
-    life_begin_in_line(&life, 5);
+LIFE_TEST(who_is_behind_takes_nothing, life_begin_in_line(&life, 5)) {
     life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
-    life_answer_queued(&life, 24, LIFE_VIEW(NONE, 0, -2, 0));
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_answer_queued(&life, 24, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING);
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 2, REFRESHED));
     assert_false(life_queue(&life)->takes);
     life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 60000, 1));
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
@@ -61,19 +50,15 @@ TEST(who_is_behind_takes_nothing) {
     /* A holder that has fewer nodes than a quorum is none. */
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 1));
     life_answer_queued(&life, 12, LIFE_VIEW(NONE, 0, -2, 1));
-    life_queued(&life, 4, LIFE_VIEW(DIRECT, 10, 60000, 1));
-    life_expect(&life, QUEUED, WAITS(31, 4, REFRESHED));
+    life_expect(life_queued(&life, 4, LIFE_VIEW(DIRECT, 10, 60000, 1)), QUEUED, WAITS(31, 4, REFRESHED));
     assert_true(life_queue(&life)->takes);
     /* At once only where it had taken nothing. */
-    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1)), QUEUED, NOTHING);
     assert_int_equal(life_queue(&life)->passed_over, 1); /* the same holder all the time */
 }
 
 /* A WAIT that no node may get says nothing of the holder. */
-TEST(who_asks_nobody_stays_behind) {
-    struct life life;
-    life_init(&life, 3);
+LIFE_TEST(who_asks_nobody_stays_behind, life_init(&life, 3)) {
     life_may_queue(&life);
     life.plan.ttl_ms = 40; /* it refreshes before it would ask again */
     life.in_line = true;
@@ -81,24 +66,19 @@ TEST(who_asks_nobody_stays_behind) {
     life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
     life_expect_next(&life, 9, 11);
     life.may_not_vote = 7;
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(0, 2, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(0, 2, REFRESHED));
     life_expect_next(&life, 9, 11);
     life.may_not_vote = 0;
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 3, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 3, REFRESHED));
     assert_false(life_queue(&life)->takes);
 }
 
-TEST(silent_nodes_that_change_nothing_are_not_waited_for) {
-    struct life life;
-    life_begin_in_line(&life, 5);
+LIFE_TEST(silent_nodes_that_change_nothing_are_not_waited_for, life_begin_in_line(&life, 5)) {
     life_queue(&life)->takes = false;
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0));
-    life_queued(&life, 2, LIFE_VIEW(NONE, 0, -2, 0));
-    life_expect(&life, QUEUED, NOTHING); /* one more makes it a quorum */
-    life_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0));
-    life_expect(&life, QUEUED, NOTHING);
+    /* one more makes it a quorum */
+    life_expect(life_queued(&life, 2, LIFE_VIEW(NONE, 0, -2, 0)), QUEUED, NOTHING);
+    life_expect(life_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 0)), QUEUED, NOTHING);
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     life_begin_in_line(&life, 5);
     life_queue(&life)->takes = false;
@@ -106,77 +86,51 @@ TEST(silent_nodes_that_change_nothing_are_not_waited_for) {
     life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay) {
-    struct life life;
-    life_begin_in_line(&life, 3);
+LIFE_TEST(without_answers_of_a_quorum_it_asks_after_the_retry_delay, life_begin_in_line(&life, 3)) {
     life_vote(&life, 0, U);
     life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
-    life_refuse(&life, 4);
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_refuse(&life, 4), QUEUED, NOTHING);
     life_expect_next(&life, 50, 200);
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 2, POLLED));
 }
 
 /* A round trip that is longer than a quarter of the ttl: another WAIT would make every answer
  * late. */
-TEST(an_open_wait_is_not_overtaken) {
-    struct life life;
-    life_init(&life, 3);
+LIFE_TEST(an_open_wait_is_not_overtaken, life_init(&life, 3)) {
     life_may_queue(&life);
     life.plan.ttl_ms = 100;
     life.in_line = true;
     life_begin(&life);
     life_expect_next(&life, 50, 50); /* the nodes' time is over */
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
-    life.at_ms = 85;
-    life_timer(&life);
-    life_expect(&life, QUEUED, NOTHING);
-    life_listen(&life);
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 2, REFRESHED));
+    life_expect(life_timer(life_at(&life, 85)), QUEUED, NOTHING);
+    life_expect(life_listen(&life), QUEUED, NOTHING);
     life_expect_next(&life, 15, 15);
-    life.at_ms = 90;
-    life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 1000, 1));
+    life_answer_queued(life_at(&life, 90), 3, LIFE_VIEW(LATER, 9, 1000, 1));
     assert_true(life_next_ms(&life) < life.at_ms); /* due since then */
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 3, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 3, REFRESHED));
 }
 
 /* A near node grants long before the others can have answered. */
-TEST(far_nodes_have_time_to_grant) {
-    struct life life;
-    life_begin_in_line(&life, 3);
-    life.at_ms = 1;
-    life_vote(&life, 0, G);
+LIFE_TEST(far_nodes_have_time_to_grant, life_begin_in_line(&life, 3)) {
+    life_vote(life_at(&life, 1), 0, G);
     assert_true(life_next_ms(&life) > 50);
-    life.at_ms = 40;
-    life_timer(&life);
-    life_expect(&life, QUEUED, NOTHING);
-    life_queued(&life, 1, LIFE_VIEW(DIRECT, 9, 60000, 0));
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_timer(life_at(&life, 40)), QUEUED, NOTHING);
+    life_expect(life_queued(&life, 1, LIFE_VIEW(DIRECT, 9, 60000, 0)), QUEUED, NOTHING);
     life_expect_next(&life, 50, 50); /* twice the slowest answer is longer than nodes may take */
-    life.at_ms = 41;
-    life_vote(&life, 2, G);
-    life_expect(&life, HELD, ACQUIRED(OK));
+    life_expect(life_vote(life_at(&life, 41), 2, G), HELD, ACQUIRED(OK));
 }
 
-TEST(who_hears_of_grants_from_now_on_takes_its_places_again) {
-    struct life life;
-    life_begin_in_line(&life, 3);
+LIFE_TEST(who_hears_of_grants_from_now_on_takes_its_places_again, life_begin_in_line(&life, 3)) {
     life_answer_queued(&life, 3, LIFE_VIEW(LATER, 9, 60000, 1));
-    life.at_ms = 10;
-    life_listen(&life);
+    life_listen(life_at(&life, 10));
     life_expect_next(&life, 2, 2);
     life_listen(&life); /* another node, a little later */
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(7, 2, REFRESHED));
 }
 
 /* One that has answered, or still may, needs no other WAIT. */
-TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none) {
-    struct life life;
-    life_begin_in_line(&life, 5);
+LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none, life_begin_in_line(&life, 5)) {
     life_refuse(&life, REDLOCK_NODE(3));
     life_vote(&life, 4, U);
     life_queued(&life, 0, LIFE_VIEW(LATER, 9, 60000, 1));
@@ -184,33 +138,26 @@ TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none) {
     life.at_ms = 10;
     const int64_t refresh_ms = life_next_ms(&life);
     life_ready(&life, 0);
-    life_ready(&life, 2);
-    life_expect(&life, QUEUED, NOTHING);
+    life_expect(life_ready(&life, 2), QUEUED, NOTHING);
     assert_int_equal(life_next_ms(&life), refresh_ms);
     life_queued(&life, 2, LIFE_VIEW(LATER, 9, 60000, 1));
     assert_true(life_next_ms(&life) > 2000);
     life_ready(&life, 3);
     life_expect_next(&life, 2, 2);
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(31, 2, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 2, REFRESHED));
 }
 
-TEST(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum) {
-    struct life life;
-    life_begin_in_line(&life, 5);
+LIFE_TEST(the_first_asks_when_the_holders_keys_have_ended_at_a_quorum, life_begin_in_line(&life, 5)) {
     for (unsigned i = 0; i < 4; i++) {
-        life_queued(&life, i, LIFE_VIEW(LATER, 9, 400 + 100 * i, i != 3));
-        life_expect(&life, QUEUED, NOTHING);
+        life_expect(life_queued(&life, i, LIFE_VIEW(LATER, 9, 400 + 100 * i, i != 3)), QUEUED, NOTHING);
     }
     life_vote(&life, 4, U);
     life_expect_next(&life, 601, 602);
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(31, 2, POLLED));
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 2, POLLED));
     assert_true(life_queue(&life)->takes);
     life_answer_queued(&life, 31, LIFE_VIEW(LATER, 9, 600, 8)); /* far from the first now */
     life_expect_next(&life, 621, 682);
-    life_timer(&life);
-    life_expect(&life, QUEUED, WAITS(31, 3, REFRESHED));
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 3, REFRESHED));
     assert_false(life_queue(&life)->takes);
 }
 
@@ -240,11 +187,9 @@ TEST(who_finds_it_free_looks_again) {
     for (int i = 0; i < 2; i++) {
         struct life life;
         life_begin_in_line(&life, 3);
-        life_answer_queued(&life, 7, LIFE_VIEW(NONE, 0, left_ms[i], 3));
-        life_expect(&life, QUEUED, NOTHING);
+        life_expect(life_answer_queued(&life, 7, LIFE_VIEW(NONE, 0, left_ms[i], 3)), QUEUED, NOTHING);
         life_expect_next(&life, 21 + 50 * i, 82 + 50 * i);
-        life_timer(&life);
-        life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
+        life_expect(life_timer(&life), QUEUED, WAITS(7, 2, REFRESHED));
         assert_true(life_queue(&life)->takes);
     }
 }
@@ -256,14 +201,12 @@ TEST(the_next_ones_look_too_when_the_holders_keys_have_ended) {
         life_begin_in_line(&life, 3);
         life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 600, before));
         life_expect_next(&life, 601 + 10 * before, 602 + 10 * before);
-        life_timer(&life);
-        life_expect(&life, QUEUED, WAITS(7, 2, REFRESHED));
+        life_expect(life_timer(&life), QUEUED, WAITS(7, 2, REFRESHED));
         assert_false(life_queue(&life)->takes);
         life_queued(&life, 0, LIFE_VIEW(NONE, 0, -2, before));
         /* Split: who looked would take a part again. */
         life_queued(&life, 1, LIFE_VIEW(EARLIER, 8, 500, before));
-        life_vote(&life, 2, U);
-        life_expect(&life, QUEUED, NOTHING);
+        life_expect(life_vote(&life, 2, U), QUEUED, NOTHING);
         life_expect_next(&life, 521, 582);
     }
 }
@@ -297,8 +240,7 @@ TEST(the_first_behind_a_stranger_polls) {
             least_ms = in_ms < least_ms ? in_ms : least_ms;
             most_ms = in_ms > most_ms ? in_ms : most_ms;
             life_expect_next(&life, cases[i].least_ms, cases[i].most_ms);
-            life_timer(&life);
-            life_expect(&life, QUEUED, WAITS(7, 2, POLLED));
+            life_expect(life_timer(&life), QUEUED, WAITS(7, 2, POLLED));
             assert_true(life_queue(&life)->takes);
         }
         assert_int_equal(least_ms, cases[i].least_ms);
@@ -306,9 +248,7 @@ TEST(the_first_behind_a_stranger_polls) {
     }
 }
 
-TEST(who_is_not_the_first_behind_a_stranger_does_not_poll) {
-    struct life life;
-    life_begin_in_line(&life, 3);
+LIFE_TEST(who_is_not_the_first_behind_a_stranger_does_not_poll, life_begin_in_line(&life, 3)) {
     life_answer_queued(&life, 7, LIFE_VIEW(STRANGER, 9, 60000, 1));
     life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
     life_begin_in_line(&life, 3); /* first elsewhere, but not there */
@@ -323,9 +263,7 @@ TEST(who_is_not_the_first_behind_a_stranger_does_not_poll) {
     life_expect_next(&life, 10, 40);
 }
 
-TEST(a_lock_that_goes_to_a_later_ticket_is_counted) {
-    struct life life;
-    life_begin_in_line(&life, 1);
+LIFE_TEST(a_lock_that_goes_to_a_later_ticket_is_counted, life_begin_in_line(&life, 1)) {
     static const struct {
         enum redlock_queue_holder holder;
         uint64_t id;
@@ -350,8 +288,7 @@ TEST(a_lock_that_goes_to_a_later_ticket_is_counted) {
 static bool is_left_free(uint32_t jitter, int64_t held_ns) {
     struct life life;
     life_begin_in_line(&life, 3);
-    life_votes(&life, "GG");
-    life_expect(&life, HELD, ACQUIRED(OK));
+    life_expect(life_votes(&life, "GG"), HELD, ACQUIRED(OK));
     life.core.jitter = jitter;
     life.core.begun_ns = T0 + 20 * MS - held_ns;
     life.at_ms = 20;
@@ -387,11 +324,9 @@ TEST(nothing_else_is_left_free) {
         life.at_ms = way == LOST ? END_MS : 20;
         if (way == LOST) {
             life_timer(&life);
-            life_release(&life);
-            life_expect(&life, ENDED, RELEASED(ERR_LOST));
+            life_expect(life_release(&life), ENDED, RELEASED(ERR_LOST));
             continue;
         }
-        life_release(&life);
-        life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2));
+        life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 7, 2));
     }
 }

@@ -1,8 +1,4 @@
 /* What a group keeps for queues: ids, the channel, the fleet's clock, and who waits here. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/time.h"
 #include "group/line.h"
 #include "test.h"

@@ -1,11 +1,7 @@
 /* The loop: wake-ups, timers, the flush before the poll, deletion inside a callback, and a forked
  * child. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <ev.h>
-#include <stdio.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -244,7 +240,7 @@ FRESH_TEST(only_the_levels_asked_for_are_logged) {
 /* In a child the callbacks must do nothing: the descriptors belong to the parent. */
 FRESH_TEST(a_child_runs_nothing) {
     struct redlock_watch watch = {.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
-    int ends[2], status = 0;
+    int ends[2];
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(reactor.attach(reactor.ctx, &watch), 0);
     reactor.watch(reactor.ctx, &watch, ends[0], REDLOCK_READABLE);
@@ -260,8 +256,7 @@ FRESH_TEST(a_child_runs_nothing) {
         }
         _exit(redlock_loop_forked(loop) && wakes + timers + flushes + ios == 0 ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     run_until(&ios, 1);
     assert_int_equal(flushes, 1);
     run_until(&wakes, 1);
@@ -273,7 +268,7 @@ FRESH_TEST(a_child_runs_nothing) {
 /* Both processes share one timer. If a child set it, it would delay the wake-up of its parent, and
  * so a loss (R3). */
 FRESH_TEST(a_child_does_not_move_the_timer_of_its_parent) {
-    int armed[2], status;
+    int armed[2];
     assert_int_equal(pipe(armed), 0);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -285,8 +280,7 @@ FRESH_TEST(a_child_does_not_move_the_timer_of_its_parent) {
     }
     redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 300 * REDLOCK_NS_PER_MS);
     assert_int_equal(write(armed[1], "x", 1), 1);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     run_until(&wakes, 1);
     assert_int_equal(wakes, 1);
     close(armed[0]);

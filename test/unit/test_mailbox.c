@@ -1,6 +1,4 @@
 /* The mailbox: order, the wake-up that is never missed, and its end. */
-#include <stdlib.h>
-
 #include "test.h"
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,4 @@
 /* A node while its connection stands: order, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "subscriber.h"
 #include "test.h"
 #include "wire/wire.h"
@@ -16,8 +13,7 @@ FRESH_TEST(answers_come_in_order) {
     assert_true(peer_send(&peer, "bb", 2));
     assert_true(peer_send(&peer, "cc", 3));
     assert_int_equal(peer.heard_size, 0); /* nothing is written inside send (R6) */
-    peer_expect(&peer, "aabbcc");
-    peer_say(&peer, "+OK\r\n$-1\r\n");
+    peer_serve(&peer, "aabbcc", "+OK\r\n$-1\r\n");
     peer_until_answers(&peer, 2);
     peer_say(&peer, "-OOM no\r\n");
     peer_until_answers(&peer, 3);
@@ -40,8 +36,7 @@ FRESH_TEST(an_answer_may_send) {
     peer.in_answer = sends_again;
     assert_true(peer_send(&peer, "x", 0));
     for (size_t i = 1; i <= 5; i++) {
-        peer_expect(&peer, "x");
-        peer_say(&peer, "+OK\r\n");
+        peer_serve(&peer, "x", "+OK\r\n");
         peer_until_answers(&peer, i);
         peer_assert_answer(&peer, i - 1, (uint32_t)(i - 1), REDLOCK_VOTE_GRANTED, "");
     }
@@ -50,18 +45,14 @@ FRESH_TEST(an_answer_may_send) {
 /* R9: the connection stays, and the late reply is told apart from the next request's. */
 FRESH_TEST(a_timeout_is_unknown_and_its_reply_is_dropped) {
     connect_it();
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    peer_sends(&peer, "a", 1);
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     assert_is(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
     assert_true(peer_send(&peer, "b", 2));
     peer_say(&peer, "+OK\r\n");
-    peer_expect(&peer, "b");
-    peer_say(&peer, "$-1\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    peer_serve(&peer, "b", "$-1\r\n");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     assert_false(peer.heard_end || peer.heard_reset);
 }
 
@@ -79,12 +70,9 @@ FRESH_TEST(without_a_timeout_the_late_reply_answers) {
     assert_true(send_without_timeout(3));
     peer_expect(&peer, "rar");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
-    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
-    peer_say(&peer, ":1\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_until_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    peer_serve(&peer, "*1\r\n$4\r\nPING\r\n", ":1\r\n");
+    peer_until_answer(&peer, 1, 1, REDLOCK_VOTE_GRANTED, "");
     peer_say(&peer, "+OK\r\n:0\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.answer_count, 3); /* the reply to "a" was dropped */
@@ -96,8 +84,7 @@ FRESH_TEST(without_a_timeout_the_end_of_the_connection_answers) {
     assert_true(send_without_timeout(1));
     assert_true(peer_send(&peer, "a", 2));
     peer_expect(&peer, "ra");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_until_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
     assert_true(send_without_timeout(3));
     peer_close(&peer);
     peer_until_answers(&peer, 3);
@@ -110,10 +97,7 @@ FRESH_TEST(without_a_timeout_the_end_of_the_connection_answers) {
 /* R17: what it still owes comes first, or the next request would time out behind that, too. */
 FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     peer_until_answers(&peer, 3);
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     assert_false(peer_send(&peer, "b", 4));
@@ -136,22 +120,16 @@ FRESH_TEST(three_timeouts_stall_it_and_the_pong_returns_it) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.became_ready, 2);
     assert_true(peer_send(&peer, "c", 5));
-    peer_expect(&peer, "c");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 4);
-    peer_assert_answer(&peer, 3, 5, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "c", "+OK\r\n");
+    peer_until_answer(&peer, 3, 5, REDLOCK_VOTE_GRANTED, "");
 }
 
 /* R20: no server answers PING with a number. */
 FRESH_TEST(a_pong_of_another_form_ends_the_connection) {
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
-    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
-    peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n:1\r\n");
+    peer_serve(&peer, "*1\r\n$4\r\nPING\r\n", "+OK\r\n+OK\r\n+OK\r\n:1\r\n");
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     assert_contains(peer_info(&peer).error, "what nobody had asked");
 }
@@ -162,19 +140,15 @@ FRESH_TEST(a_node_is_behind_while_it_owes_an_answer) {
     const int64_t ms_ns = 1000000;
     connect_it();
     assert_false(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL) + 1000 * ms_ns));
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_sends(&peer, "a", 1);
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
     assert_true(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL)));
     /* Queued at times to come, so that nothing times out here. */
     int64_t queued_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * ms_ns;
     assert_true(redlock_node_send(peer.node, "b", 1, REDLOCK_OP_ACQUIRE, &peer, 2, queued_ns));
     assert_true(redlock_node_send(peer.node, "c", 1, REDLOCK_OP_ACQUIRE, &peer, 3, queued_ns + 2 * ms_ns));
-    peer_expect(&peer, "bc");
-    peer_say(&peer, "+OK\r\n+OK\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "bc", "+OK\r\n+OK\r\n");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
     assert_false(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns));
     assert_true(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns + 1));
     peer_say(&peer, "+OK\r\n");
@@ -227,8 +201,7 @@ FRESH_TEST(a_refused_first_try_ends_it_at_once) {
     assert_true(peer_send(&peer, "a", 1));
     peer_accept(&peer);
     peer_close(&peer);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing was sent: connection");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "nothing was sent: connection");
     assert_is(peer.answers[0].cause, REDLOCK_CAUSE_CONNECTION);
 }
 
@@ -277,13 +250,10 @@ FRESH_TEST(a_full_socket_withdraws_what_was_not_begun) {
 FRESH_TEST(forgotten_scripts_are_loaded_again) {
     connect_it();
     assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 1, redlock_loop_now_ns(NULL)));
-    peer_expect(&peer, "r");
-    peer_say(&peer, "-NOSCRIPT no\r\n");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "does not know the script");
+    peer_serve(&peer, "r", "-NOSCRIPT no\r\n");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "does not know the script");
     /* Within the first second of a connection they are not: the handshake has just loaded them. */
-    assert_true(peer_send(&peer, "s", 2));
-    peer_expect(&peer, "s");
+    peer_sends(&peer, "s", 2);
     int64_t later_ns = redlock_loop_now_ns(NULL) + 1050 * INT64_C(1000000);
     peer_say(&peer, "+OK\r\n");
     peer_until_answers(&peer, 2);
@@ -291,8 +261,7 @@ FRESH_TEST(forgotten_scripts_are_loaded_again) {
         peer_turn(&peer);
     }
     assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 3, redlock_loop_now_ns(NULL)));
-    peer_expect(&peer, "r");
-    peer_say(&peer, "-NOSCRIPT no\r\n");
+    peer_serve(&peer, "r", "-NOSCRIPT no\r\n");
     peer_expect(&peer, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
 }
 
@@ -304,8 +273,7 @@ static void connect_as(const char *version) {
 static void say_to_a_delete(uint32_t round, const char *reply) {
     const size_t answers = peer.answer_count;
     assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, round));
-    peer_expect(&peer, "d");
-    peer_say(&peer, reply);
+    peer_serve(&peer, "d", reply);
     peer_until_answers(&peer, answers + 1);
 }
 
@@ -332,8 +300,7 @@ FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELIFEQ);
     assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
     peer_expect(&peer, "d");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     peer_say(&peer, "-NOPERM User u has no permissions to run the 'delifeq' command\r\n");
     PEER_UNTIL(&peer, redlock_node_form(peer.node).deleting == REDLOCK_DELETING_SCRIPT);
     assert_int_equal(peer.answer_count, 1);
@@ -341,8 +308,7 @@ FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "OOM no");
     assert_int_equal(peer_times_logged(&peer, "releases use the script"), 1);
     assert_int_equal(peer_times_logged(&peer, "NOPERM User u"), 1);
-    assert_true(peer_send(&peer, "s", 3));
-    peer_expect(&peer, "s");
+    peer_sends(&peer, "s", 3);
     peer_close(&peer);
     peer_greet(&peer, "r1", 8, 7);
     peer_until_state(&peer, REDLOCK_NODE_READY);

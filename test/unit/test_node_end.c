@@ -1,8 +1,5 @@
 /* How a node's connection ends and comes back: what in-flight requests become, RST, KILL, backoff,
  * rivals (R4, R9, R16, R18, R20). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +20,7 @@ static void refused_while_away(struct peer *self) {
 
 FRESH_TEST(written_is_unknown_and_unwritten_is_failed) {
     connect_it();
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     peer_close(&peer);
     assert_true(peer_send(&peer, "b", 2)); /* may be written into the closed connection, or not */
     peer.in_answer = refused_while_away;
@@ -44,8 +40,7 @@ FRESH_TEST(replies_that_came_before_the_end_count) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     assert_true(peer_send(&peer, "b", 2));
-    peer_expect(&peer, "ab");
-    peer_say(&peer, "+OK\r\n+O");
+    peer_serve(&peer, "ab", "+OK\r\n+O");
     peer_close(&peer);
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
@@ -66,10 +61,8 @@ FRESH_TEST(a_connection_may_be_descriptor_0) {
     assert_int_equal(getpeername(STDIN_FILENO, (struct sockaddr *)&server, &size), 0);
     assert_int_equal(ntohs(server.sin_port), peer.port);
     assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "a", "+OK\r\n");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_GRANTED, "");
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
     if (input >= 0) {
@@ -88,8 +81,7 @@ static void sends_after_the_first(struct peer *self) {
  * and the reason stands. */
 FRESH_TEST(a_flush_after_the_end_does_nothing) {
     connect_it();
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     peer.in_answer = sends_after_the_first;
     peer_say(&peer, "+OK\r\n?\r\n");
     peer_until_answers(&peer, 2);
@@ -136,10 +128,8 @@ FRESH_TEST(the_debt_to_kill_outlives_a_failed_try) {
 static void assert_cut(const char *bytes, const char *words) {
     peer.answer_count = 0;
     assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
-    peer_say(&peer, bytes);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, words);
+    peer_serve(&peer, "a", bytes);
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, words);
     assert_is(peer.answers[0].cause, REDLOCK_CAUSE_NOT_A_NODE);
     peer_expect_end(&peer, true);
 }
@@ -149,8 +139,7 @@ FRESH_TEST(what_is_out_of_protocol_is_cut_with_a_reset) {
     assert_cut("HTTP/1.1 400\r\n", "out of protocol");
     peer_greet(&peer, "r1", 8, 7);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     peer.answer_count = 0;
     peer_say(&peer, "+OK\r\n+OK\r\n"); /* the second was not asked for */
     peer_expect_end(&peer, true);
@@ -163,8 +152,7 @@ FRESH_TEST(a_reply_that_cannot_be_ends_the_connection) {
     connect_it();
     assert_true(peer_send(&peer, "a", 1));
     assert_true(peer_send(&peer, "b", 2));
-    peer_expect(&peer, "ab");
-    peer_say(&peer, ":1\r\n+OK\r\n+OK\r\n");
+    peer_serve(&peer, "ab", ":1\r\n+OK\r\n+OK\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "after the request was written");
@@ -243,12 +231,10 @@ FRESH_TEST(the_same_server_twice_has_one_vote) {
     assert_is(peer_info(&peer).state, REDLOCK_NODE_CONNECTING);
     peer.rival = NULL;
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     redlock_node_yield(peer.node, "first:1");
     assert_int_equal(peer.answer_count, 0);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "the same server as first:1");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "the same server as first:1");
     assert_is(peer.answers[0].cause, REDLOCK_CAUSE_SAME_SERVER);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_UNUSABLE);
 }

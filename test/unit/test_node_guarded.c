@@ -1,8 +1,5 @@
 /* A node with a guard: what it says of itself, and what it is not asked before; and clocks that
  * answers tell of. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "peer.h"
 #include "test.h"
 #include "wire/wire.h"
@@ -85,13 +82,9 @@ FRESH_TEST(a_slow_handshake_reads_the_clock_when_it_comes) {
 
 FRESH_TEST(the_return_of_a_stalled_node_is_no_greeting) {
     greet("r1", 7, 0);
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
-    peer_expect(&peer, "*1\r\n$4\r\nPING\r\n");
-    peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
+    peer_serve(&peer, "*1\r\n$4\r\nPING\r\n", "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.became_ready, 2);
     assert_int_equal(peer.greeted, 1);
@@ -114,14 +107,11 @@ FRESH_TEST(it_takes_nothing_that_sets_a_key_before_it_is_ready) {
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 7));
     assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 9));
     peer_close(&peer);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
+    peer_until_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
     greet("r1", 7, 0);
     assert_true(peer_send(&peer, "e", 5));
-    peer_expect(&peer, "e");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 5, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "e", "+OK\r\n");
+    peer_until_answer(&peer, 1, 5, REDLOCK_VOTE_GRANTED, "");
 }
 
 FRESH_TEST_2(without_a_guard_it_greets_too_and_an_acquire_may_wait) {
@@ -160,8 +150,7 @@ FRESH_TEST_2(a_reply_of_another_form_ends_the_connection) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(peer_send_as(&peer, "a", REDLOCK_KIND_ACQUIRE_FENCED, 1));
     assert_true(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED, 2));
-    peer_expect(&peer, "ab");
-    peer_say(&peer, "+OK\r\n:1\r\n");
+    peer_serve(&peer, "ab", "+OK\r\n:1\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_UNKNOWN, "what nobody had asked");

@@ -1,12 +1,8 @@
 /* Acquires that ask a node for the holder's name: what both first replies mean, what the node
  * learns from them, and when it is asked no more. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "peer.h"
 #include "test.h"
-#include "wire/reply.h"
 
 #define BOTH_SENT "setset"
 #define TOKEN     "0123456789abcdef0123456789abcdef"
@@ -54,8 +50,7 @@ static void reconnect(void) {
 static const struct peer_answer *ask_twice(const char *first, const char *second) {
     const size_t answers = peer.answer_count;
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
-    peer_expect(&peer, BOTH_SENT);
-    peer_say(&peer, first);
+    peer_serve(&peer, BOTH_SENT, first);
     peer_say(&peer, second);
     peer_until_answers(&peer, answers + 1);
     return &peer.answers[answers];
@@ -63,9 +58,7 @@ static const struct peer_answer *ask_twice(const char *first, const char *second
 
 static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vote, const char *text) {
     assert_int_equal(answer->vote, vote);
-    if (strstr(answer->text, text) == NULL) {
-        fail_msg("\"%s\" does not say \"%s\"", answer->text, text);
-    }
+    assert_contains(answer->text, text);
 }
 
 #define NAMING_TEST(name) TEST_WITH(name, start, stop)
@@ -135,8 +128,7 @@ NAMING_TEST(both_replies_make_one_vote) {
         }
         /* Nothing of it stays behind on the connection. */
         assert_true(peer_send(&peer, "s", 2));
-        peer_expect(&peer, "s");
-        peer_say(&peer, OK);
+        peer_serve(&peer, "s", OK);
         PEER_UNTIL(&peer, peer.answers[peer.answer_count - 1].round == 2);
         (void)stop(state);
         (void)start(state);
@@ -170,8 +162,7 @@ NAMING_TEST(a_proven_connection_is_asked_once) {
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         const size_t answers = peer.answer_count;
         assert_true(peer_send_as(&peer, "s", NAMED, 2));
-        peer_expect(&peer, "s");
-        peer_say(&peer, replies[i].first);
+        peer_serve(&peer, "s", replies[i].first);
         peer_until_answers(&peer, answers + 1);
         expect_answer(&peer.answers[answers], replies[i].vote, replies[i].text);
         assert_int_equal(redlock_node_form(peer.node).naming, replies[i].naming);
@@ -188,8 +179,7 @@ NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     connect_as(NULL);
     (void)ask_twice(NIL, OURS);
     assert_true(peer_send_as(&peer, "s", NAMED, 2));
-    peer_expect(&peer, "s");
-    peer_say(&peer, OK);
+    peer_serve(&peer, "s", OK);
     peer_until_answers(&peer, 2);
     expect_answer(&peer.answers[1], REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_expect_end(&peer, true);
@@ -203,8 +193,7 @@ NAMING_TEST(a_value_over_the_limit_bars_the_node) {
     connect_as(NULL);
     memset(bytes, 'x', sizeof bytes - 1);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE | REDLOCK_NODE_NO_TIMEOUT, 1));
-    peer_expect(&peer, BOTH_SENT);
-    peer_say(&peer, "$2000000\r\n");
+    peer_serve(&peer, BOTH_SENT, "$2000000\r\n");
     for (size_t said = 0; said <= REDLOCK_REPLY_SIZE_MAX && peer.answer_count == 0; said += sizeof bytes - 1) {
         peer_say(&peer, bytes);
         peer_turn(&peer);
@@ -221,14 +210,12 @@ NAMING_TEST(a_value_over_the_limit_bars_the_node) {
 NAMING_TEST(between_both_replies_it_is_still_under_way) {
     connect_as(NULL);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
-    peer_expect(&peer, BOTH_SENT);
-    peer_say(&peer, NIL);
+    peer_serve(&peer, BOTH_SENT, NIL);
     peer_until_answers(&peer, 1);
     expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "no answer within");
     assert_true(peer_send(&peer, "s", 2));
     peer_say(&peer, OURS);
-    peer_expect(&peer, "s");
-    peer_say(&peer, OK);
+    peer_serve(&peer, "s", OK);
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
     /* Nobody knows its token any more. */
@@ -239,13 +226,11 @@ NAMING_TEST(between_both_replies_it_is_still_under_way) {
     peer_until_answers(&peer, 3);
     peer_say(&peer, NIL);
     assert_true(peer_send(&peer, "s", 4));
-    peer_expect(&peer, "s");
-    peer_say(&peer, OURS OK);
+    peer_serve(&peer, "s", OURS OK);
     peer_until_answers(&peer, 4);
     assert_int_equal(peer.answers[3].round, 4);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 5));
-    peer_expect(&peer, BOTH_SENT);
-    peer_say(&peer, NIL);
+    peer_serve(&peer, BOTH_SENT, NIL);
     peer_turn(&peer);
     peer_close(&peer);
     peer_until_answers(&peer, 5);

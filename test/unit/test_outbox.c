@@ -1,7 +1,4 @@
 /* Bytes to write: their order through growth and partial writes, withdrawal, the bound. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "node/outbox.h"
 #include "test.h"
 

@@ -1,7 +1,5 @@
 /* Thousands of owed releases: a node that comes back is asked in parts, and the oldest is dropped
  * for a new one; and which of them the ttl ends. */
-#include <stdio.h>
-
 #include "group/owed.h"
 #include "group_kit.h"
 
@@ -188,8 +186,7 @@ GROUP_TEST(a_debt_moved_between_the_parts_delays_no_other, two_refusing) {
 static redlock_lease *take_from_two(void) {
     struct seen seen;
     acquire(NULL, &seen);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "GG");
     assert_is(seen.code, REDLOCK_OK);
     return seen.lease;
 }
@@ -200,8 +197,7 @@ static bool owes_for_ever(redlock_lease *lease) {
     struct seen released = {0};
     fake.refusing = 4;
     assert_is(redlock_release(lease, see, &released), REDLOCK_OK);
-    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GG");
     assert_is(released.code, REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
     assert_owed(1, 0);
@@ -239,8 +235,7 @@ GROUP_TEST(a_silent_node_is_uncertain, three_nodes) {
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);
     fake.refusing = 4; /* a request that it refuses does not make it certain */
     assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
-    fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_EXTEND, "GG");
     assert_true(owes_for_ever(lease));
 }
 
@@ -249,9 +244,7 @@ GROUP_TEST(a_later_answer_makes_it_certain_again, three_nodes) {
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
     for (unsigned i = 0; i < 2; i++) {
         assert_is(redlock_extend(lease, 10000, NULL, NULL), REDLOCK_OK);
-        fake_env_answer(&fake, 0, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
-        fake_env_answer(&fake, 1, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
-        fake_env_answer(&fake, 2, REDLOCK_OP_EXTEND, REDLOCK_VOTE_GRANTED);
+        fake_env_votes(&fake, REDLOCK_OP_EXTEND, "GGG");
     }
     assert_false(owes_for_ever(lease));
 }
@@ -268,20 +261,15 @@ GROUP_TEST(one_answer_of_two_makes_nothing_certain, three_nodes) {
 
 /* The answer to the first attempt comes while the second attempt is under way. */
 GROUP_TEST(an_answer_to_an_earlier_attempt_makes_nothing_certain, three_nodes) {
-    struct seen seen;
     redlock_acquire_options options = default_options();
     options.wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     options.order = REDLOCK_ORDER_NONE;
     acquire(&options, &seen);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
-    for (unsigned i = 0; i < 3; i++) {
-        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
-    }
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "DD");
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "DDD");
     assert_owed(0, 0);
     fake_env_pass_ms(&fake, 500);
-    fake_env_answer(&fake, 0, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
-    fake_env_answer(&fake, 1, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "GG");
     assert_is(seen.code, REDLOCK_OK);
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_GRANTED); /* the first attempt's */
     fake_env_answer(&fake, 2, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_UNKNOWN);

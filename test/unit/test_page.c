@@ -1,7 +1,4 @@
 /* LIST: the bytes of the request, and the entries in the reply. */
-#include <stdio.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "test.h"
 #include "wire/page.h"
@@ -80,36 +77,16 @@ TEST(a_page_has_entries_a_cursor_and_what_was_not_read) {
 }
 
 TEST(a_page_with_a_fault_is_unknown) {
-    static const char *const pages[] = {"0 1 5 0 b",
-                                        "1 0 5 0 a",
-                                        "1025 1 5 0 a",
-                                        "1 129 5 0 a",
-                                        "1 1 -3 0 ab",
-                                        "1 1 5 -2 ab",
-                                        "1 1 5 0 a",
-                                        "1 1 5 0",
-                                        "1 1 5 ",
-                                        "1 1 5x0 ab",
-                                        " 1 1 5 0 ab",
-                                        "+1 1 5 0 ab",
-                                        "1 1 5 0 abc",
-                                        "1 1 - 0 ab",
-                                        "x",
-                                        "1 1 5  0 ab",
-                                        "-1 1 5 0 ab",
-                                        "1 1 99999999999999999999 0 ab",
-                                        "1 1 5 9007199254740992 ab"};
-    static const char *const replies[] = {"*3\r\n$0\r\n\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n$20\r\n18446744073709551616\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n$21\r\n000000000000000000001\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n$2\r\n1a\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n$2\r\n-1\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n:0\r\n$0\r\n\r\n:0\r\n",
-                                          "*3\r\n$1\r\n0\r\n$-1\r\n:0\r\n",
-                                          "*3\r\n$1\r\n0\r\n$0\r\n\r\n:-1\r\n",
-                                          "*3\r\n$1\r\n0\r\n$0\r\n\r\n$1\r\n0\r\n",
-                                          "*2\r\n$1\r\n0\r\n$0\r\n\r\n",
-                                          "*4\r\n$1\r\n0\r\n$0\r\n\r\n:0\r\n:0\r\n"};
+    static const char *const pages[] =
+        LIST("0 1 5 0 b", "1 0 5 0 a", "1025 1 5 0 a", "1 129 5 0 a", "1 1 -3 0 ab", "1 1 5 -2 ab", "1 1 5 0 a",
+             "1 1 5 0", "1 1 5 ", "1 1 5x0 ab", " 1 1 5 0 ab", "+1 1 5 0 ab", "1 1 5 0 abc", "1 1 - 0 ab", "x",
+             "1 1 5  0 ab", "-1 1 5 0 ab", "1 1 99999999999999999999 0 ab", "1 1 5 9007199254740992 ab");
+    static const char *const replies[] =
+        LIST("*3\r\n$0\r\n\r\n$0\r\n\r\n:0\r\n", "*3\r\n$20\r\n18446744073709551616\r\n$0\r\n\r\n:0\r\n",
+             "*3\r\n$21\r\n000000000000000000001\r\n$0\r\n\r\n:0\r\n", "*3\r\n$2\r\n1a\r\n$0\r\n\r\n:0\r\n",
+             "*3\r\n$2\r\n-1\r\n$0\r\n\r\n:0\r\n", "*3\r\n:0\r\n$0\r\n\r\n:0\r\n", "*3\r\n$1\r\n0\r\n$-1\r\n:0\r\n",
+             "*3\r\n$1\r\n0\r\n$0\r\n\r\n:-1\r\n", "*3\r\n$1\r\n0\r\n$0\r\n\r\n$1\r\n0\r\n",
+             "*2\r\n$1\r\n0\r\n$0\r\n\r\n", "*4\r\n$1\r\n0\r\n$0\r\n\r\n:0\r\n:0\r\n");
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         if (page_of("0", pages[i], 0).vote != REDLOCK_VOTE_UNKNOWN) {
             fail_msg("accepted: %s", pages[i]);

@@ -1,12 +1,8 @@
 /* The loop on adapters: the one of redlock/adapters/poll.h, and fakes that refuse. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -271,7 +267,6 @@ FRESH_TEST(everything_may_end_inside_a_callback) {
 }
 
 FRESH_TEST(a_child_leaves_the_parents_descriptors_watched) {
-    int status;
     watch(0, 0, REDLOCK_READABLE);
     fill(0, 0);
     ask(0, 1);
@@ -283,8 +278,7 @@ FRESH_TEST(a_child_leaves_the_parents_descriptors_watched) {
         close_side(&sides[1]);
         _exit(refused && redlock_poll_free(poller) == REDLOCK_OK && sides[0].ios[0] == 0 ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     await();
     assert_int_equal(sides[0].ios[0], 1);
     assert_int_equal(sides[0].flushes[1], 1);

@@ -1,9 +1,5 @@
 /* What the handshake proves on the node: rights, role, and that it is no other node's server. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 #include "handshake_kit.h"
 
@@ -119,20 +115,13 @@ FRESH_TEST(a_server_that_keeps_no_script_must_renew_by_source) {
 
 /* A fault that passes, a key that is refused, and the words of other servers prove nothing. */
 FRESH_TEST(what_proves_nothing_is_no_reason) {
-    static const char *const replies[] = {"-READONLY You can't write against a read only replica.\r\n",
-                                          "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
-                                          "-BUSY Redis is busy running a script.\r\n",
-                                          "-NOREPLICAS Not enough good replicas to write.\r\n",
-                                          "-MISCONF Redis is configured to save RDB snapshots\r\n",
-                                          "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
-                                          "-NOPERM No permissions to access a key\r\n",
-                                          "+OK\r\n",
-                                          ":1\r\n",
-                                          "$-1\r\n",
-                                          "$5\r\nhello\r\n",
-                                          "*0\r\n",
-                                          "*2\r\n:1\r\n:2\r\n",
-                                          "*3\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n"};
+    static const char *const replies[] = LIST(
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n", "-BUSY Redis is busy running a script.\r\n",
+        "-NOREPLICAS Not enough good replicas to write.\r\n", "-MISCONF Redis is configured to save RDB snapshots\r\n",
+        "-CROSSSLOT Keys in request don't hash to the same slot\r\n", "-NOPERM No permissions to access a key\r\n",
+        "+OK\r\n", ":1\r\n", "$-1\r\n", "$5\r\nhello\r\n", "*0\r\n", "*2\r\n:1\r\n:2\r\n",
+        "*3\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n");
     static const char *const lines[] = {("get ERR The user executing the script can't access at least one of the keys "
                                          "mentioned in the command arguments"),
                                         "del ERR ACL failure in script: No permissions to access a key",

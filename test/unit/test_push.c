@@ -1,11 +1,6 @@
 /* What a subscription brings: pushes of a node, and everything else. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include "wire/push.h"
-#include "wire/reply.h"
 
 #define CHANNEL "redlock:0123"
 #define TOKEN   "00000000000000000123456789abcdef0123456789abcdef"

@@ -1,6 +1,4 @@
 /* What the nodes have said to a waiter: which grants count, from when, and whom it waits for. */
-#include <string.h>
-
 #include "core/queue.h"
 #include "core/time.h"
 #include "test.h"
@@ -138,11 +136,9 @@ TEST(nodes_are_alike_if_one_token_holds_them) {
 TEST(rank_and_expiry_are_those_of_the_nodes_that_answered) {
     struct record record;
     struct redlock_queue *queue = begin(&record, 4);
-    static const struct redlock_queue_view views[] = {{.pttl_ms = 500, .rank = 1},
-                                                      {.pttl_ms = -1},
-                                                      {.pttl_ms = -2, .rank = 1},
-                                                      {.pttl_ms = 100},
-                                                      {.pttl_ms = INT64_MAX, .rank = 3}};
+    static const struct redlock_queue_view views[] =
+        LIST({.pttl_ms = 500, .rank = 1}, {.pttl_ms = -1}, {.pttl_ms = -2, .rank = 1}, {.pttl_ms = 100},
+             {.pttl_ms = INT64_MAX, .rank = 3});
     assert_int_equal(redlock_queue_expiry_ns(queue, 1), REDLOCK_NEVER_NS);
     for (unsigned i = 0; i < 5; i++) {
         redlock_queue_deny(queue, i, &views[i], 10 * MS);

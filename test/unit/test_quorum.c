@@ -1,7 +1,5 @@
 /* Quorums and rounds: every set of votes of up to five nodes, and every order of up to four,
  * against simple oracles. */
-#include <stdlib.h>
-
 #include "core/quorum.h"
 #include "test.h"
 

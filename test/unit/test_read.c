@@ -1,12 +1,7 @@
 /* The vote in every reply that a request can and cannot get. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "kinds.h"
 #include "test.h"
 #include "wire/error.h"
-#include "wire/reply.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
 
@@ -356,12 +351,8 @@ TEST(noscript_says_so) {
 
 /* Whatever the error: the script may do what the command cannot. */
 TEST(a_refused_command_asks_for_the_script) {
-    static const char *const errors[] = {"-ERR unknown command 'DELEX'\r\n",
-                                         "-NOPERM no\r\n",
-                                         "-OOM no\r\n",
-                                         "-WRONGTYPE no\r\n",
-                                         "-ERR syntax error\r\n",
-                                         "-BUSY no\r\n"};
+    static const char *const errors[] = LIST("-ERR unknown command 'DELEX'\r\n", "-NOPERM no\r\n", "-OOM no\r\n",
+                                             "-WRONGTYPE no\r\n", "-ERR syntax error\r\n", "-BUSY no\r\n");
     char text[512];
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct redlock_answer answer = vote_of(DELETING, errors[i], text);

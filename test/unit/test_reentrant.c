@@ -1,8 +1,5 @@
 /* The table of reentrant holds, state by state, with fake leases and allocations that fail on
  * demand. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "test.h"
 #include <sys/wait.h>
 #include <time.h>
@@ -124,10 +121,11 @@ static void give(redlock_lease *lease, struct redlock_hold_owner owner) {
     redlock_reentrant_release_done(&table, hold, true);
 }
 
-#define FRESH_TEST(name) TEST_WITH(name, set_up, tear_down)
+#define FRESH_TEST(name)                                                                                               \
+    TEST_HAS(name, set_up, tear_down, NULL, ((redlock_lease){.resource = "r", .validity_ms = 9}),                      \
+             UNUSED redlock_lease lease)
 
 FRESH_TEST(only_the_last_leave_releases) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
@@ -144,7 +142,6 @@ FRESH_TEST(only_the_last_leave_releases) {
 }
 
 FRESH_TEST(another_owner_is_a_stranger) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(7), &lease);
     redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
@@ -156,7 +153,7 @@ FRESH_TEST(another_owner_is_a_stranger) {
 }
 
 FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9}, other = {.resource = "r", .validity_ms = 9};
+    redlock_lease other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     assert_is(redlock_reentrant_exit(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
     take("r", id(0), &lease);
@@ -166,7 +163,6 @@ FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
 }
 
 FRESH_TEST(an_id_and_a_thread_of_the_same_number_are_two) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold_owner thread = id(0), named = id(thread.id);
     assert_true(thread.is_thread);
     assert_false(named.is_thread);
@@ -197,7 +193,6 @@ FRESH_TEST(a_new_thread_never_has_a_dead_ones_id) {
 }
 
 FRESH_TEST(a_lost_lease_is_not_shared) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
     (void)share("r", id(0));
@@ -210,7 +205,6 @@ FRESH_TEST(a_lost_lease_is_not_shared) {
 }
 
 FRESH_TEST(the_count_has_a_limit) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     table.count_max = 2;
     take("r", id(0), &lease);
@@ -221,7 +215,6 @@ FRESH_TEST(the_count_has_a_limit) {
 }
 
 FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
     assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
@@ -234,7 +227,6 @@ FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
 /* A lease may be freed before the thread that released it runs again. The next lease may have the
  * same address. */
 FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL, *none = NULL;
     take("r", id(1), &lease);
     assert_is(redlock_reentrant_exit(&table, &lease, id(1), &hold), REDLOCK_EXIT_LAST);
@@ -245,7 +237,6 @@ FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
 }
 
 FRESH_TEST(forgetting_needs_the_last_count_and_the_owner) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     pthread_t thread;
     struct redlock_hold_owner other;
@@ -349,7 +340,6 @@ FRESH_TEST(a_cancelled_thread_does_not_wait) {
 }
 
 FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     struct entrant second, third;
     struct redlock_hold *first = take("r", id(5), NULL);
@@ -368,7 +358,6 @@ FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
 }
 
 FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct entrant second;
     struct redlock_hold *first = take("r", id(5), NULL);
     begin(&second, 1);
@@ -380,7 +369,6 @@ FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
 }
 
 FRESH_TEST(a_thread_that_comes_during_the_last_release_acquires_after_it) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
     struct entrant second;
     take("r", id(5), &lease);
@@ -417,7 +405,6 @@ FRESH_TEST(the_wait_is_no_longer_after_a_suspension) {
 }
 
 FRESH_TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     take("r", id(5), &lease);
     for (int locked = 0; locked < 2; locked++) {
         int status;
@@ -441,6 +428,5 @@ FRESH_TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks) {
 }
 
 FRESH_TEST(what_is_held_at_the_end_is_freed) {
-    redlock_lease lease = {.resource = "r", .validity_ms = 9};
     take("r", id(5), &lease); /* tear_down() must free it; the leak checker checks that */
 }

@@ -1,9 +1,5 @@
 /* Replies in any number of pieces, bounds on size and nesting, and what is not RESP (R20). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 #include "wire/reply.h"
 

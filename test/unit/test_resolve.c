@@ -1,7 +1,4 @@
 /* Addresses without a lookup, a lookup on a thread, and a lookup that is given up. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <arpa/inet.h>
 #include <dirent.h>

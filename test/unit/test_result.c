@@ -1,8 +1,4 @@
 /* Results as people and programs read them: sentences, copies, votes, names. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "result/result.h"
 #include "test.h"
 

@@ -1,10 +1,6 @@
 /* The SHA1 of each script is that of its source, by a SHA1 of the test's own (a server's is
  * compared in the integration tests). */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
-#include <stdio.h>
 
 #include "wire/script.h"
 

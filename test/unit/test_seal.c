@@ -1,7 +1,4 @@
 /* Seals: which pushes a client believes. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/time.h"
 #include "group/line.h"
 #include "test.h"
@@ -29,10 +26,8 @@ static bool fits(const struct redlock_push *push, int64_t now_ns) {
 TEST(a_seal_fits_for_one_to_two_periods) {
     const struct {
         int64_t sent_ns, last_ns;
-    } rows[] = {{0, 2 * PERIOD_NS - 1},
-                {PERIOD_NS - 1, 2 * PERIOD_NS - 1},
-                {PERIOD_NS, 3 * PERIOD_NS - 1},
-                {1000 * PERIOD_NS + 5, 1002 * PERIOD_NS - 1}};
+    } rows[] = LIST({0, 2 * PERIOD_NS - 1}, {PERIOD_NS - 1, 2 * PERIOD_NS - 1}, {PERIOD_NS, 3 * PERIOD_NS - 1},
+                    {1000 * PERIOD_NS + 5, 1002 * PERIOD_NS - 1});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct redlock_push push = sealed(rows[i].sent_ns);
         assert_true(fits(&push, rows[i].sent_ns));

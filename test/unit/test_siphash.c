@@ -1,6 +1,4 @@
 /* SipHash-2-4 on vectors of its authors (vectors.h of the reference implementation). */
-#include <stdlib.h>
-
 #include "base/siphash.h"
 #include "test.h"
 

@@ -2,9 +2,6 @@
  * R17). */
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "test.h"
 #include <poll.h>
@@ -12,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/node_state.h"
 #include "node/spare.h"
 #include "subscriber.h"
 
@@ -49,11 +45,9 @@ static bool send_for_long(const char *bytes, uint32_t round) {
 /* READY, with a request that gets no answer; the next to connect is the spare. */
 static void go_silent(void) {
     connect_it();
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     old = peer_put_aside(&peer);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
 }
 
 /* The spare has sent its greeting. */
@@ -109,10 +103,8 @@ SPARE_TEST(a_new_connection_that_answers_replaces_a_silent_one) {
     assert_int_equal(peer.answer_count, 1);
     assert_int_equal(peer_times_logged(&peer, "and a new one answers"), 1);
     assert_true(peer_send(&peer, "b", 2));
-    peer_expect(&peer, "b");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "b", "+OK\r\n");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
 }
 
 /* They may be waiting at both ends when the loop looks. */
@@ -136,8 +128,7 @@ SPARE_TEST(a_slow_connection_stays_and_gets_what_was_kept) {
     peer_expect_end(&peer, true);
     PEER_UNTIL(&peer, old_hears("b"));
     say_on_old("$-1\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     assert_int_equal(peer_info(&peer).connects, 1);
     assert_int_equal(peer.became_ready, 1);
 }
@@ -145,10 +136,7 @@ SPARE_TEST(a_slow_connection_stays_and_gets_what_was_kept) {
 /* Some overdue answers come, and then nothing: no new request has to wait for it. */
 SPARE_TEST(a_connection_that_goes_silent_again_gets_another_spare) {
     connect_it();
-    for (uint32_t i = 1; i <= 4; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaaa");
+    peer_sends_each(&peer, "aaaa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 4);
     peer_accept(&peer);
@@ -172,9 +160,7 @@ static void read_from_old(const char *bytes) {
 /* The loop stands still until another spare is due, and reads before it looks at timers. */
 SPARE_TEST(what_was_kept_for_a_spare_that_never_begins_is_sent) {
     connect_it();
-    assert_true(peer_send(&peer, "a", 1));
-    assert_true(peer_send(&peer, "a", 2));
-    peer_expect(&peer, "aa");
+    peer_sends_each(&peer, "aa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 2);
     peer_accept(&peer);
@@ -187,18 +173,15 @@ SPARE_TEST(what_was_kept_for_a_spare_that_never_begins_is_sent) {
     read_from_old("+OK\r\n");
     PEER_UNTIL(&peer, old_hears("b"));
     say_on_old("$-1\r\n");
-    peer_until_answers(&peer, 3);
-    peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
+    peer_until_answer(&peer, 2, 3, REDLOCK_VOTE_DENIED, "");
 }
 
 SPARE_TEST(what_was_kept_goes_to_the_new_connection) {
     go_silent();
     assert_true(send_for_long("b", 2));
     peer_greet(&peer, "r1", 8, 7);
-    peer_expect(&peer, "b");
-    peer_say(&peer, "+OK\r\n");
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
+    peer_serve(&peer, "b", "+OK\r\n");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
 }
 
 static bool send_without_timeout(uint32_t round) {
@@ -213,11 +196,9 @@ SPARE_TEST(what_was_written_on_the_old_connection_is_unknown) {
     assert_true(peer_send(&peer, "a", 2));
     peer_expect(&peer, "ra");
     old = peer_put_aside(&peer);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_until_answer(&peer, 0, 2, REDLOCK_VOTE_UNKNOWN, "no answer");
     peer_greet(&peer, "r1", 8, 7);
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 1, REDLOCK_VOTE_UNKNOWN, "silent and is replaced after the request was written");
+    peer_until_answer(&peer, 1, 1, REDLOCK_VOTE_UNKNOWN, "silent and is replaced after the request was written");
     assert_true(send_without_timeout(3));
     peer_expect(&peer, "r");
 }
@@ -233,13 +214,11 @@ SPARE_TEST(what_was_written_in_part_is_unknown_and_dropped) {
     old = peer_put_aside(&peer); /* nobody reads */
     assert_true(peer_send(&peer, big, 1));
     free(big);
-    peer_until_answers(&peer, 1);
-    peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
     assert_true(send_for_long("b", 2));
     assert_true(send_for_long("c", 3));
     peer_greet(&peer, "r1", 8, 7);
-    peer_expect(&peer, "bc");
-    peer_say(&peer, "$-1\r\n+OK\r\n");
+    peer_serve(&peer, "bc", "$-1\r\n+OK\r\n");
     peer_until_answers(&peer, 3);
     peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_DENIED, "");
     peer_assert_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
@@ -263,14 +242,12 @@ SPARE_TEST(another_server_gets_nothing_that_was_kept) {
 SPARE_TEST(a_server_without_a_name_gets_nothing_either) {
     peer_greet(&peer, "", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
     assert_true(send_for_long("b", 2));
     peer_greet(&peer, "", 8, 0);
-    peer_until_answers(&peer, 2);
-    peer_assert_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
+    peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_FAILED, "nothing was sent");
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
 }
 
@@ -287,8 +264,7 @@ TEST_WITH(the_mark_of_a_spare_is_known_to_others, setup_marked, teardown) {
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_true(is_known_to_others(peer.mark));
     (void)snprintf(first, sizeof first, "%s", peer.mark);
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
     peer_accept(&peer);
@@ -349,10 +325,7 @@ SPARE_TEST(a_spare_that_is_refused_changes_nothing) {
 
 SPARE_TEST(a_stalled_connection_is_replaced_too) {
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     old = peer_put_aside(&peer);
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
     peer_greet(&peer, "r1", 8, 7);
@@ -365,15 +338,11 @@ SPARE_TEST(a_stalled_connection_is_replaced_too) {
 /* Not a byte of it was written, and none will be: FAILED is the truth (R4). */
 SPARE_TEST(what_was_kept_fails_when_the_node_stalls) {
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 3);
     assert_true(send_for_long("b", 4));
-    peer_until_answers(&peer, 4);
-    peer_assert_answer(&peer, 3, 4, REDLOCK_VOTE_FAILED, "nothing was sent: stalled: the last 3 requests");
+    peer_until_answer(&peer, 3, 4, REDLOCK_VOTE_FAILED, "nothing was sent: stalled: the last 3 requests");
     assert_is(peer.answers[3].cause, REDLOCK_CAUSE_STALLED);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_STALLED);
     PEER_UNTIL(&peer, old_hears(PING));
@@ -382,10 +351,7 @@ SPARE_TEST(what_was_kept_fails_when_the_node_stalls) {
 /* Three that time out at once do not stall a node whose spare has just begun. */
 SPARE_TEST(many_requests_wait_for_the_spare) {
     connect_it();
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 3);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
@@ -432,8 +398,7 @@ SPARE_TEST(a_busy_connection_gets_no_spare) {
 /* The subscription may be as dead as the connection that it goes with. */
 TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
     listen_on_it();
-    assert_true(peer_send(&peer, "a", 1));
-    peer_expect(&peer, "a");
+    peer_sends(&peer, "a", 1);
     old = peer_put_aside(&peer);
     peer_until_answers(&peer, 1);
     peer_greet(&peer, "r1", 8, 7);
@@ -460,6 +425,5 @@ SPARE_TEST(a_forked_child_lets_go_of_the_new_connection) {
     }
     (void)kill(child, SIGKILL);
     assert_int_equal(status, 0);
-    assert_true(peer_send(&peer, "b", 2));
-    peer_expect(&peer, "b");
+    peer_sends(&peer, "b", 2);
 }

@@ -1,15 +1,12 @@
 /* New credentials while the connection is silent: what the second one says. */
-
 #include "test.h"
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "credentials_kit.h"
 
 /* READY, with a request that gets no answer; the next to connect is a spare. */
 static int go_silent(void) {
-    assert_true(peer_send(&peer, "aa", 1));
-    peer_expect(&peer, "aa");
+    peer_sends(&peer, "aa", 1);
     return peer_put_aside(&peer);
 }
 
@@ -59,8 +56,7 @@ FRESH_TEST(a_spare_that_is_refused_with_the_new_ones_has_the_old_next) {
 FRESH_TEST(a_spare_that_is_refused_with_the_old_ones_has_the_new_next) {
     connect_with(OLD);
     offer("bob", "neu-1");
-    peer_expect(&peer, NEW WITH_PING);
-    peer_say(&peer, REFUSED ECHO);
+    peer_serve(&peer, NEW WITH_PING, REFUSED ECHO);
     PEER_UNTIL(&peer, peer_info(&peer).credentials_error[0] != '\0');
     const int old = go_silent();
     hear_auth(OLD);

@@ -1,13 +1,9 @@
 /* A node's second connection, which only subscribes: when it opens, its greeting, what it hears. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -37,10 +33,7 @@ FRESH_TEST(before_the_node_is_ready_it_waits_for_that) {
 }
 
 static void stall(void) {
-    for (uint32_t i = 1; i <= 3; i++) {
-        assert_true(peer_send(&peer, "a", i));
-    }
-    peer_expect(&peer, "aaa");
+    peer_sends_each(&peer, "aaa");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
 }
 
@@ -51,8 +44,7 @@ FRESH_TEST(a_stalled_node_listens_too) {
     const int spare = peer_put_aside(&second); /* it tries another connection, in vain */
     redlock_node_listen(peer.node, "ch");
     greet_second();
-    peer_expect(&peer, PING);
-    peer_say(&peer, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
+    peer_serve(&peer, PING, "+OK\r\n+OK\r\n+OK\r\n+PONG\r\n");
     peer_until_state(&peer, REDLOCK_NODE_READY);
     assert_int_equal(peer.told_listening, 1);
     (void)close(spare);
@@ -94,8 +86,7 @@ FRESH_TEST(what_is_no_push_is_ignored_and_warned_of_once) {
 static void refuse_again(const char *error) {
     const int told = peer.told_listening;
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, RUN_ID_R1 "+OK\r\n");
+    peer_serve(&second, HELLO, RUN_ID_R1 "+OK\r\n");
     peer_say(&second, error);
     peer_expect_end(&second, true);
     assert_int_equal(peer.told_listening, told);
@@ -107,8 +98,7 @@ static void assert_refused(const char *error, const char *words) {
     connect_it();
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, RUN_ID_R1 "+OK\r\n");
+    peer_serve(&second, HELLO, RUN_ID_R1 "+OK\r\n");
     peer_say(&second, error);
     until_told(REDLOCK_LISTENING_REFUSED, words);
     assert_true(peer_info(&peer).queue_refused);
@@ -121,8 +111,7 @@ static void assert_refused(const char *error, const char *words) {
     assert_int_equal(peer.told_listening, 1);
     peer_greet(&peer, "r1", 8, 7);
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, RUN_ID_R1 "+OK\r\n");
+    peer_serve(&second, HELLO, RUN_ID_R1 "+OK\r\n");
     peer_say(&second, error);
     until_told(REDLOCK_LISTENING_REFUSED, words);
     assert_int_equal(count_in_log("SUBSCRIBE refused"), 1);
@@ -156,8 +145,7 @@ static void begin_to_listen(void) {
 static void assert_tried_again(const char *bytes, const char *words, int logged) {
     const int told = peer.told_listening;
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, bytes);
+    peer_serve(&second, HELLO, bytes);
     peer_expect_end(&second, true);
     tries++;
     assert_int_equal(peer.told_listening, told + (tries == 3));
@@ -180,15 +168,13 @@ FRESH_TEST(another_server_is_not_listened_to) {
 FRESH_TEST(where_info_is_refused_no_server_is_known) {
     peer_accept(&peer);
     peer_ping(&peer);
-    peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
-    peer_say(&peer, "-NOPERM no INFO\r\n-NOPERM no TIME\r\n-NOPERM no ID\r\n");
+    peer_serve(&peer, "*1\r\n$4\r\nINFO\r\n", "-NOPERM no INFO\r\n-NOPERM no TIME\r\n-NOPERM no ID\r\n");
     peer_introduced(&peer);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     begin_to_listen();
     assert_tried_again(RUN_ID_R1, "this is another server", 1);
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, "-NOPERM no INFO\r\n-NOPERM no ID\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
+    peer_serve(&second, HELLO, "-NOPERM no INFO\r\n-NOPERM no ID\r\n-NOPERM no SETNAME\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
 }
 
@@ -281,13 +267,11 @@ TEST_WITH(the_password_comes_first_and_is_never_told, subscriber_setup_with_pass
     peer_introduced(&peer);
     redlock_node_listen(peer.node, "ch");
     peer_accept(&second);
-    peer_expect(&second, auth);
-    peer_say(&second, "-WRONGPASS not geheim\r\n");
+    peer_serve(&second, auth, "-WRONGPASS not geheim\r\n");
     peer_expect_end(&second, true);
     assert_int_equal(count_in_log("subscription: AUTH failed: an error that quotes the password"), 1);
     assert_int_equal(count_in_log("geheim"), 0);
     peer_accept(&second);
-    peer_expect(&second, auth);
-    peer_say(&second, "+OK\r\n" RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
+    peer_serve(&second, auth, "+OK\r\n" RUN_ID_R1 "+OK\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
 }

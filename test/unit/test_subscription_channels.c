@@ -1,8 +1,5 @@
 /* The other channels of a node's second connection: when it subscribes to them, hears them, and
  * leaves them. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "scarce_memory.h"
 #include "subscriber.h"
 #include "test.h"
@@ -64,8 +61,7 @@ static void until_told_hears(const struct redlock_channel *channel, bool heard) 
 /* It listens, and hears this channel. */
 static struct redlock_channel *hear(const char *name, const char *ask, const char *heard) {
     struct redlock_channel *channel = add(name);
-    peer_expect(&second, ask);
-    peer_say(&second, heard);
+    peer_serve(&second, ask, heard);
     until_told_hears(channel, true);
     return channel;
 }
@@ -85,8 +81,7 @@ FRESH_TEST(it_subscribes_to_one_after_the_other) {
     assert_says_nothing();
     peer_say(&second, HEARD("b"));
     until_told_hears(b, true);
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, HEARD("a"));
+    peer_serve(&second, ASK("a"), HEARD("a"));
     until_told_hears(a, true);
     assert_says_nothing();
     redlock_node_hear(peer.node, &channels); /* nothing new */
@@ -116,8 +111,7 @@ FRESH_TEST(a_new_connection_hears_all_again) {
     listen_on_it();
     struct redlock_channel *a = hear("redlock:leader:a", ASK("a"), HEARD("a"));
     struct redlock_channel *b = add("redlock:leader:b");
-    peer_expect(&second, ASK("b"));
-    peer_say(&second, NOPERM);
+    peer_serve(&second, ASK("b"), NOPERM);
     until_told_hears(b, false);
     assert_int_equal(b->refused, 1);
     for (int first = 0; first < 2; first++) {
@@ -131,11 +125,9 @@ FRESH_TEST(a_new_connection_hears_all_again) {
         }
         assert_int_equal(a->heard | a->refused | b->heard | b->refused, 0);
         (first ? greet_second_that_kills : greet_second)();
-        peer_expect(&second, ASK("b"));
-        peer_say(&second, HEARD("b"));
+        peer_serve(&second, ASK("b"), HEARD("b"));
         until_told_hears(b, true);
-        peer_expect(&second, ASK("a"));
-        peer_say(&second, HEARD("a"));
+        peer_serve(&second, ASK("a"), HEARD("a"));
         until_told_hears(a, true);
     }
 }
@@ -146,8 +138,7 @@ FRESH_TEST(before_it_listens_it_only_remembers) {
     take_out(b);
     connect_it();
     greet_second();
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, HEARD("a"));
+    peer_serve(&second, ASK("a"), HEARD("a"));
     until_told_hears(a, true);
     assert_says_nothing();
 }
@@ -156,15 +147,12 @@ FRESH_TEST(before_it_listens_it_only_remembers) {
 FRESH_TEST(what_was_refused_is_asked_for_again_with_each_ping) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, NOPERM);
+    peer_serve(&second, ASK("a"), NOPERM);
     until_told_hears(a, false);
-    peer_expect(&second, PING ASK("a"));
-    peer_say(&second, PONG NOPERM);
+    peer_serve(&second, PING ASK("a"), PONG NOPERM);
     until_told_hears(a, false);
     assert_int_equal(a->refused, 1);
-    peer_expect(&second, PING ASK("a"));
-    peer_say(&second, PONG HEARD("a"));
+    peer_serve(&second, PING ASK("a"), PONG HEARD("a"));
     until_told_hears(a, true);
     assert_int_equal(count_in_log("SUBSCRIBE to a leader's channel failed"), 1);
     assert_int_equal(peer.told_listening, 1);
@@ -173,13 +161,11 @@ FRESH_TEST(what_was_refused_is_asked_for_again_with_each_ping) {
 FRESH_TEST(a_channel_without_permission_is_refused_alone) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, NOPERM);
+    peer_serve(&second, ASK("a"), NOPERM);
     until_told_hears(a, false);
     assert_int_equal(a->refused, 1);
     struct redlock_channel *b = add("redlock:leader:b");
-    peer_expect(&second, ASK("b"));
-    peer_say(&second, NOPERM);
+    peer_serve(&second, ASK("b"), NOPERM);
     until_told_hears(b, false);
     (void)hear("redlock:leader:c", ASK("c"), HEARD("c"));
     take_out(a); /* nothing to leave */
@@ -193,13 +179,11 @@ FRESH_TEST(a_channel_without_permission_is_refused_alone) {
 FRESH_TEST(any_other_error_ends_it) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, "-ERR later\r\n");
+    peer_serve(&second, ASK("a"), "-ERR later\r\n");
     until_told(REDLOCK_LISTENING_NOT, "SUBSCRIBE to a leader's channel failed: ERR later");
     assert_int_equal(a->heard | a->refused, 0);
     greet_second();
-    peer_expect(&second, ASK("a"));
-    peer_say(&second, HEARD("a"));
+    peer_serve(&second, ASK("a"), HEARD("a"));
     until_told_hears(a, true);
 }
 
@@ -215,8 +199,7 @@ FRESH_TEST(a_channel_is_left) {
     /* At once again. */
     take_out(a);
     a = add("redlock:leader:a");
-    peer_expect(&second, LEAVE("a") ASK("a"));
-    peer_say(&second, LEFT("a") HEARD("a"));
+    peer_serve(&second, LEAVE("a") ASK("a"), LEFT("a") HEARD("a"));
     until_told_hears(a, true);
     assert_int_equal(peer.told_listening, 1);
 }
@@ -239,8 +222,7 @@ FRESH_TEST(a_channel_may_leave_while_it_is_asked) {
         peer_say(&second, HEARD("b"));
         until_told_hears(b, true);
         take_out(b);
-        peer_expect(&second, LEAVE("b"));
-        peer_say(&second, LEFT("b"));
+        peer_serve(&second, LEAVE("b"), LEFT("b"));
     }
     peer_say(&second, A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
@@ -256,14 +238,12 @@ FRESH_TEST(leaving_may_be_refused) {
     take_out(a);
     take_out(b);
     struct redlock_channel *c = add("redlock:leader:c");
-    peer_expect(&second, LEAVE("a") LEAVE("b") ASK("c"));
-    peer_say(&second, NOPERM NOPERM HEARD("c"));
+    peer_serve(&second, LEAVE("a") LEAVE("b") ASK("c"), NOPERM NOPERM HEARD("c"));
     until_told_hears(c, true);
     struct redlock_channel *d = add("redlock:leader:d");
     peer_expect(&second, ASK("d"));
     take_out(c);
-    peer_expect(&second, LEAVE("c"));
-    peer_say(&second, NOPERM NOPERM);
+    peer_serve(&second, LEAVE("c"), NOPERM NOPERM);
     until_told_hears(d, false);
     assert_int_equal(d->refused, 1);
     peer_say(&second, A_PUSH);
@@ -280,8 +260,7 @@ FRESH_TEST(out_of_protocol_it_ends) {
     listen_on_it();
     struct redlock_channel *a = add("redlock:leader:a");
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        peer_expect(&second, ASK("a"));
-        peer_say(&second, lies[i]);
+        peer_serve(&second, ASK("a"), lies[i]);
         until_told(REDLOCK_LISTENING_NOT, "out of protocol");
         assert_int_equal(a->heard | a->refused, 0);
         greet_second();
@@ -312,12 +291,10 @@ FRESH_TEST(without_memory_to_ask_it_comes_back) {
             until_lost_after(told);
         }
         memory.armed = false;
-        peer_expect(&second, ASK("a"));
-        peer_say(&second, HEARD("a"));
+        peer_serve(&second, ASK("a"), HEARD("a"));
         until_told_hears(a, true);
         take_out(a);
-        peer_expect(&second, LEAVE("a"));
-        peer_say(&second, LEFT("a"));
+        peer_serve(&second, LEAVE("a"), LEFT("a"));
     }
     assert_true(count_in_log("no memory for a subscription") > 0);
 }

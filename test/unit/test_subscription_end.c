@@ -1,7 +1,4 @@
 /* How a node's second connection ends: by whom, who is told, and whether it comes back. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "test.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,8 +88,7 @@ FRESH_TEST(a_connection_of_another_server_is_not_killed) {
     until_told(REDLOCK_LISTENING_NOT, "connection closed by the node");
     peer_greet(&peer, "r2", 8, 0);
     peer_accept(&second);
-    peer_expect(&second, HELLO);
-    peer_say(&second, "$11\r\nrun_id:r2\r\n\r\n:9\r\n+OK\r\n" SUBSCRIBED);
+    peer_serve(&second, HELLO, "$11\r\nrun_id:r2\r\n\r\n:9\r\n+OK\r\n" SUBSCRIBED);
     until_told(REDLOCK_LISTENING, "");
 }
 
@@ -171,7 +167,6 @@ FRESH_TEST(its_deletion_while_it_greets_tells_nobody) {
 }
 
 FRESH_TEST(a_forked_child_only_closes_it) {
-    int status = -1;
     listen_on_it();
     const pid_t child = fork();
     assert_true(child >= 0);
@@ -179,8 +174,7 @@ FRESH_TEST(a_forked_child_only_closes_it) {
         redlock_node_delete(peer.node, true);
         _exit(0);
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_exits(child, 0);
     peer_say(&second, A_PUSH);
     PEER_UNTIL(&second, peer.pushes == 1);
     assert_false(second.heard_end || second.heard_reset);

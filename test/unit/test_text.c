@@ -1,7 +1,4 @@
 /* Shared error texts: counted, constants never freed, NULL harmless; each has a cause. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "test.h"
 

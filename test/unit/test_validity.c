@@ -8,19 +8,9 @@
 #define MS REDLOCK_NS_PER_MS
 
 TEST(drift_is_one_percent_rounded_up_and_two) {
-    static const int64_t table[][2] = {{1, 3},
-                                       {2, 3},
-                                       {99, 3},
-                                       {100, 3},
-                                       {101, 4},
-                                       {199, 4},
-                                       {200, 4},
-                                       {201, 5},
-                                       {10000, 102},
-                                       {10001, 103},
-                                       {30000, 302},
-                                       {60000, 602},
-                                       {REDLOCK_TTL_MS_MAX, 21474839}};
+    static const int64_t table[][2] =
+        LIST({1, 3}, {2, 3}, {99, 3}, {100, 3}, {101, 4}, {199, 4}, {200, 4}, {201, 5}, {10000, 102}, {10001, 103},
+             {30000, 302}, {60000, 602}, {REDLOCK_TTL_MS_MAX, 21474839});
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         assert_int_equal(redlock_drift_ms(table[i][0]), table[i][1]);
     }

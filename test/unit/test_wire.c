@@ -1,8 +1,4 @@
 /* The bytes of each request. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "core/fence.h"
 #include "kinds.h"
 #include "test.h"

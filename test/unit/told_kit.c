@@ -1,8 +1,6 @@
 /* What the tests of events begin with. */
 #include "told_kit.h"
 
-#include <stdio.h>
-
 #include "group/tell.h"
 
 struct told told[64];

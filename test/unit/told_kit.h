@@ -16,7 +16,7 @@ extern unsigned told_count;
 
 extern const struct group_setup three_told, five_told;
 int open_told(void **state);
-#define TOLD_TEST(function, setup) TEST_FROM(function, open_told, close_group, (void *)(uintptr_t) & (setup))
+#define TOLD_TEST(function, setup) SEEN_TEST(function, open_told, setup)
 
 /* These events, and no others, since the last look. */
 #define assert_told(...)                                                                                               \

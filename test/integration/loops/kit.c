@@ -1,7 +1,6 @@
 /* What the tests of loops share. */
 #include "kit.h"
 
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,28 +41,26 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags) {
     return __real_send(fd, bytes, size, flags);
 }
 
-void kit_on_tick(void *data) {
-    (void)data;
+void kit_on_tick(void) {
     own.ticks++;
     if (write(own.ends[0], "x", 1) != 1) {
         support_fatal("the test's own socket is broken");
     }
 }
 
-static void on_echo(void *data) {
+static void on_echo(void) {
     char bytes[64];
-    (void)data;
     own.echoes += (int)read(own.ends[1], bytes, sizeof bytes) > 0;
 }
 
 void kit_start_own(void) {
-    loop_kind.start_timer(own.loop, TICK_MS, kit_on_tick, NULL);
-    loop_kind.start_reading(own.loop, own.ends[1], on_echo, NULL);
+    loop_start_timer(TICK_MS, kit_on_tick);
+    loop_start_reading(own.ends[1], on_echo);
 }
 
 void kit_stop_own(void) {
-    loop_kind.stop_timer(own.loop);
-    loop_kind.stop_reading(own.loop);
+    loop_stop_timer();
+    loop_stop_reading();
 }
 
 int kit_setup(void **state) {
@@ -72,7 +69,7 @@ int kit_setup(void **state) {
     }
     memset(&own, 0, sizeof own);
     kit_suspended_s = 0;
-    own.loop = loop_kind.open();
+    loop_open();
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, own.ends), 0);
     kit_start_own();
     return 0;
@@ -84,7 +81,7 @@ int kit_teardown(void **state) {
     (void)close(own.ends[0]);
     (void)close(own.ends[1]);
     /* If the test failed half-way, its managers are still on the loop. */
-    return loop_kind.close(own.loop) ? result : -1;
+    return loop_close() ? result : -1;
 }
 
 redlock_manager *kit_try_manager(redlock_manager_options *options) {
@@ -93,7 +90,7 @@ redlock_manager *kit_try_manager(redlock_manager_options *options) {
     options->on_log = log_collect;
     options->log_data = &world_log;
     options->log_level = REDLOCK_LOG_DEBUG;
-    if (loop_kind.create(own.loop, options, &manager, error, sizeof error) != REDLOCK_OK) {
+    if (loop_create(options, &manager, error, sizeof error) != REDLOCK_OK) {
         fail_msg("creating a manager: %s", error);
     }
     return manager;

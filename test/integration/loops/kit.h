@@ -10,7 +10,6 @@
 #include "world.h"
 
 extern struct own {
-    void *loop;
     int ticks;   /* of the loop's own timer */
     int echoes;  /* over its own sockets */
     int ends[2]; /* of these */
@@ -26,24 +25,12 @@ int __real_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 /* The writes of the library. */
 extern int kit_sends;
 
-/* Turns the loop until the condition holds. The loop's own timer ends each wait. */
-#define UNTIL(condition)                                                                                               \
-    do {                                                                                                               \
-        const int64_t end_ms = support_now_ms() + DRIVE_TIMEOUT_MS;                                                    \
-        while (!(condition)) {                                                                                         \
-            if (support_now_ms() > end_ms) {                                                                           \
-                fail_msg("did not happen: %s", #condition);                                                            \
-            }                                                                                                          \
-            loop_kind.turn(own.loop);                                                                                  \
-        }                                                                                                              \
-    } while (0)
-
 int kit_setup(void **state);
 int kit_teardown(void **state);
 #define LOOP_TEST(function) TEST_WITH(function, kit_setup, kit_teardown)
 
 /* The loop's own work, which setup starts. */
-void kit_on_tick(void *data);
+void kit_on_tick(void);
 void kit_start_own(void);
 void kit_stop_own(void);
 

@@ -3,119 +3,83 @@
 
 #include "kind.h"
 
-struct test_loop {
-    uv_loop_t uv;
-    uv_timer_t timer;
-    uv_poll_t *io;
-    uv_prepare_t prepare; /* runs behind idle handles */
-    loop_callback on_timer, on_io, on_prepare;
-    void *timer_data, *io_data, *prepare_data;
-};
+static uv_loop_t uv;
+static uv_timer_t timer;
+static uv_poll_t *io;
+static uv_prepare_t prepare; /* runs behind idle handles */
+static loop_callback on_timer, on_io, on_prepare;
 
-static void on_timer(uv_timer_t *timer) {
-    struct test_loop *loop = timer->data;
-    loop->on_timer(loop->timer_data);
+static void timer_cb(uv_timer_t *handle) {
+    (void)handle;
+    on_timer();
 }
 
-static void on_io(uv_poll_t *io, int status, int events) {
-    struct test_loop *loop = io->data;
-    (void)status, (void)events;
-    loop->on_io(loop->io_data);
+static void io_cb(uv_poll_t *handle, int status, int events) {
+    (void)handle, (void)status, (void)events;
+    on_io();
 }
 
-static void on_prepare(uv_prepare_t *prepare) {
-    struct test_loop *loop = prepare->data;
-    uv_prepare_stop(prepare);
-    loop->on_prepare(loop->prepare_data);
+static void prepare_cb(uv_prepare_t *handle) {
+    uv_prepare_stop(handle);
+    on_prepare();
 }
 
 static void on_closed(uv_handle_t *handle) {
     free(handle);
 }
 
-static void *open_loop(void) {
-    struct test_loop *loop = calloc(1, sizeof *loop);
-    uv_loop_init(&loop->uv);
-    uv_timer_init(&loop->uv, &loop->timer);
-    uv_prepare_init(&loop->uv, &loop->prepare);
-    loop->timer.data = loop->prepare.data = loop;
-    return loop;
+void loop_open(void) {
+    uv_loop_init(&uv);
+    uv_timer_init(&uv, &timer);
+    uv_prepare_init(&uv, &prepare);
 }
 
-static int create(void *context, const redlock_manager_options *options, redlock_manager **manager, char *error,
-                  size_t error_size) {
-    struct test_loop *loop = context;
-    return redlock_manager_create_libuv(&loop->uv, options, manager, error, error_size);
+int loop_create(const redlock_manager_options *options, redlock_manager **manager, char *error, size_t size) {
+    return redlock_manager_create_libuv(&uv, options, manager, error, size);
 }
 
-static void turn(void *context) {
-    struct test_loop *loop = context;
-    uv_run(&loop->uv, UV_RUN_ONCE);
+void loop_turn(void) {
+    uv_run(&uv, UV_RUN_ONCE);
 }
 
-static void start_timer(void *context, int ms, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->on_timer = callback;
-    loop->timer_data = data;
-    uv_update_time(&loop->uv);
-    uv_timer_start(&loop->timer, on_timer, (uint64_t)ms, (uint64_t)ms);
+void loop_start_timer(int ms, loop_callback callback) {
+    on_timer = callback;
+    uv_update_time(&uv);
+    uv_timer_start(&timer, timer_cb, (uint64_t)ms, (uint64_t)ms);
 }
 
-static void stop_timer(void *context) {
-    struct test_loop *loop = context;
-    uv_timer_stop(&loop->timer);
+void loop_stop_timer(void) {
+    uv_timer_stop(&timer);
 }
 
-static void start_reading(void *context, int fd, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->on_io = callback;
-    loop->io_data = data;
-    loop->io = calloc(1, sizeof *loop->io);
-    uv_poll_init(&loop->uv, loop->io, fd);
-    loop->io->data = loop;
-    uv_poll_start(loop->io, UV_READABLE, on_io);
+void loop_start_reading(int fd, loop_callback callback) {
+    on_io = callback;
+    io = calloc(1, sizeof *io);
+    uv_poll_init(&uv, io, fd);
+    uv_poll_start(io, UV_READABLE, io_cb);
 }
 
-static void stop_reading(void *context) {
-    struct test_loop *loop = context;
-    if (loop->io != NULL) {
-        uv_close((uv_handle_t *)loop->io, on_closed);
-        loop->io = NULL;
+void loop_stop_reading(void) {
+    if (io != NULL) {
+        uv_close((uv_handle_t *)io, on_closed);
+        io = NULL;
     }
 }
 
-static void before_wait(void *context, loop_callback callback, void *data) {
-    struct test_loop *loop = context;
-    loop->on_prepare = callback;
-    loop->prepare_data = data;
-    uv_prepare_start(&loop->prepare, on_prepare);
+bool loop_before_wait(loop_callback callback) {
+    on_prepare = callback;
+    uv_prepare_start(&prepare, prepare_cb);
+    return true;
 }
 
-static void after_fork(void *context) {
-    struct test_loop *loop = context;
-    uv_loop_fork(&loop->uv);
+void loop_after_fork(void) {
+    uv_loop_fork(&uv);
 }
 
-static bool close_loop(void *context) {
-    struct test_loop *loop = context;
-    uv_close((uv_handle_t *)&loop->timer, NULL);
-    uv_close((uv_handle_t *)&loop->prepare, NULL);
+bool loop_close(void) {
+    uv_close((uv_handle_t *)&timer, NULL);
+    uv_close((uv_handle_t *)&prepare, NULL);
     /* Runs what closes, and would wait for a handle that was left. */
-    const bool clean = uv_run(&loop->uv, UV_RUN_NOWAIT) == 0;
-    const bool closed = uv_loop_close(&loop->uv) == 0;
-    if (closed) {
-        free(loop);
-    }
-    return clean && closed;
+    const bool clean = uv_run(&uv, UV_RUN_NOWAIT) == 0;
+    return uv_loop_close(&uv) == 0 && clean;
 }
-
-const struct loop_kind loop_kind = {.open = open_loop,
-                                    .create = create,
-                                    .turn = turn,
-                                    .start_timer = start_timer,
-                                    .stop_timer = stop_timer,
-                                    .start_reading = start_reading,
-                                    .stop_reading = stop_reading,
-                                    .before_wait = before_wait,
-                                    .after_fork = after_fork,
-                                    .close = close_loop};

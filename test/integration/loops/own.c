@@ -12,35 +12,28 @@
 #define SLOTS 64
 #define SIDES 8
 
-struct slot {
-    struct test_loop *loop;
+static struct slot {
     struct side *side;
     redlock_loop_watch *watch; /* NULL: free */
     int fd;
     unsigned events;
     unsigned turn; /* the last in which it watched something new */
-};
+} slots[SLOTS];
 
-struct side {
-    struct test_loop *loop;
+static struct side {
     redlock_loop *side; /* NULL: free */
     bool asked;
     int slots;
-};
+} sides[SIDES];
 
-struct test_loop {
-    struct polled polled; /* must be first */
-    struct slot slots[SLOTS];
-    struct side sides[SIDES];
-    unsigned turn;
-};
+static unsigned turn;
 
 static void *attach(void *context, redlock_loop *side) {
-    struct test_loop *loop = context;
+    (void)context;
     for (int i = 0; i < SIDES; i++) {
-        if (loop->sides[i].side == NULL) {
-            loop->sides[i] = (struct side){.loop = loop, .side = side};
-            return &loop->sides[i];
+        if (sides[i].side == NULL) {
+            sides[i] = (struct side){.side = side};
+            return &sides[i];
         }
     }
     return NULL;
@@ -54,13 +47,12 @@ static void detach(void *context) {
 
 static void *add(void *context, redlock_loop_watch *watch) {
     struct side *side = context;
-    struct test_loop *loop = side->loop;
     assert(side->side != NULL && watch != NULL);
     for (int i = 0; i < SLOTS; i++) {
-        if (loop->slots[i].watch == NULL) {
-            loop->slots[i] = (struct slot){.loop = loop, .side = side, .watch = watch, .fd = -1, .turn = loop->turn};
+        if (slots[i].watch == NULL) {
+            slots[i] = (struct slot){.side = side, .watch = watch, .fd = -1, .turn = turn};
             side->slots++;
-            return &loop->slots[i];
+            return &slots[i];
         }
     }
     return NULL;
@@ -81,12 +73,12 @@ static bool watch_fd(void *context, int fd, unsigned events) {
     assert(fd < 0 ? events == 0 : events >= 1 && events <= 3);
     assert(fd < 0 || (fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
     for (int i = 0; i < SLOTS; i++) {
-        const struct slot *other = &slot->loop->slots[i];
+        const struct slot *other = &slots[i];
         assert(fd < 0 || other == slot || other->watch == NULL || other->fd != fd);
     }
     slot->fd = fd;
     slot->events = events;
-    slot->turn = slot->loop->turn;
+    slot->turn = turn;
     return true;
 }
 
@@ -104,20 +96,18 @@ static const redlock_loop_ops ops = {.size = sizeof ops,
                                      .watch = watch_fd,
                                      .flush_soon = flush_soon};
 
-static void *open_loop(void) {
-    struct test_loop *loop = calloc(1, sizeof *loop);
-    loop->polled.fd = -1;
-    return loop;
+void loop_open(void) {
+    memset(slots, 0, sizeof slots);
+    memset(sides, 0, sizeof sides);
 }
 
-static int create(void *loop, const redlock_manager_options *options, redlock_manager **manager, char *error,
-                  size_t error_size) {
-    return redlock_manager_create_on(&ops, loop, options, manager, error, error_size);
+int loop_create(const redlock_manager_options *options, redlock_manager **manager, char *error, size_t size) {
+    return redlock_manager_create_on(&ops, slots, options, manager, error, size);
 }
 
-static void flush(struct test_loop *loop) {
+static void flush(void) {
     for (int i = 0; i < SIDES;) {
-        struct side *side = &loop->sides[i];
+        struct side *side = &sides[i];
         if (side->side != NULL && side->asked) {
             side->asked = false;
             redlock_loop_flush(side->side);
@@ -128,11 +118,11 @@ static void flush(struct test_loop *loop) {
     }
 }
 
-static void report(struct test_loop *loop, const struct pollfd *fds) {
+static void report(const struct pollfd *fds) {
     for (int i = 0; i < SLOTS; i++) {
-        const struct slot *slot = &loop->slots[i];
+        const struct slot *slot = &slots[i];
         const int seen = fds[i].revents;
-        if (seen == 0 || slot->watch == NULL || slot->turn == loop->turn) {
+        if (seen == 0 || slot->watch == NULL || slot->turn == turn) {
             continue;
         }
         redlock_loop_io(slot->watch,
@@ -141,44 +131,30 @@ static void report(struct test_loop *loop, const struct pollfd *fds) {
     }
 }
 
-static void turn(void *context) {
-    struct test_loop *loop = context;
+void loop_turn(void) {
     struct pollfd fds[SLOTS + 1];
-    polled_late(&loop->polled);
-    flush(loop);
+    polled_late();
+    flush();
     for (int i = 0; i < SLOTS; i++) {
-        const struct slot *slot = &loop->slots[i];
+        const struct slot *slot = &slots[i];
         fds[i] = (struct pollfd){.fd = slot->watch == NULL ? -1 : slot->fd,
                                  .events = (short)(((slot->events & REDLOCK_LOOP_READABLE) != 0 ? POLLIN : 0) |
                                                    ((slot->events & REDLOCK_LOOP_WRITABLE) != 0 ? POLLOUT : 0))};
     }
-    loop->turn++; /* what a slot watches from now on was not polled for */
-    if (polled_wait(&loop->polled, fds, SLOTS + 1)) {
-        report(loop, fds);
+    turn++; /* what a slot watches from now on was not polled for */
+    if (polled_wait(fds, SLOTS + 1)) {
+        report(fds);
     }
 }
 
-static void after_fork(void *context) {
-    (void)context; /* poll() keeps nothing in the kernel */
+void loop_after_fork(void) {
+    /* poll() keeps nothing in the kernel. */
 }
 
-static bool close_loop(void *context) {
-    struct test_loop *loop = context;
+bool loop_close(void) {
     bool clean = true;
     for (int i = 0; i < SIDES; i++) {
-        clean = clean && loop->sides[i].side == NULL;
+        clean = clean && sides[i].side == NULL;
     }
-    free(loop);
     return clean;
 }
-
-const struct loop_kind loop_kind = {.open = open_loop,
-                                    .create = create,
-                                    .turn = turn,
-                                    .start_timer = polled_start_timer,
-                                    .stop_timer = polled_stop_timer,
-                                    .start_reading = polled_start_reading,
-                                    .stop_reading = polled_stop_reading,
-                                    .before_wait = polled_before_wait,
-                                    .after_fork = after_fork,
-                                    .close = close_loop};

@@ -1,7 +1,5 @@
 /* The library on an event loop of any kind (kind.h): locks beside the loop's own timer and socket,
  * wake-ups, writes, ends inside callbacks, forks, and a machine that was suspended. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,9 +56,7 @@ LOOP_TEST(a_dead_node_is_told_as_such) {
     UNTIL(outcome->runs == 1);
     assert_is(outcome->code, REDLOCK_OK);
     assert_is(outcome_vote(outcome, 1), REDLOCK_VOTE_FAILED);
-    if (strstr(outcome_vote_error(outcome, 1), "connection refused") == NULL) {
-        fail_msg("the dead node's error is: %s", outcome_vote_error(outcome, 1));
-    }
+    assert_contains(outcome_vote_error(outcome, 1), "connection refused");
     assert_is(kit_release(outcome->lease), REDLOCK_OK);
     kit_close_manager(manager);
 }
@@ -81,9 +77,9 @@ static int wake_ups_in(int ms) {
     int turns = 0;
     kit_stop_own();
     own.ticks = 0;
-    loop_kind.start_timer(own.loop, ms, kit_on_tick, NULL);
+    loop_start_timer(ms, kit_on_tick);
     while (own.ticks == 0) {
-        loop_kind.turn(own.loop);
+        loop_turn();
         turns++;
     }
     kit_stop_own();
@@ -132,9 +128,8 @@ static int crowd_runs(void) {
     return runs;
 }
 
-static void ask_for_many(void *data) {
+static void ask_for_many(void) {
     char resource[32];
-    (void)data;
     if (crowd.asked > 0) {
         return;
     }
@@ -149,7 +144,7 @@ static void ask_for_many(void *data) {
 
 static void collect_and_ask(const redlock_result *result, void *data) {
     outcome_collect(result, data);
-    ask_for_many(NULL);
+    ask_for_many();
 }
 
 /* Counts the writes until all requests of the crowd are answered: one for each node of each
@@ -172,15 +167,15 @@ LOOP_TEST(requests_of_one_turn_go_out_in_one_write) {
     crowd.managers[1] = kit_new_manager();
 
     kit_sends = 0; /* outside of the loop */
-    ask_for_many(NULL);
+    ask_for_many();
     assert_int_equal(kit_sends, 0);
     assert_one_write_a_node();
 
     kit_stop_own(); /* in a callback of the loop's own timer */
     kit_sends = 0;
-    loop_kind.start_timer(own.loop, 1, ask_for_many, NULL);
+    loop_start_timer(1, ask_for_many);
     UNTIL(crowd.asked > 0);
-    loop_kind.stop_timer(own.loop);
+    loop_stop_timer();
     kit_start_own();
     assert_one_write_a_node();
 
@@ -195,34 +190,35 @@ LOOP_TEST(requests_of_one_turn_go_out_in_one_write) {
     kit_close_manager(crowd.managers[1]);
 }
 
-static void count_tick(void *data) {
-    (void)data;
+static void count_tick(void) {
     own.ticks++;
 }
 
-static void ask_late(void *data) {
+static void ask_late(void) {
     own.ticks = 0;
-    ask_for_many(data);
+    ask_for_many();
 }
 
 /* As late as it may be: the loop still does not wait before the request is written. */
 LOOP_TEST(a_request_just_before_the_loop_waits_is_not_left_behind) {
-    if (loop_kind.before_wait == NULL) {
-        skip(); /* the loop has no such moment */
-    }
     crowd.managers[0] = kit_new_manager();
     crowd.managers[1] = kit_new_manager();
     kit_stop_own();
-    loop_kind.start_timer(own.loop, BRISK_MS, count_tick, NULL);
+    loop_start_timer(BRISK_MS, count_tick);
     kit_sends = 0;
-    loop_kind.before_wait(own.loop, ask_late, NULL);
-    UNTIL(kit_sends > 0);
-    assert_int_equal(own.ticks, 0); /* nothing else woke it */
-    loop_kind.stop_timer(own.loop);
+    const bool is_offered = loop_before_wait(ask_late);
+    UNTIL(kit_sends > 0 || !is_offered);
+    assert_true(!is_offered || own.ticks == 0); /* nothing else woke it */
+    loop_stop_timer();
     kit_start_own();
-    assert_one_write_a_node();
+    if (is_offered) {
+        assert_one_write_a_node();
+    }
     kit_close_manager(crowd.managers[0]);
     kit_close_manager(crowd.managers[1]);
+    if (!is_offered) {
+        skip();
+    }
 }
 
 static struct {
@@ -272,7 +268,7 @@ LOOP_TEST(a_manager_that_cannot_be_made_leaves_nothing) {
     redlock_manager *manager = NULL;
     char error[256] = "";
     options.nodes = (const char *[]){world_servers.uris[0], world_servers.uris[1], world_servers.uris[0]};
-    assert_is(loop_kind.create(own.loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
+    assert_is(loop_create(&options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
     assert_null(manager);
     assert_contains(error, "nodes 1 and 3 are both");
 }
@@ -281,11 +277,11 @@ LOOP_TEST(a_manager_that_cannot_be_made_leaves_nothing) {
  * watched. */
 static void child(redlock_manager *first, redlock_manager *second, bool goes_on) {
     if (goes_on) {
-        loop_kind.after_fork(own.loop);
+        loop_after_fork();
         const size_t before = world_log.lines;
         own.ticks = 0;
         while (own.ticks < 5) {
-            loop_kind.turn(own.loop);
+            loop_turn();
         }
         if (world_log.lines != before) {
             _exit(2);
@@ -296,7 +292,7 @@ static void child(redlock_manager *first, redlock_manager *second, bool goes_on)
     if (goes_on) {
         own.ticks = 0;
         while (own.ticks < 5) {
-            loop_kind.turn(own.loop);
+            loop_turn();
         }
     }
     _exit(0);
@@ -319,8 +315,7 @@ LOOP_TEST(a_fork_leaves_the_parents_locks_alone) {
         }
         const uint64_t extends = world_statistics(first).extends;
         UNTIL(waitpid(pid, &status, WNOHANG) == pid);
-        assert_true(WIFEXITED(status));
-        assert_int_equal(WEXITSTATUS(status), 0);
+        assert_exited(status, 0);
         UNTIL(world_statistics(first).extends >= extends + 2);
     }
     assert_is(kit_release(lease), REDLOCK_OK);
@@ -352,7 +347,7 @@ LOOP_TEST(a_lease_is_lost_while_the_machine_is_suspended) {
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_int_equal(loss->runs, 0);
     for (int turns = 0; turns < 3 && loss->runs == 0; turns++) {
-        loop_kind.turn(own.loop); /* nothing but the library's timer can wake it */
+        loop_turn(); /* nothing but the library's timer can wake it */
     }
     assert_int_equal(loss->runs, 1);
     kit_start_own();

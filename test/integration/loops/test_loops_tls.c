@@ -1,7 +1,5 @@
 /* TLS on an event loop of any kind (kind.h): a lock, and more replies than one turn reads. What a
  * turn leaves in TLS wakes no loop by itself. */
-#include <stdlib.h>
-
 #include "kind.h"
 #include "pki.h"
 #include "tls_front.h"
@@ -10,25 +8,12 @@
 #define MANY 300
 
 static struct tls_front *front;
-static void *loop;
 static int replies, closed;
 
 /* The node's side lives on a loop of its own, which turns here. */
-static void on_tick(void *data) {
-    (void)data;
+static void on_tick(void) {
     ev_run(world_loop, EVRUN_NOWAIT);
 }
-
-#define UNTIL(condition)                                                                                               \
-    do {                                                                                                               \
-        const int64_t end_ms = support_now_ms() + DRIVE_TIMEOUT_MS;                                                    \
-        while (!(condition)) {                                                                                         \
-            if (support_now_ms() > end_ms) {                                                                           \
-                fail_msg("did not happen: %s", #condition);                                                            \
-            }                                                                                                          \
-            loop_kind.turn(loop);                                                                                      \
-        }                                                                                                              \
-    } while (0)
 
 static void count_reply(const redlock_result *result, void *data) {
     (void)data;
@@ -52,7 +37,7 @@ static redlock_manager *new_manager(void) {
     options.node_count = 1;
     /* A reply that nobody reads does not end by it. */
     options.node_timeout_ms = 2 * DRIVE_TIMEOUT_MS;
-    if (loop_kind.create(loop, &options, &manager, error, sizeof error) != REDLOCK_OK) {
+    if (loop_create(&options, &manager, error, sizeof error) != REDLOCK_OK) {
         fail_msg("creating a manager: %s", error);
     }
     return manager;
@@ -91,8 +76,8 @@ WORLD_TEST(a_lock_over_tls) {
     struct outcome *connected = world_outcome(), *acquired = world_outcome(), *released = world_outcome();
     redlock_acquire_options acquire = world_acquire_options(600000, 0);
     front = tls_front_start(world_loop, &options);
-    loop = loop_kind.open();
-    loop_kind.start_timer(loop, 1, on_tick, NULL);
+    loop_open();
+    loop_start_timer(1, on_tick);
     redlock_manager *manager = new_manager();
     assert_is(redlock_manager_connect(manager, PATIENT_MS, outcome_collect, connected), REDLOCK_OK);
     assert_is(finish(connected), REDLOCK_OK);
@@ -103,8 +88,8 @@ WORLD_TEST(a_lock_over_tls) {
     assert_is(finish(released), REDLOCK_OK);
     assert_is(redlock_manager_close(manager, on_closed, &closed), REDLOCK_OK);
     UNTIL(closed == 1);
-    loop_kind.stop_timer(loop);
-    assert_true(loop_kind.close(loop));
+    loop_stop_timer();
+    assert_true(loop_close());
     tls_front_stop(front);
 }
 
