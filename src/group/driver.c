@@ -73,9 +73,7 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
 
 void redlock_driver_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
-    /* Where the release came before a WAIT on an old connection, the push tells of our key. */
-    const redlock_nodes crossed = lease->waiting ? lease->waiting->crossed & lease->core.votes.denied : 0;
-    const redlock_nodes owing = redlock_lease_owing(&lease->core) | crossed;
+    const redlock_nodes owing = redlock_lease_owing(&lease->core) | redlock_waiting_nodes_in(lease, REDLOCK_PUSH_OWING);
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
         owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), REDLOCK_HAND_OVER);
@@ -96,8 +94,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
  * may count for whoever adopted it, and the key of a lost one keeps the lock delay. So the token
  * must be known until no seal of it fits. */
 static bool must_linger(const struct redlock_lease *lease) {
-    const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
-    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
+    return redlock_waiting_nodes_in(lease, REDLOCK_PUSH_KEPT) != 0 && !lease->waiting->lingers &&
            !REDLOCK_PLANTED(PUSH_GIVES_FORGOTTEN);
 }
 
@@ -241,10 +238,14 @@ void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event
     redlock_tell_log_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
         /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
+        const enum redlock_lease_state then = lease->core.state;
         redlock_lease_step(
             &lease->core,
             &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
             &actions);
+        if (lease->waiting) {
+            redlock_waiting_stepped(lease, then, &actions);
+        }
         note_results(lease, &actions, event->now_ns);
     }
     if (refused) {
@@ -371,6 +372,9 @@ void redlock_driver_abort(struct redlock_lease *lease) {
 
 void redlock_driver_retire(struct redlock_lease *lease) {
     lease->forgotten = true;
+    if (lease->waiting) {
+        redlock_waiting_keep(lease);
+    }
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
     if (lease->counted_held) {
         lease->group->statistics.leases_held--;

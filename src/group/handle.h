@@ -25,18 +25,10 @@ struct redlock_waiting {
     uint64_t arrival_us; /* redlock_line_arrive() */
     uint32_t id;
     redlock_nodes refusing; /* nodes that cannot keep the queue of this resource */
-    /* Nodes from which we expect no push for this token: they have granted it, or we healed
-     * them. */
-    redlock_nodes no_push_due;
-    redlock_nodes timing;  /* nodes that pushed a grant, and whose time we have asked for */
-    redlock_nodes crossed; /* nodes whose push came while our release was under way there */
-    bool listed : 1;       /* in the line, by id */
-    bool in_line : 1;      /* counted there as waiting */
-    bool counted : 1;      /* in the statistics as queued */
-    bool has_place : 1;    /* the current token is that of a place, not of a first try */
-    bool guessed : 1;      /* the ticket of this place, before a quorum of clocks was known */
-    bool lingers : 1;      /* forgotten, but its token must be known when a push comes */
-    uint8_t handing;       /* enum redlock_handing, of the RELEASE of this lease */
+    bool counted : 1;       /* in the statistics as queued */
+    bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
+    bool lingers : 1;       /* forgotten, but its token must be known when a push comes */
+    uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
 };
 
 enum redlock_callback_kind {

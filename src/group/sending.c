@@ -20,8 +20,6 @@ static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
         token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
     }
-    lease->waiting->has_place = for_place;
-    lease->waiting->no_push_due = lease->waiting->timing = 0;
     return REDLOCK_TICKET_DIGITS;
 }
 
@@ -172,6 +170,9 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     }
     const redlock_nodes taken = send(lease, asked, &message);
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
+    if (lease->waiting) {
+        redlock_waiting_sent(lease, actions, taken);
+    }
     const redlock_nodes refused = actions->send_nodes & ~taken;
     if (refused) {
         refuse_details(lease, refused, asked == 0 ? group->ready : 0);
@@ -188,7 +189,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     const redlock_nodes taken = redlock_owner_send(lease->group, &lease->owner, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
-        lease->waiting->no_push_due |= taken;
+        redlock_push_step_all(lease->core.queue, taken, REDLOCK_PUSH_TELL);
     }
 }
 
