@@ -59,7 +59,6 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     if (lease->group->holder_size > 0) {
         append_holder(lease);
     }
-    lease->token_drawn = true;
     return REDLOCK_OK;
 }
 
@@ -137,7 +136,6 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_WAIT:
         group->statistics.attempts += actions->fresh_token;
-        lease->token_drawn = false;
         if (group->guards && !pauses) {
             excuse_details(lease, ~actions->send_nodes);
         }

@@ -17,7 +17,7 @@
 static void feed_all(struct redlock_group *group, enum redlock_event_type type, redlock_nodes nodes) {
     for (uint32_t i = 0; i < group->line.place_count; i++) {
         struct redlock_lease *lease = group->line.places[i];
-        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
+        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !redlock_handle_is_forgotten(lease)) {
             struct redlock_event event = redlock_driver_event(lease, type);
             event.nodes = nodes;
             redlock_driver_feed(lease, &event);
@@ -285,7 +285,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
          * (R9). */
         lease->group->statistics.votes_late++;
         redlock_tell_voted(lease->group, node, answer->vote, answer->text);
-        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
+        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !redlock_handle_is_forgotten(lease)) {
             (void)step(lease, node, REDLOCK_PUSH_TELL);
             take_late_grant(lease, round, node);
         }
@@ -297,7 +297,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
 
 void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (round != lease->core.round || lease->forgotten) {
+    if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
         take_late(lease, round, node, answer);
     } else if (!answer->no_script || !redlock_sending_by_source(lease, node)) {
         take_vote(lease, node, answer);

@@ -47,7 +47,7 @@ void sim_places_check(struct sim_world *world) {
         }
         for (const struct redlock_owner *owner = client->group->leases.first; owner != NULL; owner = owner->next) {
             const struct redlock_lease *lease = (const struct redlock_lease *)owner;
-            if (lease->waiting != NULL && !lease->forgotten) {
+            if (lease->waiting != NULL && !redlock_handle_is_forgotten(lease)) {
                 check_lease(client, &lease->core);
             }
         }
