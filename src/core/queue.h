@@ -36,6 +36,7 @@ struct redlock_queue_node {
     uint32_t queued;  /* a grant of an older round is stale: the node said "queued" since */
     uint32_t rank;
     uint8_t holder; /* enum redlock_queue_holder */
+    uint8_t push;   /* enum redlock_push_state, core/push.h */
 };
 
 /* What a waiter did, for the statistics and the log. */

@@ -70,9 +70,7 @@ static void call_acquired(struct redlock_lease *lease) {
     const redlock_callback cb = lease->cb;
     count_acquired(lease->group, lease->acquired_code);
     lease->cb = NULL;
-    if (lease->acquired_code != REDLOCK_OK) {
-        lease->handle_ended = true;
-    }
+    redlock_handle_become(lease, lease->acquired_code == REDLOCK_OK ? REDLOCK_LIFE_OUT : REDLOCK_LIFE_OVER);
     redlock_tell_acquire_ended(lease);
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
 }
@@ -91,7 +89,7 @@ static void call_extended(struct redlock_lease *lease) {
 __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
     const struct redlock_expiring *expiring = redlock_handle_expiring(lease);
     const int64_t remaining_ms = redlock_lease_validity_ms(lease);
-    if (lease->handle_ended || remaining_ms == 0) {
+    if (lease->life != REDLOCK_LIFE_OUT || remaining_ms == 0) {
         return;
     }
     lease->group->statistics.expiring++;
@@ -104,7 +102,7 @@ __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *
 __attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
     redlock_tell_lost(lease);
-    if (lease->lost_cb && !lease->handle_ended) {
+    if (lease->lost_cb && lease->life == REDLOCK_LIFE_OUT) {
         redlock_handle_loss_text(lease, reason, sizeof reason);
         lease->lost_cb(lease, reason, lease->lost_data);
     }
@@ -113,11 +111,9 @@ __attribute__((noinline, cold)) static void call_lost(struct redlock_lease *leas
 static void call_released(struct redlock_lease *lease) {
     const redlock_callback cb = lease->cb;
     lease->cb = NULL;
-    if (lease->release_pending) {
-        lease->release_pending = false;
-        lease->group->statistics.requests_pending--;
-    }
+    lease->group->statistics.requests_pending -= lease->life == REDLOCK_LIFE_RELEASING;
     redlock_tell_released(lease);
+    redlock_handle_become(lease, REDLOCK_LIFE_OVER);
     if (cb) {
         run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
     }

@@ -73,15 +73,14 @@ static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_
 
 void redlock_driver_free(struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
-    /* Where the release came before a WAIT on an old connection, the push tells of our key. */
-    const redlock_nodes crossed = lease->waiting ? lease->waiting->crossed & lease->core.votes.denied : 0;
-    const redlock_nodes owing = redlock_lease_owing(&lease->core) | crossed;
+    const redlock_nodes owing =
+        redlock_lease_owing(&lease->core) | (lease->waiting ? redlock_waiting_nodes_in(lease, REDLOCK_PUSH_OWING) : 0);
     if (owing && !group->deleting) {
         /* The library goes on with the release on nodes that have not confirmed it (R8). */
         owe(lease, owing, owing & redlock_keys_late(&lease->core.keys, &lease->core.votes), REDLOCK_HAND_OVER);
     }
     if (lease->waiting) {
-        group->lingering -= lease->waiting->lingers;
+        group->lingering -= lease->life == REDLOCK_LIFE_LINGERING;
         redlock_waiting_end(lease);
     }
     for (unsigned i = 0; i < group->node_count; i++) {
@@ -96,41 +95,37 @@ void redlock_driver_free(struct redlock_lease *lease) {
  * may count for whoever adopted it, and the key of a lost one keeps the lock delay. So the token
  * must be known until no seal of it fits. */
 static bool must_linger(const struct redlock_lease *lease) {
-    const bool keys_stay = lease->forgotten || (lease->loss && lease->core.plan.lock_delay_ms > 0);
-    return keys_stay && lease->waiting && lease->waiting->has_place && !lease->waiting->lingers &&
+    return lease->waiting && redlock_waiting_nodes_in(lease, REDLOCK_PUSH_KEPT) != 0 &&
            !REDLOCK_PLANTED(PUSH_GIVES_FORGOTTEN);
 }
 
 static void linger(struct redlock_lease *lease) {
-    lease->forgotten = lease->waiting->lingers = true;
+    redlock_handle_become(lease, REDLOCK_LIFE_LINGERING);
     lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
                          redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_LINE_SEAL_MS_MAX));
 }
 
-void redlock_driver_free_if_over(struct redlock_lease *lease) {
-    if (lease->owner.in_flight != 0 || !lease->handle_ended) {
-        return; /* most calls end here */
-    }
-    const bool over = lease->core.state == REDLOCK_LEASE_ENDED || lease->forgotten;
-    if (!over || lease->callbacks || lease->in_callback || (lease->waiting && lease->waiting->lingers)) {
+void redlock_driver_end(struct redlock_lease *lease) {
+    const bool over = lease->life == REDLOCK_LIFE_FORGOTTEN ||
+                      (lease->life == REDLOCK_LIFE_OVER && lease->core.state == REDLOCK_LEASE_ENDED);
+    if (!over || lease->callbacks || lease->in_callback) {
         return;
     }
     if (must_linger(lease)) {
         linger(lease);
         return;
     }
-    assert(!lease->in_callback_queue);
     redlock_driver_free(lease);
 }
 
 static void queue_callback(struct redlock_lease *lease, unsigned what) {
     struct redlock_group *group = lease->group;
+    const bool is_queued = lease->callbacks != 0;
     lease->callbacks |= (uint8_t)what;
-    if (lease->in_callback_queue) {
+    if (is_queued) {
         return;
     }
-    lease->in_callback_queue = true;
     lease->next_callback = NULL;
     if (group->callbacks_last) {
         group->callbacks_last->next_callback = lease;
@@ -188,12 +183,8 @@ static void publish(struct redlock_lease *lease, int64_t now_ns) {
         if (lease->watch) {
             atomic_store_explicit(lease->watch, until_ns, memory_order_release);
         }
-    }
-    const bool held = until_ns != 0;
-    if (held != lease->counted_held) {
-        group->statistics.leases_held += held ? 1u : (uint64_t)-1;
-        lease->counted_held = held;
-        if (!held) {
+        group->statistics.leases_held += (uint64_t)(until_ns != 0) - (uint64_t)(before_ns != 0);
+        if (until_ns == 0) {
             redlock_tell_held(lease, now_ns < before_ns ? now_ns : before_ns);
         }
     }
@@ -203,8 +194,8 @@ static void publish(struct redlock_lease *lease, int64_t now_ns) {
 static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     const bool for_place = actions->send == REDLOCK_OP_WAIT;
     const int code = for_place ? redlock_line_open(&lease->group->line, &lease->group->env) : REDLOCK_OK;
-    if (code != REDLOCK_OK || (lease->token_drawn && !for_place)) {
-        return code;
+    if (code != REDLOCK_OK || (actions->round == 1 && !for_place)) {
+        return code; /* the token of the first try was drawn with the request */
     }
     return redlock_sending_draw_token(lease, now_ns, for_place);
 }
@@ -241,10 +232,14 @@ void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event
     redlock_tell_log_step(lease, before, &actions, event->now_ns);
     if (random_code != REDLOCK_OK) {
         /* Without a token there is no attempt. Nothing was sent, so nothing needs a cleanup. */
+        const enum redlock_lease_state then = lease->core.state;
         redlock_lease_step(
             &lease->core,
             &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL, .now_ns = event->now_ns, .code = random_code},
             &actions);
+        if (lease->waiting) {
+            redlock_waiting_stepped(lease, then, &actions);
+        }
         note_results(lease, &actions, event->now_ns);
     }
     if (refused) {
@@ -304,7 +299,8 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
     struct redlock_detail *detail = &lease->details[node];
     /* A result that waits for its callback keeps the votes that decided it. A release needs no
      * earlier votes. */
-    if (lease->forgotten || lease->callbacks || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
+    const bool forgotten = redlock_handle_is_forgotten(lease);
+    if (forgotten || lease->callbacks || lease->core.operation == REDLOCK_OP_RELEASE || !is_void(lease, node)) {
         why = NULL;
     }
     if (why) {
@@ -312,7 +308,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
         detail->text = redlock_text_keep(why);
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
-    if (!lease->forgotten) {
+    if (!forgotten) {
         struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID);
         event.nodes = REDLOCK_NODE(node);
         redlock_driver_feed(lease, &event);
@@ -325,7 +321,7 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
     const enum redlock_lease_state state = lease->core.state;
     const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
                        redlock_nodes_count(group->ready) >= group->quorum;
-    if (!lease->forgotten && (keeps || state == REDLOCK_LEASE_QUEUED)) {
+    if (!redlock_handle_is_forgotten(lease) && (keeps || state == REDLOCK_LEASE_QUEUED)) {
         struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY);
         event.nodes = REDLOCK_NODE(node);
         redlock_driver_feed(lease, &event);
@@ -333,8 +329,8 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
 }
 
 void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
-    if (lease->forgotten) {
-        assert(lease->waiting && lease->waiting->lingers);
+    if (redlock_handle_is_forgotten(lease)) {
+        assert(lease->life == REDLOCK_LIFE_LINGERING);
         redlock_driver_free(lease);
         return;
     }
@@ -363,21 +359,23 @@ int redlock_driver_trouble(const struct redlock_lease *lease) {
 }
 
 void redlock_driver_abort(struct redlock_lease *lease) {
-    if ((lease->release_pending || lease->has_span) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
+    if (redlock_handle_has_span(lease) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
         queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
     }
 }
 
 void redlock_driver_retire(struct redlock_lease *lease) {
-    lease->forgotten = true;
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
-    if (lease->counted_held) {
+    if (atomic_load_explicit(&lease->held_until_ns, memory_order_relaxed) != 0) {
         lease->group->statistics.leases_held--;
-        lease->counted_held = false;
         redlock_tell_held(lease, redlock_group_now_ns(lease->group));
     }
-    redlock_tell_forgotten(lease);
+    redlock_handle_become(lease, REDLOCK_LIFE_FORGOTTEN);
+    if (lease->waiting) {
+        redlock_waiting_keep(lease);
+    }
+    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
         queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);

@@ -21,7 +21,14 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node);
 void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns);
 /* Voids what the node has granted until now. `why` may be NULL if there was no memory. */
 void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why);
-void redlock_driver_free_if_over(struct redlock_lease *lease);
+/* For redlock_driver_free_if_over(). */
+void redlock_driver_end(struct redlock_lease *lease);
+/* Runs after each vote and each callback. */
+static inline void redlock_driver_free_if_over(struct redlock_lease *lease) {
+    if (lease->owner.in_flight == 0 && lease->life >= REDLOCK_LIFE_OVER) {
+        redlock_driver_end(lease);
+    }
+}
 /* The caller forgot the handle. Answers and timers change nothing from now on. The lease is freed
  * when no answer is under way. */
 void redlock_driver_retire(struct redlock_lease *lease);

@@ -261,7 +261,6 @@ static void run_callbacks(struct redlock_group *group) {
             group->callbacks_last = NULL;
         }
         lease->next_callback = NULL;
-        lease->in_callback_queue = false;
         redlock_callbacks_run(lease);
         if (was_last) {
             break;

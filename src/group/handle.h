@@ -2,6 +2,7 @@
 #ifndef REDLOCK_GROUP_HANDLE_H
 #define REDLOCK_GROUP_HANDLE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include "core/lease.h"
@@ -20,23 +21,64 @@ struct redlock_detail {
     uint16_t logged; /* a hash of the vote that the log gave last; 0: none */
 };
 
+/*
+ * The life of a lease as its caller knows it. It says nothing of the lock: the handle of a lease
+ * that was lost is OUT until its caller gives it back.
+ *
+ * state      what happens                                         → state
+ * REQUESTED  its callback is next, with OK; or it is adopted      → OUT
+ *            its callback is next, with another code; or it has won, and is cancelled or closed
+ *            before that                                          → OVER
+ * OUT        redlock_release()                                    → RELEASING
+ *            the group closes                                     → CLOSING
+ *            redlock_lease_forget()                               → FORGOTTEN
+ * RELEASING, CLOSING
+ *            the callback of the release is next                  → OVER
+ * OVER       the same, where it was won and not handed out        → OVER
+ * OVER, FORGOTTEN
+ *            all else is over, but a push must find its token     → LINGERING
+ *
+ * When the memory is freed: OVER, when the core has ENDED, the callbacks have run and no answer is
+ * under way; FORGOTTEN, when the callbacks have run and no answer is under way; LINGERING, at its
+ * time in the schedule.
+ */
+enum redlock_life {
+    REDLOCK_LIFE_REQUESTED,
+    REDLOCK_LIFE_OUT,       /* the caller may use it */
+    REDLOCK_LIFE_RELEASING, /* the caller waits for the result */
+    REDLOCK_LIFE_CLOSING,
+    REDLOCK_LIFE_OVER,
+    REDLOCK_LIFE_FORGOTTEN, /* answers and timers change nothing any more */
+    REDLOCK_LIFE_LINGERING  /* likewise */
+};
+
+/* Whether the table has this step. */
+static inline bool redlock_life_may_become(enum redlock_life life, enum redlock_life next) {
+    switch (next) {
+    case REDLOCK_LIFE_OUT:
+        return life == REDLOCK_LIFE_REQUESTED;
+    case REDLOCK_LIFE_RELEASING:
+    case REDLOCK_LIFE_CLOSING:
+    case REDLOCK_LIFE_FORGOTTEN:
+        return life == REDLOCK_LIFE_OUT;
+    case REDLOCK_LIFE_OVER:
+        return life != REDLOCK_LIFE_OUT && life <= REDLOCK_LIFE_OVER;
+    case REDLOCK_LIFE_LINGERING:
+        return life == REDLOCK_LIFE_OVER || life == REDLOCK_LIFE_FORGOTTEN;
+    case REDLOCK_LIFE_REQUESTED:
+        break;
+    }
+    return false;
+}
+
 /* What only an acquire that may queue needs. */
 struct redlock_waiting {
     uint64_t arrival_us; /* redlock_line_arrive() */
     uint32_t id;
     redlock_nodes refusing; /* nodes that cannot keep the queue of this resource */
-    /* Nodes from which we expect no push for this token: they have granted it, or we healed
-     * them. */
-    redlock_nodes no_push_due;
-    redlock_nodes timing;  /* nodes that pushed a grant, and whose time we have asked for */
-    redlock_nodes crossed; /* nodes whose push came while our release was under way there */
-    bool listed : 1;       /* in the line, by id */
-    bool in_line : 1;      /* counted there as waiting */
-    bool counted : 1;      /* in the statistics as queued */
-    bool has_place : 1;    /* the current token is that of a place, not of a first try */
-    bool guessed : 1;      /* the ticket of this place, before a quorum of clocks was known */
-    bool lingers : 1;      /* forgotten, but its token must be known when a push comes */
-    uint8_t handing;       /* enum redlock_handing, of the RELEASE of this lease */
+    bool counted : 1;       /* in the statistics as queued */
+    bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
+    uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
 };
 
 enum redlock_callback_kind {
@@ -60,20 +102,14 @@ struct redlock_lease {
     struct redlock_group *group;
     struct redlock_target target;
     uint8_t token_size;
-    uint8_t callbacks; /* enum redlock_callback_kind: callbacks still to run */
+    uint8_t callbacks; /* enum redlock_callback_kind: still to run, so it is in the group's queue */
     int8_t acquired_code, extended_code, released_code;
-    bool in_callback_queue : 1;
+    uint8_t life; /* enum redlock_life */
+    uint8_t loss; /* enum redlock_loss */
     bool in_callback : 1;
-    bool token_drawn : 1;  /* the token of the next attempt is there already */
-    bool handle_ended : 1; /* the caller must not use the lease any more */
-    bool forgotten : 1;    /* answers and timers change nothing any more */
-    bool try_logged : 1;   /* the log has told of the last try, and no vote has changed since */
-    uint8_t loss : 3;      /* enum redlock_loss */
-    bool counted_held : 1;
+    bool try_logged : 1;           /* the log has told of the last try, and votes are the same */
     bool extend_pending : 1;       /* the callback of an extend has not run */
-    bool release_pending : 1;      /* the callback of a release has not run */
     bool waited : 1;               /* its first try failed, or it queued */
-    bool has_span : 1;             /* ACQUIRED or ADOPTED was told, and its end was not */
     bool is_traced : 1;            /* has a trace */
     bool only_deletes : 1;         /* its release serves no queue: REDLOCK_ORDER_NONE */
     bool has_expiring : 1;         /* has a struct redlock_expiring */
@@ -95,6 +131,20 @@ struct redlock_lease {
     /* One for each node; then redlock_expiring, the trace, `waiting`, the key and the token. */
     struct redlock_detail details[];
 };
+
+static inline void redlock_handle_become(struct redlock_lease *lease, enum redlock_life next) {
+    assert(redlock_life_may_become((enum redlock_life)lease->life, next));
+    lease->life = (uint8_t)next;
+}
+
+static inline bool redlock_handle_is_forgotten(const struct redlock_lease *lease) {
+    return lease->life >= REDLOCK_LIFE_FORGOTTEN;
+}
+
+/* Whether ACQUIRED or ADOPTED was told of it, and its end was not. */
+static inline bool redlock_handle_has_span(const struct redlock_lease *lease) {
+    return lease->life >= REDLOCK_LIFE_OUT && lease->life <= REDLOCK_LIFE_CLOSING;
+}
 
 /* NULL if nobody does. */
 static inline struct redlock_expiring *redlock_handle_expiring(const struct redlock_lease *lease) {

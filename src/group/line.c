@@ -142,25 +142,6 @@ void redlock_line_note_release(struct redlock_line *line, const struct redlock_t
     line->handed_over[bucket_of(target)] = handed_over;
 }
 
-void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
-                           int64_t until_ns) {
-    line->overtaken[line->overtaken_next++ % REDLOCK_LINE_OVERTAKEN] =
-        (struct redlock_overtaken){.token_id = redlock_hash(token, size), .until_ns = until_ns, .nodes = nodes};
-}
-
-bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
-                               int64_t now_ns) {
-    const uint64_t token_id = redlock_hash(push->token, push->token_size);
-    for (unsigned i = 0; i < REDLOCK_LINE_OVERTAKEN; i++) {
-        struct redlock_overtaken *overtaken = &line->overtaken[i];
-        if (overtaken->token_id == token_id && overtaken->nodes & REDLOCK_NODE(node) && now_ns < overtaken->until_ns) {
-            overtaken->nodes &= ~REDLOCK_NODE(node);
-            return true;
-        }
-    }
-    return false;
-}
-
 bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push) {
     for (unsigned i = 0; i < REDLOCK_LINE_GIVEN; i++) {
         if (line->given[i] == push->seal) {
@@ -169,12 +150,6 @@ bool redlock_line_give(struct redlock_line *line, const struct redlock_push *pus
     }
     line->given[line->given_next++ % REDLOCK_LINE_GIVEN] = push->seal;
     return true;
-}
-
-void redlock_line_lose_pushes(struct redlock_line *line, unsigned node) {
-    for (unsigned i = 0; i < REDLOCK_LINE_OVERTAKEN; i++) {
-        line->overtaken[i].nodes &= ~REDLOCK_NODE(node);
-    }
 }
 
 /* What is hashed. It has no padding. */

@@ -7,23 +7,15 @@
 #include <stdint.h>
 
 #include "core/clock.h"
-#include "core/quorum.h"
+#include "core/push.h"
 #include "group/env.h"
 #include "wire/message.h"
 
-#define REDLOCK_LINE_BUCKETS   1024
-#define REDLOCK_LINE_OVERTAKEN 64 /* tokens */
-#define REDLOCK_LINE_REASONS   4  /* why queues cannot be kept, of the last WARNINGs */
-#define REDLOCK_LINE_GIVEN     64 /* pushes */
+#define REDLOCK_LINE_BUCKETS 1024
+#define REDLOCK_LINE_REASONS 4  /* why queues cannot be kept, of the last WARNINGs */
+#define REDLOCK_LINE_GIVEN   64 /* pushes */
 
 struct redlock_lease;
-
-/* Nodes that have confirmed the release of a token before their push of its grant came. */
-struct redlock_overtaken {
-    uint64_t token_id;
-    int64_t until_ns;
-    redlock_nodes nodes;
-};
 
 /*
  * Resources share buckets, by a hash. So "somebody here waits for it" and "our last release of it
@@ -45,8 +37,7 @@ struct redlock_line {
     uint32_t place_count, free_hint;
     uint32_t waiting[REDLOCK_LINE_BUCKETS]; /* leases that are QUEUED */
     bool handed_over[REDLOCK_LINE_BUCKETS];
-    struct redlock_overtaken overtaken[REDLOCK_LINE_OVERTAKEN]; /* the newest; a ring */
-    uint32_t overtaken_next;
+    struct redlock_push_expected expected;
     uint64_t given[REDLOCK_LINE_GIVEN]; /* the seals of the newest pushes given back; a ring */
     uint32_t given_next;
 };
@@ -79,21 +70,8 @@ bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum);
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);
 void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target);
 void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
-/*
- * A release and a push come on different connections. These nodes said that the release took the
- * key away, so each has granted it, but the push has not come. If it comes before until_ns, it
- * needs no second release.
- */
-void redlock_line_overtake(struct redlock_line *line, const char *token, size_t size, redlock_nodes nodes,
-                           int64_t until_ns);
-/* Whether this push needs no release. True once for each node: a second push is about another
- * grant. */
-bool redlock_line_is_overtaken(struct redlock_line *line, unsigned node, const struct redlock_push *push,
-                               int64_t now_ns);
 /* Whether this push is to be given back. True once: a node says each but once. */
 bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push);
-/* The node's subscription has ended, and with it the pushes that had not come. */
-void redlock_line_lose_pushes(struct redlock_line *line, unsigned node);
 
 /* A node said whether a release of ours went to a waiter. */
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);

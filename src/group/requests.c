@@ -222,7 +222,7 @@ int redlock_group_campaign(struct redlock_group *group, const char *resource, co
  * with `code` and is released. */
 static void take_back(struct redlock_lease *lease, int code) {
     lease->acquired_code = (int8_t)code;
-    lease->handle_ended = true;
+    redlock_handle_become(lease, REDLOCK_LIFE_OVER);
     redlock_driver_feed(
         lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
 }
@@ -272,6 +272,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     const struct redlock_plan plan = plan_of(group, &options);
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
+    redlock_handle_become(lease, REDLOCK_LIFE_OUT);
     redlock_tell_adopted(lease);
     *adopted = lease;
     return REDLOCK_OK;
@@ -283,7 +284,7 @@ static int check_lease(const struct redlock_lease *lease) {
         return REDLOCK_ERR_INVALID;
     }
     struct redlock_failure *failure = redlock_group_failure(lease->group);
-    return lease->handle_ended
+    return lease->life != REDLOCK_LIFE_OUT
                ? redlock_group_refuse(
                      lease->group, redlock_fail(failure, REDLOCK_ERR_INVALID, "lease was released or forgotten before"))
                : REDLOCK_OK;
@@ -344,10 +345,9 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     if (redlock_group_check_open(group) == REDLOCK_ERR_FORKED) {
         return REDLOCK_ERR_FORKED;
     }
-    lease->handle_ended = true;
+    redlock_handle_become(lease, REDLOCK_LIFE_RELEASING);
     lease->cb = cb;
     lease->data = data;
-    lease->release_pending = true;
     group->statistics.requests_pending++;
     /* Those who compete for an election wait in line: nobody else needs a chance. */
     redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
@@ -358,24 +358,23 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
 }
 
 void redlock_lease_forget(redlock_lease *lease) {
-    if (!lease || lease->handle_ended || redlock_group_check_open(lease->group) == REDLOCK_ERR_FORKED) {
+    if (!lease || lease->life != REDLOCK_LIFE_OUT || redlock_group_check_open(lease->group) == REDLOCK_ERR_FORKED) {
         return;
     }
     struct redlock_group *group = lease->group;
-    lease->handle_ended = true;
     redlock_driver_retire(lease);
     redlock_group_rearm(group);
 }
 
 void redlock_requests_close(struct redlock_lease *lease) {
-    if (lease->forgotten) {
+    if (redlock_handle_is_forgotten(lease)) {
         return; /* until the end, its token must be known when a push comes */
     }
     give_up(lease, REDLOCK_ERR_CLOSED);
-    if (lease->handle_ended || lease->core.state == REDLOCK_LEASE_ENDED) {
+    if (lease->life != REDLOCK_LIFE_OUT) {
         return;
     }
-    lease->handle_ended = true;
+    redlock_handle_become(lease, REDLOCK_LIFE_CLOSING);
     redlock_driver_feed(
         lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE, .now_ns = redlock_group_now_ns(lease->group)});
     if (lease->callbacks & REDLOCK_CALLBACK_EXTENDED) {

@@ -20,8 +20,6 @@ static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
         token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
     }
-    lease->waiting->has_place = for_place;
-    lease->waiting->no_push_due = lease->waiting->timing = 0;
     return REDLOCK_TICKET_DIGITS;
 }
 
@@ -61,7 +59,6 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     if (lease->group->holder_size > 0) {
         append_holder(lease);
     }
-    lease->token_drawn = true;
     return REDLOCK_OK;
 }
 
@@ -139,7 +136,6 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_WAIT:
         group->statistics.attempts += actions->fresh_token;
-        lease->token_drawn = false;
         if (group->guards && !pauses) {
             excuse_details(lease, ~actions->send_nodes);
         }
@@ -172,6 +168,9 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     }
     const redlock_nodes taken = send(lease, asked, &message);
     redlock_keys_sent(&lease->core.keys, actions->send, taken);
+    if (lease->waiting) {
+        redlock_waiting_sent(lease, actions, taken);
+    }
     const redlock_nodes refused = actions->send_nodes & ~taken;
     if (refused) {
         refuse_details(lease, refused, asked == 0 ? group->ready : 0);
@@ -188,7 +187,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     const redlock_nodes taken = redlock_owner_send(lease->group, &lease->owner, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
-        lease->waiting->no_push_due |= taken;
+        redlock_push_step_all(lease->core.queue, taken, REDLOCK_PUSH_TELL);
     }
 }
 

@@ -158,7 +158,6 @@ static int64_t validity_ms(const struct redlock_lease *lease, int64_t now_ns) {
 
 static void acquired(struct redlock_lease *lease) {
     redlock_histogram_add(&lease->group->telemetry.acquire, lease->span_ns);
-    lease->has_span = true;
     if (REDLOCK_TELL_WANTED(lease->group, acquired)) {
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_ACQUIRED,
                                                  .elapsed_us = lease->span_ns / 1000,
@@ -180,7 +179,6 @@ void redlock_tell_acquire_ended(struct redlock_lease *lease) {
 }
 
 void redlock_tell_adopted(struct redlock_lease *lease) {
-    lease->has_span = true;
     REDLOCK_TELL(lease, adopted, ADOPTED, REDLOCK_OK, 0);
 }
 
@@ -192,7 +190,7 @@ void redlock_tell_queued(struct redlock_lease *lease) {
 
 static void extended(const struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
     lease->group->statistics.extends_failed += actions->round_code != REDLOCK_OK;
-    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, extended)) {
+    if (redlock_handle_has_span(lease) && REDLOCK_TELL_WANTED(lease->group, extended)) {
         char votes[TEXT_SIZE] = "";
         if (actions->round_code != REDLOCK_OK) {
             redlock_handle_round_text(lease, actions->round_code, votes, sizeof votes);
@@ -220,7 +218,7 @@ void redlock_tell_renewed(struct redlock_lease *lease, int64_t planned_ns, int64
 }
 
 void redlock_tell_expiring(const struct redlock_lease *lease, int64_t remaining_ms) {
-    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, expiring)) {
+    if (redlock_handle_has_span(lease) && REDLOCK_TELL_WANTED(lease->group, expiring)) {
         const int64_t held_ns = redlock_group_now_ns(lease->group) - lease->core.begun_ns;
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXPIRING,
                                                  .elapsed_us = held_ns / 1000,
@@ -230,7 +228,7 @@ void redlock_tell_expiring(const struct redlock_lease *lease, int64_t remaining_
 
 void redlock_tell_lost(const struct redlock_lease *lease) {
     char loss[TEXT_SIZE];
-    if (lease->has_span && REDLOCK_TELL_WANTED(lease->group, lost)) {
+    if (redlock_handle_has_span(lease) && REDLOCK_TELL_WANTED(lease->group, lost)) {
         redlock_handle_loss_text(lease, loss, sizeof loss);
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_LOST,
                                                  .code = REDLOCK_ERR_LOST,
@@ -240,16 +238,8 @@ void redlock_tell_lost(const struct redlock_lease *lease) {
 }
 
 void redlock_tell_released(struct redlock_lease *lease) {
-    if (lease->has_span) {
-        lease->has_span = false;
+    if (redlock_handle_has_span(lease)) {
         REDLOCK_TELL(lease, released, RELEASED, lease->released_code, lease->span_ns);
-    }
-}
-
-void redlock_tell_forgotten(struct redlock_lease *lease) {
-    if (lease->has_span) {
-        lease->has_span = false;
-        REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
     }
 }
 

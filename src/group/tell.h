@@ -59,7 +59,7 @@ void redlock_tell_round_over(struct redlock_lease *lease, const struct redlock_a
 void redlock_tell_renewed(struct redlock_lease *lease, int64_t planned_ns, int64_t now_ns);
 /* The lease was held until now. One that ends before anybody was told of it was held by nobody. */
 static inline void redlock_tell_held(struct redlock_lease *lease, int64_t until_ns) {
-    if (lease->has_span) {
+    if (redlock_handle_has_span(lease)) {
         lease->span_ns = until_ns - lease->core.begun_ns;
         redlock_histogram_add(&lease->group->telemetry.held, lease->span_ns);
     }
@@ -70,8 +70,6 @@ void redlock_tell_expiring(const struct redlock_lease *lease, int64_t remaining_
 /* The callback of the loss, or of the release, is next. */
 void redlock_tell_lost(const struct redlock_lease *lease);
 void redlock_tell_released(struct redlock_lease *lease);
-/* The caller has forgotten the handle. */
-void redlock_tell_forgotten(struct redlock_lease *lease);
 
 /* What became of a vote that was not GRANTED. */
 redlock_voted redlock_tell_cause(redlock_vote_kind vote, const struct redlock_text *text);

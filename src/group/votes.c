@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/planted.h"
 #include "group/driver.h"
 #include "group/guards.h"
@@ -17,7 +18,7 @@
 static void feed_all(struct redlock_group *group, enum redlock_event_type type, redlock_nodes nodes) {
     for (uint32_t i = 0; i < group->line.place_count; i++) {
         struct redlock_lease *lease = group->line.places[i];
-        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !lease->forgotten) {
+        if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !redlock_handle_is_forgotten(lease)) {
             struct redlock_event event = redlock_driver_event(lease, type);
             event.nodes = nodes;
             redlock_driver_feed(lease, &event);
@@ -43,7 +44,7 @@ void redlock_votes_listens(struct redlock_group *group, unsigned node, enum redl
         }
         break;
     case REDLOCK_LISTENING_NOT:
-        redlock_line_lose_pushes(&group->line, node);
+        redlock_push_expect_none(&group->line.expected, node);
         break;
     }
 }
@@ -54,29 +55,9 @@ static bool is_about(const struct redlock_lease *lease, const struct redlock_pus
            lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
 }
 
-static bool may_hold(const struct redlock_lease *lease) {
-    switch (lease->core.state) {
-    case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_FENCING:
-    case REDLOCK_LEASE_HELD:
-    case REDLOCK_LEASE_EXTENDING:
-    case REDLOCK_LEASE_RELEASING: /* its releases are under way */
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* The release went to this node, too. Unless it answered that it had no key of ours, the release
- * removes the granted key, has removed it, or the library still owes it. If that answer is still to
- * come, it is owed when the lease ends. */
-static bool is_released(struct redlock_lease *lease, unsigned node) {
-    const struct redlock_round *votes = &lease->core.votes;
-    if (lease->core.operation != REDLOCK_OP_RELEASE) {
-        return false;
-    }
-    lease->waiting->crossed |= redlock_round_pending(votes) & REDLOCK_NODE(node);
-    return (votes->asked & ~votes->denied & REDLOCK_NODE(node)) != 0;
+/* See core/push.h. */
+static enum redlock_push_action step(struct redlock_lease *lease, unsigned node, enum redlock_push_event event) {
+    return redlock_push_step(&lease->core.queue->nodes[node].push, event);
 }
 
 /* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
@@ -116,19 +97,15 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
                                       .token = "",
                                       .now_ns = redlock_group_now_ns(lease->group),
                                       .round = REDLOCK_ROUND_PUSHED | round};
-    if (!(lease->waiting->timing & REDLOCK_NODE(node)) && redlock_queue_may_grant(lease->core.queue, node, round)) {
-        lease->waiting->timing |= redlock_owner_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message);
+    if (!redlock_queue_may_grant(lease->core.queue, node, round) ||
+        !redlock_owner_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
+        (void)step(lease, node, REDLOCK_PUSH_NO_TIME);
     }
-}
-
-static bool may_count(const struct redlock_lease *lease) {
-    return may_hold(lease) && lease->core.operation != REDLOCK_OP_RELEASE;
 }
 
 /* Under the clock guard: the node's clock was read after the push of this round, or not. */
 static void take_time(struct redlock_lease *lease, unsigned node, uint32_t round, bool known) {
-    lease->waiting->timing &= ~REDLOCK_NODE(node);
-    if (known && !lease->forgotten && may_count(lease)) {
+    if (step(lease, node, known ? REDLOCK_PUSH_TIME : REDLOCK_PUSH_NO_TIME) == REDLOCK_PUSH_COUNT) {
         count(lease, node, round);
     }
 }
@@ -144,30 +121,37 @@ static bool fits(struct redlock_group *group, unsigned node, const struct redloc
     return fits;
 }
 
+/* No lease has this token any more. */
+static void take_unknown(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    const uint64_t token_id = redlock_hash(push->token, push->token_size);
+    if (!redlock_push_is_expected(&group->line.expected, token_id, node, redlock_group_now_ns(group))) {
+        give_back(group, node, push, false);
+    }
+}
+
 void redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
     if (!fits(group, node, push)) {
         return;
     }
     struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
-    const bool known = lease && is_about(lease, push);
-    const bool stays = known && (lease->forgotten || (lease->core.plan.lock_delay_ms > 0 && !may_hold(lease)));
-    if (stays) {
-        return; /* a new owner may count this key, or it keeps the lock delay */
-    }
-    if (known) {
-        lease->waiting->no_push_due |= REDLOCK_NODE(node);
-    }
-    const bool is_gone = known ? is_released(lease, node)
-                               : redlock_line_is_overtaken(&group->line, node, push, redlock_group_now_ns(group));
-    if (is_gone) {
+    if (!lease || !is_about(lease, push)) {
+        take_unknown(group, node, push);
         return;
     }
-    if (!known || !may_count(lease)) {
-        give_back(group, node, push, known && lease->target.announced);
-    } else if (group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK) && !REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
-        ask_time(lease, node, push->round);
-    } else {
+    const bool timed =
+        group->watching_clocks && !REDLOCK_PLANTED(QUEUE_PUSH_CLOCK) && !REDLOCK_PLANTED(QUEUE_LATE_BACKING);
+    switch (step(lease, node, timed ? REDLOCK_PUSH_CAME_TIMED : REDLOCK_PUSH_CAME)) {
+    case REDLOCK_PUSH_NOTHING:
+        break;
+    case REDLOCK_PUSH_COUNT:
         count(lease, node, push->round);
+        break;
+    case REDLOCK_PUSH_ASK_TIME:
+        ask_time(lease, node, push->round);
+        break;
+    case REDLOCK_PUSH_GIVE_BACK:
+        give_back(group, node, push, lease->target.announced);
+        break;
     }
 }
 
@@ -220,7 +204,7 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
         redlock_waiting_note_kept(lease, node);
     }
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
-        lease->waiting->no_push_due |= event.nodes;
+        (void)step(lease, node, REDLOCK_PUSH_TELL);
         redlock_line_note_release(&lease->group->line, &lease->target, false);
     } else if (vote == REDLOCK_VOTE_DENIED) {
         view = redlock_handle_view(lease, answer);
@@ -249,9 +233,14 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     redlock_tell_voted(group, node, vote, text);
     note_vote(lease, node, vote, text, answer);
     redlock_text_drop(why);
-    if (lease->core.operation == REDLOCK_OP_WAIT) {
-        take_wait_vote(lease, node, vote, answer);
-        return;
+    if (lease->waiting) {
+        if (lease->core.operation == REDLOCK_OP_WAIT) {
+            take_wait_vote(lease, node, vote, answer);
+            return;
+        }
+        if (lease->core.operation == REDLOCK_OP_RELEASE) {
+            (void)step(lease, node, redlock_push_released(vote));
+        }
     }
     if (answer->handed_over) {
         redlock_line_note_release(&group->line, &lease->target, true);
@@ -297,8 +286,8 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
          * (R9). */
         lease->group->statistics.votes_late++;
         redlock_tell_voted(lease->group, node, answer->vote, answer->text);
-        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !lease->forgotten) {
-            lease->waiting->no_push_due |= REDLOCK_NODE(node);
+        if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !redlock_handle_is_forgotten(lease)) {
+            (void)step(lease, node, REDLOCK_PUSH_TELL);
             take_late_grant(lease, round, node);
         }
         return;
@@ -309,7 +298,7 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
 
 void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer) {
-    if (round != lease->core.round || lease->forgotten) {
+    if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
         take_late(lease, round, node, answer);
     } else if (!answer->no_script || !redlock_sending_by_source(lease, node)) {
         take_vote(lease, node, answer);

@@ -18,7 +18,6 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
         return false;
     }
-    waiting->listed = true;
     waiting->arrival_us = redlock_line_arrive(&lease->group->line, now_ns);
     if (REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
         waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
@@ -28,7 +27,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     return true;
 }
 
-/* The ticket of its place: its token begins with it. */
+/* The ticket of its token, which begins with it. That of a first try is 0. */
 static uint64_t own_ticket(const struct redlock_lease *lease) {
     char digits[REDLOCK_TICKET_DIGITS + 1];
     memcpy(digits, redlock_handle_own_token(lease), REDLOCK_TICKET_DIGITS);
@@ -44,7 +43,7 @@ static uint64_t right_ticket(const struct redlock_lease *lease) {
 
 bool redlock_waiting_is_misplaced(const struct redlock_lease *lease) {
     const struct redlock_waiting *waiting = lease->waiting;
-    if (!waiting->has_place || lease->core.state != REDLOCK_LEASE_QUEUED || REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
+    if (lease->core.state != REDLOCK_LEASE_QUEUED || REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
         return false;
     }
     return waiting->guessed ? redlock_line_knows_time(&lease->group->line, lease->group->quorum)
@@ -52,36 +51,74 @@ bool redlock_waiting_is_misplaced(const struct redlock_lease *lease) {
 }
 
 uint64_t redlock_waiting_ticket(struct redlock_lease *lease) {
-    const bool stays = lease->waiting->has_place && !redlock_waiting_is_misplaced(lease);
-    const uint64_t ticket = stays ? own_ticket(lease) : right_ticket(lease);
+    const uint64_t own = own_ticket(lease);
+    const bool stays = own != 0 && !redlock_waiting_is_misplaced(lease);
+    const uint64_t ticket = stays ? own : right_ticket(lease);
     lease->waiting->guessed = !redlock_line_knows_time(&lease->group->line, lease->group->quorum);
     return ticket;
 }
 
-static void set_in_line(struct redlock_lease *lease, bool in_line) {
-    struct redlock_waiting *waiting = lease->waiting;
-    if (in_line != waiting->in_line) {
-        (in_line ? redlock_line_enter : redlock_line_leave)(&lease->group->line, &lease->target);
-        waiting->in_line = in_line;
+/* Whoever is QUEUED is in line. */
+static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_state before,
+                         enum redlock_lease_state after) {
+    const bool was = before == REDLOCK_LEASE_QUEUED, is = after == REDLOCK_LEASE_QUEUED;
+    if (is != was) {
+        (is ? redlock_line_enter : redlock_line_leave)(&lease->group->line, &lease->target);
     }
 }
 
-/* The releases that were confirmed before the push of their grant came. */
-static void note_overtaken(const struct redlock_lease *lease) {
+void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_actions *actions, redlock_nodes taken) {
+    struct redlock_queue *queue = lease->core.queue;
+    if (actions->send == REDLOCK_OP_WAIT) {
+        redlock_push_step_all(queue, taken, REDLOCK_PUSH_ASK);
+    } else if (actions->send == REDLOCK_OP_RELEASE) {
+        redlock_push_step_all(queue, actions->send_nodes, REDLOCK_PUSH_RELEASE);
+        redlock_push_step_all(queue, actions->send_nodes & ~taken, REDLOCK_PUSH_UNCONFIRMED);
+        redlock_push_step_all(queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_GIVE_UP);
+    }
+}
+
+redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum redlock_push_state state) {
+    const struct redlock_queue *queue = lease->core.queue;
+    return queue ? redlock_push_nodes_in(queue, redlock_nodes_all(lease->core.node_count), state) : 0;
+}
+
+/* The releases that were confirmed before the push of their grant came. It may still come until the
+ * node timeout. */
+static void expect_pushes(const struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
-    const bool released = lease->waiting->has_place && lease->core.operation == REDLOCK_OP_RELEASE;
-    const redlock_nodes nodes = released ? lease->core.votes.granted & ~lease->waiting->no_push_due : 0;
+    const redlock_nodes nodes = redlock_waiting_nodes_in(lease, REDLOCK_PUSH_EXPECTED);
     if (nodes) {
-        redlock_line_overtake(&group->line, redlock_handle_own_token(lease), lease->token_size, nodes,
-                              redlock_group_now_ns(group) + group->node_timeout_ns);
+        redlock_push_expect(&group->line.expected,
+                            redlock_hash(redlock_handle_own_token(lease), lease->token_size), nodes,
+                            redlock_group_now_ns(group) + group->node_timeout_ns);
     }
 }
 
 void redlock_waiting_end(struct redlock_lease *lease) {
-    note_overtaken(lease);
-    set_in_line(lease, false);
-    if (lease->waiting->listed) {
+    expect_pushes(lease);
+    move_in_line(lease, lease->core.state, REDLOCK_LEASE_ENDED);
+    if (redlock_line_get(&lease->group->line, lease->waiting->id) == lease) {
         redlock_line_remove(&lease->group->line, lease->waiting->id);
+    }
+}
+
+void redlock_waiting_keep(struct redlock_lease *lease) {
+    redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
+}
+
+/* Whoever has neither a place nor the lock wants no push. */
+static void give_token_up(struct redlock_lease *lease, const struct redlock_actions *actions) {
+    const bool stays = actions->lost && lease->core.plan.lock_delay_ms > 0;
+    switch (lease->core.state) {
+    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_LOST:
+    case REDLOCK_LEASE_ENDED:
+        redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count),
+                              stays ? REDLOCK_PUSH_KEEP : REDLOCK_PUSH_GIVE_UP);
+        break;
+    default:
+        break;
     }
 }
 
@@ -115,9 +152,10 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
     }
     if (actions->acquired) {
         statistics->passed_over += lease->core.queue->passed_over;
-        statistics->handed_over += actions->acquired_code == REDLOCK_OK && lease->waiting->has_place;
+        statistics->handed_over += actions->acquired_code == REDLOCK_OK && own_ticket(lease) != 0;
     }
-    set_in_line(lease, queued);
+    move_in_line(lease, before, lease->core.state);
+    give_token_up(lease, actions);
 }
 
 bool redlock_waiting_may_ask(const struct redlock_group *group) {

@@ -13,7 +13,13 @@ uint64_t redlock_waiting_ticket(struct redlock_lease *lease);
 bool redlock_waiting_is_misplaced(const struct redlock_lease *lease);
 /* Before the lease is freed. */
 void redlock_waiting_end(struct redlock_lease *lease);
-/* The core has stepped: counts what the waiter did. */
+/* A round of the lease was sent, and these nodes took it. */
+void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_actions *actions, redlock_nodes taken);
+/* The caller forgot the lease: its keys may count for another owner. */
+void redlock_waiting_keep(struct redlock_lease *lease);
+/* The nodes in this state of core/push.h; none for a lease that never queues. */
+redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum redlock_push_state state);
+/* The core has stepped: counts what the waiter did, and follows it into the line and out of it. */
 void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
                              const struct redlock_actions *actions);
 /* A place has a ticket by the fleet's clock. So WAIT goes to nobody before a quorum of nodes has

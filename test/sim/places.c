@@ -46,7 +46,7 @@ void sim_places_check(struct sim_world *world) {
         }
         REDLOCK_OWNERS(owner, client->group, REDLOCK_OWNER_LEASE) {
             const struct redlock_lease *lease = (const struct redlock_lease *)owner;
-            if (lease->waiting != NULL && !lease->forgotten) {
+            if (lease->waiting != NULL && !redlock_handle_is_forgotten(lease)) {
                 check_lease(client, &lease->core);
             }
         }

@@ -211,25 +211,3 @@ LINE_TEST(a_push_is_given_back_once) {
     assert_false(redlock_line_give(&line, &(struct redlock_push){.seal = 2}));
     assert_true(redlock_line_give(&line, &(struct redlock_push){.seal = 1}));
 }
-
-LINE_TEST(only_the_newest_tokens_are_remembered) {
-    char token[32];
-    const struct redlock_push first = {.token = "token 0", .token_size = 7};
-    assert_false(redlock_line_is_overtaken(&line, 0, &first, 0));
-    for (unsigned i = 0; i <= REDLOCK_LINE_OVERTAKEN; i++) {
-        const int size = snprintf(token, sizeof token, "token %u", i);
-        redlock_line_overtake(&line, token, (size_t)size, REDLOCK_NODE(0) | REDLOCK_NODE(30), 100);
-    }
-    assert_false(redlock_line_is_overtaken(&line, 0, &first, 0));
-    const struct redlock_push second = {.token = "token 1", .token_size = 7};
-    assert_false(redlock_line_is_overtaken(&line, 1, &second, 0));
-    assert_false(redlock_line_is_overtaken(&line, 0, &second, 100));
-    assert_true(redlock_line_is_overtaken(&line, 0, &second, 99));
-    assert_false(redlock_line_is_overtaken(&line, 0, &second, 99));
-    redlock_line_lose_pushes(&line, 29);
-    assert_true(redlock_line_is_overtaken(&line, 30, &second, 99));
-    const struct redlock_push last = {.token = token, .token_size = strlen(token)};
-    redlock_line_lose_pushes(&line, 30);
-    assert_false(redlock_line_is_overtaken(&line, 30, &last, 0));
-    assert_true(redlock_line_is_overtaken(&line, 0, &last, 0));
-}
