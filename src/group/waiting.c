@@ -89,9 +89,8 @@ static void expect_pushes(const struct redlock_lease *lease) {
     struct redlock_group *group = lease->group;
     const redlock_nodes nodes = redlock_waiting_nodes_in(lease, REDLOCK_PUSH_EXPECTED);
     if (nodes) {
-        redlock_push_expect(&group->line.expected,
-                            redlock_hash(redlock_handle_own_token(lease), lease->token_size), nodes,
-                            redlock_group_now_ns(group) + group->node_timeout_ns);
+        redlock_push_expect(&group->line.expected, redlock_hash(redlock_handle_own_token(lease), lease->token_size),
+                            nodes, redlock_group_now_ns(group) + group->node_timeout_ns);
     }
 }
 
