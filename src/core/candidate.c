@@ -58,7 +58,6 @@ static void leave(struct redlock_candidate *candidate, enum redlock_candidate_st
 
 static void left(struct redlock_candidate *candidate, int code, int64_t now_ns,
                  struct redlock_candidate_actions *actions) {
-    assert(candidate->state == REDLOCK_CANDIDATE_LEAVING || candidate->state == REDLOCK_CANDIDATE_ENDING);
     candidate->wake_ns = REDLOCK_NEVER_NS;
     candidate->trouble = REDLOCK_OK;
     candidate->untold = false;

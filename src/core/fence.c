@@ -51,7 +51,7 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
         return false;
     }
     fence->token = token;
-    fence->accepted = fence->not_below = fence->far = 0;
+    fence->accepted = fence->far = 0;
     return true;
 }
 

@@ -41,7 +41,7 @@ struct redlock_fence {
     uint64_t seen;
     uint64_t far_least;      /* the lowest counter of `far` */
     redlock_nodes accepted;  /* nodes that raised their counter to `token` */
-    redlock_nodes not_below; /* nodes that did not: their counter was not below it */
+    redlock_nodes not_below; /* in this round, nodes that did not: their counter was not below it */
     redlock_nodes far;       /* of these, the nodes whose counter the clock does not explain */
     uint16_t client;         /* low digits */
 };
@@ -55,7 +55,7 @@ struct redlock_fence {
 bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us);
 
 /* Sets the token of the slow path. It is also above the last token and, with `follow`, above the
- * lowest counter of `far`. Both functions clear `accepted`, `not_below` and `far`. */
+ * lowest counter of `far`. Both functions clear `accepted` and `far`. */
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool follow);
 
 /* Whether the counter is ahead of the clock by more than REDLOCK_FENCE_BELIEVED_US. */

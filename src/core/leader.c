@@ -158,7 +158,7 @@ static void take(struct redlock_leadership *leadership, struct redlock_leader_no
 
 void redlock_leadership_answer(struct redlock_leadership *leadership, unsigned index,
                                const struct redlock_leader_word *word, int64_t now_ns) {
-    assert(index < leadership->node_count && leadership->nodes[index].asked);
+    assert(index < leadership->node_count);
     struct redlock_leader_node *node = &leadership->nodes[index];
     node->asked = false;
     if (node->outdated) {

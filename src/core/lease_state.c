@@ -10,6 +10,7 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
     } else {
         redlock_keys_next_round(&lease->keys, lease->operation, &lease->votes, lease->fence.not_below);
     }
+    lease->fence.not_below = 0;
     redlock_round_start(&lease->votes, lease->votes.quorum, nodes);
     lease->operation = operation;
     lease->round++;

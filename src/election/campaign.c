@@ -46,7 +46,9 @@ static redlock_election *election_of(struct redlock_list_entry *entry) {
 }
 
 static void free_election(redlock_election *election) {
-    redlock_list_remove(&election->entry);
+    if (redlock_list_is_in(&election->entry)) {
+        redlock_list_remove(&election->entry);
+    }
     redlock_alarm_close(election->all->group, &election->alarm);
     free(election);
 }
@@ -202,6 +204,9 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
     const bool ends = election->candidate.state == REDLOCK_CANDIDATE_ENDED;
     redlock_election_event event = details ? *details : (redlock_election_event){.reason = ""};
     event.code = actions.code;
+    if (ends) {
+        redlock_list_remove(&election->entry); /* the callback may close the manager */
+    }
     tell(election, actions.tell, event);
     if (ends) {
         free_election(election);

@@ -213,6 +213,7 @@ static int attach(void *context, struct redlock_watch *watch) {
     struct redlock_loop_watch *watched = calloc(1, sizeof *watched);
     if (watched == NULL || !add_slot(loop, watched, watch)) {
         free(watched);
+        watch->impl = NULL;
         return REDLOCK_ERR_NO_MEMORY;
     }
     redlock_list_prepend(&loop->watches, &watched->entry);

@@ -410,8 +410,8 @@ void redlock_subscription_free(struct redlock_subscription *subscription) {
 }
 
 void redlock_subscription_begin(struct redlock_subscription *subscription) {
-    assert(subscription->link.state == REDLOCK_LINK_OFF);
-    if (subscription->channel != NULL) {
+    /* It may have begun with the greeting: who heard it waits at once. */
+    if (subscription->channel != NULL && subscription->link.state == REDLOCK_LINK_OFF) {
         subscription->failures = subscription->unconfirmed = subscription->refusals = 0;
         redlock_link_set(&subscription->link, REDLOCK_LINK_WAITING, redlock_link_now_ns(&subscription->link));
     }

@@ -46,6 +46,9 @@ static void on_greeted(void *context, unsigned index, const struct redlock_greet
     assert_int_equal(index, 0);
     peer->greeted++;
     peer->settled_when_greeted = peer->became_ready;
+    if (peer->listens_when_greeted) {
+        redlock_node_listen(peer->node, "ch");
+    }
     peer->greeting = *greeting;
     (void)snprintf(peer->greeted_run_id, sizeof peer->greeted_run_id, "%s", greeting->run_id);
     peer->greeting.run_id = peer->greeted_run_id;

@@ -35,6 +35,7 @@ struct peer {
     int became_ready, became_unready;
     int greeted;                      /* so often */
     int settled_when_greeted;         /* became_ready then */
+    bool listens_when_greeted;        /* who is told begins to wait */
     struct redlock_greeting greeting; /* the last; its run_id is below */
     char greeted_run_id[64];
     int pushes;

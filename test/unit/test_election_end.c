@@ -72,6 +72,27 @@ static void close_all(void) {
     assert_int_equal(drains, 1);
 }
 
+static int close_elections_then(redlock_election *ended) {
+    (void)ended;
+    redlock_elections_close(&elections);
+    return REDLOCK_OK;
+}
+
+/* The election whose end is told is not among those that the close ends. */
+ELECTION_TEST(the_callback_of_the_end_may_close) {
+    start(false);
+    start(false);
+    call_at = REDLOCK_ELECTION_ENDED;
+    call = close_elections_then;
+    assert_is(redlock_election_end(election), REDLOCK_OK);
+    grant_all();
+    assert_is(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_OK);
+    assert_silent();
+    redlock_elections_closed(&elections);
+    assert_is(next(REDLOCK_ELECTION_ENDED)->code, REDLOCK_ERR_CLOSED);
+    assert_true(redlock_list_is_empty(&elections.list));
+}
+
 ELECTION_TEST(the_close_ends_a_leader) {
     lead();
     const uint64_t term = told[0].term;

@@ -32,6 +32,14 @@ FRESH_TEST(before_the_node_is_ready_it_waits_for_that) {
     greet_second();
 }
 
+/* What a greeting says of clocks may end a try, whose lease then waits. */
+FRESH_TEST(who_is_greeted_may_ask_to_listen) {
+    peer.listens_when_greeted = true;
+    connect_it();
+    greet_second();
+    assert_int_equal(peer.told_listening, 1);
+}
+
 static void stall(void) {
     peer_sends_each(&peer, "aaa");
     peer_until_state(&peer, REDLOCK_NODE_STALLED);
