@@ -376,7 +376,7 @@ static int request_list(redlock_manager *manager, struct cancellable_call *base)
 
 static void stop_list(struct redlock_cancellable *cancellable) {
     const struct list_call *list = base_of(cancellable);
-    redlock_listing_cancel(list->manager->group, list);
+    redlock_listing_cancel(list->manager->fleet.group, list);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,
