@@ -41,11 +41,10 @@ struct redlock_loop {
     struct redlock_watch timer;
     struct redlock_loop_watch timer_watched;
     int timer_fd;
-    int64_t wake_ns;
     /* When the timerfd fires. Never later than any time asked for; often earlier, to save system
      * calls. */
     int64_t armed_ns;
-    bool *deleted; /* set while the wake hook runs: the hook may delete the loop */
+    bool *deleted; /* set while timers run: one of them may delete the loop */
 };
 
 int64_t redlock_loop_now_ns(void *context) {
@@ -111,17 +110,12 @@ static inline void arm(struct redlock_loop *loop, int64_t when_ns) {
     }
 }
 
-void redlock_loop_wake_at(void *context, int64_t when_ns) {
-    struct redlock_loop *loop = context;
-    loop->wake_ns = when_ns;
-    arm(loop, when_ns);
-}
-
-/* Runs the timers of nodes first, in any order. Each may attach or detach watches. Then runs the
- * wake hook, which may delete the loop. */
+/* Each timer may attach or detach watches, or delete the loop. The watch that was attached first
+ * comes last. */
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
-    int64_t now_ns = redlock_loop_now_ns(loop);
+    int64_t now_ns = redlock_loop_now_ns(loop), next_ns = REDLOCK_NEVER_NS;
+    loop->deleted = &deleted;
     for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
         w->ran = false;
     }
@@ -133,18 +127,12 @@ static void run_due(struct redlock_loop *loop) {
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
-        w = loop->watches; /* on_timer() may have changed the list */
-    }
-    if (loop->wake_ns <= now_ns) {
-        loop->wake_ns = REDLOCK_NEVER_NS;
-        loop->deleted = &deleted;
-        loop->hooks.wake(loop->hooks.ctx);
         if (deleted) {
             return;
         }
-        loop->deleted = NULL;
+        w = loop->watches; /* on_timer() may have changed the list */
     }
-    int64_t next_ns = loop->wake_ns;
+    loop->deleted = NULL;
     for (struct redlock_loop_watch *w = loop->watches; w != NULL; w = w->next) {
         if (w->timer_ns < next_ns) {
             next_ns = w->timer_ns;
@@ -196,13 +184,14 @@ void redlock_loop_io(redlock_loop_watch *watched, unsigned events) {
     redlock_loop_report(watched, events);
 }
 
+/* What only has a timer needs no slot. */
 static bool add_slot(struct redlock_loop *loop, struct redlock_loop_watch *watched, struct redlock_watch *watch) {
     watched->loop = loop;
     watched->watch = watch;
     watched->timer_ns = REDLOCK_NEVER_NS;
     watch->impl = watched;
-    watched->slot = loop->ops.add(loop->adapter, watched);
-    return watched->slot != NULL;
+    watched->slot = watch->on_io == NULL ? NULL : loop->ops.add(loop->adapter, watched);
+    return watch->on_io == NULL || watched->slot != NULL;
 }
 
 static int attach(void *context, struct redlock_watch *watch) {
@@ -225,7 +214,9 @@ static int attach(void *context, struct redlock_watch *watch) {
 static void detach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
     struct redlock_loop_watch *watched = watch->impl;
-    loop->ops.remove(watched->slot);
+    if (watched->slot != NULL) {
+        loop->ops.remove(watched->slot);
+    }
     if (watch->flush_asked) {
         struct redlock_watch **link = &loop->flush_first;
         while (*link != watch) {
@@ -334,7 +325,7 @@ struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, con
     loop->ops = *ops;
     loop->hooks = *hooks;
     loop->flush_last = &loop->flush_first;
-    loop->wake_ns = loop->armed_ns = REDLOCK_NEVER_NS;
+    loop->armed_ns = REDLOCK_NEVER_NS;
     loop->timer.on_io = on_timer;
     loop->timer_fd = -1;
     if (!start(loop, on)) {

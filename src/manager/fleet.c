@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static int64_t env_wall(void *context) {
 }
 
 static void env_wake_at(void *context, int64_t when_ns) {
-    redlock_loop_wake_at(((struct redlock_fleet *)context)->loop, when_ns);
+    struct redlock_fleet *fleet = context;
+    fleet->reactor.timer_at(fleet->loop, &fleet->timer, when_ns);
 }
 
 /* Each write takes time, so slow and hung nodes come last: they delay no others. The order is kept
@@ -168,6 +170,10 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
 }
 
 /* What the loop and the nodes report. */
+
+static void on_timer(struct redlock_watch *timer) {
+    redlock_group_wake(((struct redlock_fleet *)((char *)timer - offsetof(struct redlock_fleet, timer)))->group);
+}
 
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, const struct redlock_answer *answer) {
     redlock_group_answer(((struct redlock_fleet *)context)->group, owner, round, index, answer);
@@ -324,9 +330,7 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
                                                 .marker = fleet->marker,
                                                 .guarded = redlock_manager_is_guarded(options)};
     const struct redlock_node_listener listener = listener_of(fleet);
-    struct redlock_reactor reactor;
     struct redlock_address address;
-    redlock_loop_reactor(fleet->loop, &reactor);
     int code = parse_address(fleet, options->nodes[fleet->count], &address, failure);
     if (code != REDLOCK_OK) {
         return code;
@@ -334,7 +338,8 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
     code = check_duplicate(fleet, &address, failure);
     if (code == REDLOCK_OK) {
         node_options.tls = fleet->tls;
-        fleet->nodes[fleet->count] = redlock_node_new(fleet->count, &address, &node_options, &reactor, &listener);
+        fleet->nodes[fleet->count] =
+            redlock_node_new(fleet->count, &address, &node_options, &fleet->reactor, &listener);
         if (fleet->nodes[fleet->count] == NULL) {
             code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", fleet->count + 1);
         }
@@ -347,6 +352,15 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
     fleet->names[fleet->count] = redlock_node_name(fleet->nodes[fleet->count]);
     fleet->count++;
     return REDLOCK_OK;
+}
+
+/* Attached before the nodes: what their timers bring about at the same time is seen in one turn. */
+static int add_timer(struct redlock_fleet *fleet, struct redlock_failure *failure) {
+    redlock_loop_reactor(fleet->loop, &fleet->reactor);
+    fleet->timer.on_timer = on_timer;
+    return fleet->reactor.attach(fleet->loop, &fleet->timer) == 0
+               ? REDLOCK_OK
+               : redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
 }
 
 /* What all nodes are told. The keys of the handshake begin like those of the locks: an ACL may
@@ -421,7 +435,10 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
                        struct redlock_failure *failure) {
     fleet->loop = loop;
-    const int code = add_nodes(fleet, options, failure);
+    int code = add_timer(fleet, failure);
+    if (code == REDLOCK_OK) {
+        code = add_nodes(fleet, options, failure);
+    }
     return code == REDLOCK_OK ? add_group(fleet, options, failure) : code;
 }
 
@@ -431,6 +448,9 @@ void redlock_fleet_close(struct redlock_fleet *fleet, bool forked) {
     }
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_delete(fleet->nodes[i], forked);
+    }
+    if (fleet->timer.impl != NULL) {
+        fleet->reactor.detach(fleet->loop, &fleet->timer);
     }
     redlock_tls_context_free(fleet->tls);
     free(fleet->client_name);

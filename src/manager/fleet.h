@@ -13,6 +13,8 @@
 struct redlock_fleet {
     struct redlock_group *group; /* NULL if it could not be opened */
     struct redlock_loop *loop;   /* borrowed */
+    struct redlock_reactor reactor;
+    struct redlock_watch timer; /* wakes the group */
     struct redlock_node *nodes[REDLOCK_NODES_MAX];
     const char *names[REDLOCK_NODES_MAX];
     unsigned count;

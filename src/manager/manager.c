@@ -14,10 +14,6 @@
 #include "manager/manager_state.h"
 #include "manager/options.h"
 
-static void on_wake(void *context) {
-    redlock_group_wake(((redlock_manager *)context)->fleet.group);
-}
-
 static void delete_manager(redlock_manager *manager, bool forked) {
     if (manager->fleet.group != NULL) {
         redlock_elections_free(&manager->elections);
@@ -29,11 +25,8 @@ static void delete_manager(redlock_manager *manager, bool forked) {
 
 static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void *loop,
                     const redlock_manager_options *options, struct redlock_failure *failure) {
-    struct redlock_loop_hooks hooks = {.ctx = manager,
-                                       .wake = on_wake,
-                                       .on_log = options->on_log,
-                                       .log_level = options->log_level,
-                                       .log_data = options->log_data};
+    struct redlock_loop_hooks hooks = {
+        .on_log = options->on_log, .log_level = options->log_level, .log_data = options->log_data};
     manager->loop = redlock_loop_new(ops, loop, &hooks);
     if (manager->loop != NULL) {
         return REDLOCK_OK;
