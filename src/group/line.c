@@ -132,7 +132,8 @@ uint64_t redlock_line_hash(const char *bytes, size_t size) {
 }
 
 static unsigned bucket_of(const struct redlock_target *target) {
-    return (unsigned)(redlock_line_hash(target->key, target->key_size) % REDLOCK_LINE_BUCKETS);
+    return (unsigned)(redlock_line_hash(redlock_target_key(target), redlock_target_key_size(target)) %
+                      REDLOCK_LINE_BUCKETS);
 }
 
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target) {

@@ -44,8 +44,8 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
                                       .no_timeout = true,
-                                      .target = &owed->target,
-                                      .token = owed->room + owed->target.key_size + 1,
+                                      .target = owed->target,
+                                      .token = redlock_target_end(owed->target),
                                       .token_size = owed->token_size,
                                       .wait_suffix = group->wait_suffix,
                                       .handing = (enum redlock_handing)owed->handing,
@@ -78,7 +78,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     }
     struct redlock_owed *owed = NULL;
     if (redlock_schedule_reserve(&group->schedule)) {
-        owed = malloc(sizeof *owed + target->key_size + 1 + release->token_size);
+        owed = malloc(sizeof *owed + target->size + release->token_size);
         if (!owed) {
             redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         }
@@ -91,10 +91,8 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     memset(owed, 0, sizeof *owed);
     owed->handing = (uint8_t)release->handing;
     owed->token_size = (uint8_t)release->token_size;
-    memcpy(owed->room, target->key, target->key_size + 1);
-    memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
-    owed->target = *target;
-    owed->target.key = owed->room;
+    owed->target = memcpy(owed->room, target, target->size);
+    memcpy(redlock_target_end(owed->target), release->token, release->token_size);
     redlock_owner_enlist(&group->owed, &owed->owner, REDLOCK_OWNER_OWED);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));

@@ -24,10 +24,15 @@ static char *literal(char *at, const char *bytes, size_t size) {
     return at + size;
 }
 
+/* The key of the lock. */
+static inline char *format_lock(char *at, const struct redlock_message *message) {
+    return redlock_resp_bulk(at, redlock_target_key(message->target), redlock_target_key_size(message->target));
+}
+
 static inline char *format_set(char *at, const struct redlock_message *message, const char *head, size_t head_size) {
     static const char flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     at = literal(at, head, head_size);
-    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    at = format_lock(at, message);
     at = redlock_resp_bulk(at, message->token, message->token_size);
     at = literal(at, flags, sizeof flags - 1);
     return redlock_resp_integer(at, message->ttl_ms);
@@ -55,7 +60,7 @@ __attribute__((noinline)) char *redlock_format_deleting(char *at, const struct r
     assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
     assert(!message->target->announced);
     at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);
-    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    at = format_lock(at, message);
     at = is_delex ? literal(at, if_equal, sizeof if_equal - 1) : at;
     return redlock_resp_bulk(at, message->token, message->token_size);
 }
@@ -83,15 +88,15 @@ static char *begin_script(char *at, const struct redlock_message *message, enum 
         at = redlock_resp_bulk(at, script->sha1, REDLOCK_SHA1_SIZE);
     }
     at = literal(at, count, sizeof count);
-    return redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    return format_lock(at, message);
 }
 
 /* A key beside the lock: the lock's key and both suffixes. */
 static char *format_key(char *at, const struct redlock_message *message, const char *suffix, size_t suffix_size,
                         const char *more, size_t more_size) {
-    const struct redlock_target *target = message->target;
-    at = redlock_resp_header(at, target->key_size + suffix_size + more_size);
-    at = literal(at, target->key, target->key_size);
+    const size_t key_size = redlock_target_key_size(message->target);
+    at = redlock_resp_header(at, key_size + suffix_size + more_size);
+    at = literal(at, redlock_target_key(message->target), key_size);
     at = literal(at, suffix, suffix_size);
     at = literal(at, more, more_size);
     return literal(at, "\r\n", 2);

@@ -77,7 +77,8 @@ size_t redlock_wire_format(const struct redlock_message *message, enum redlock_n
 #define FORMAT(kind, operation, format, read)                                                                          \
     case REDLOCK_KIND_##kind:                                                                                          \
         return (size_t)(redlock_format_##format(buffer, message) - buffer);
-    assert(message->target == NULL || message->target->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
+    assert(message->target == NULL ||
+           (message->target->count == 1 && redlock_target_key_size(message->target) <= REDLOCK_RESOURCE_SIZE_MAX));
     assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     *kind = kind_of(message, naming);
     switch (*kind) {

@@ -24,9 +24,9 @@ const char *say(const char *command, const char *key) {
 
 struct redlock_message message_of(enum redlock_operation operation, uint64_t fence) {
     static const struct redlock_fence_keys keys = {.suffix = ":fence", .suffix_size = 6};
-    static const struct redlock_target door = {.key = "door", .key_size = 4};
+    static uint16_t room[16];
     return (struct redlock_message){.operation = operation,
-                                    .target = &door,
+                                    .target = redlock_target_make(room, "", 0, "door", 4),
                                     .token = OURS,
                                     .token_size = 32,
                                     .ttl_ms = TTL_MS,

@@ -109,7 +109,8 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
     bytes->stale_ms = message->place != NULL ? message->place->stale_ms : 0;
-    bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
+    bytes->resource = message->target != NULL &&
+                      redlock_target_key(message->target)[redlock_target_key_size(message->target) - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
     for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
@@ -148,8 +149,8 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     sim_jumped_check(client, taken, bytes, message->handing);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               redlock_tell_operation_name(message->operation), message->by_source ? " (by source)" : "",
-              message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,
-              nodes & ~taken);
+              message->target != NULL ? redlock_target_key(message->target) : "", sim_name(bytes->token),
+              message->round, taken, nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
 }

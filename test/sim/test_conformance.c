@@ -69,13 +69,14 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                         .channel = sim_random_percent(&rng, 70) ? HEARD : "redlock:nobody",
                                         .id = (uint32_t)sim_random_below(&rng, 1000),
                                         .takes = !stale && sim_random_percent(&rng, 50)};
-    const struct redlock_target target = {
-        .key = key, .key_size = (uint16_t)strlen(key), .announced = place.id % 2 == 1};
+    uint16_t room[64];
+    struct redlock_target *target = redlock_target_make(room, "", 0, key, strlen(key));
+    target->announced = place.id % 2 == 1;
     struct redlock_message message = {.operation = operation,
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
-                                      .target = &target,
+                                      .target = target,
                                       .token = token,
                                       .token_size = strlen(token),
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,
