@@ -68,7 +68,7 @@ __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *f
             continue;
         }
         redlock_wire_seal(message, redlock_nodes_first(nodes), bytes, size);
-        taken |= send_to(fleet, nodes & -nodes, bytes, size, REDLOCK_KIND_WAIT, message);
+        taken |= send_to(fleet, nodes & -nodes, bytes, size, REDLOCK_OP_WAIT, message);
     }
     return taken;
 }
@@ -80,11 +80,11 @@ static redlock_nodes send_form(struct redlock_fleet *fleet, redlock_nodes nodes,
     if (redlock_loop_forked(fleet->loop)) {
         return 0; /* the connections belong to the parent */
     }
-    enum redlock_reply_kind kind;
+    unsigned kind;
     const size_t size = redlock_wire_format(message, naming, bytes, &kind);
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
     const redlock_nodes last = behind(fleet, nodes, message->now_ns);
-    if (kind == REDLOCK_KIND_WAIT) {
+    if (kind == REDLOCK_OP_WAIT) {
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
     const redlock_nodes taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);

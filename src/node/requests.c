@@ -88,8 +88,8 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    const enum redlock_reply_kind kind = redlock_node_kind(entry);
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE && redlock_naming_first(node, entry, in_time, reply)) {
+    const unsigned kind = redlock_node_kind(entry);
+    if ((kind & REDLOCK_KIND_TWICE) && redlock_naming_first(node, entry, in_time, reply)) {
         return true;
     }
     redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
@@ -99,13 +99,13 @@ bool redlock_requests_reply(struct redlock_node *node, const struct redlock_infl
         told.clock.read_ns = now_ns;
     }
     bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
+    if (kind & REDLOCK_KIND_TWICE) {
         possible = redlock_naming_second(node, entry, in_time, reply, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
+    } else if ((kind & REDLOCK_KIND_NAMING) && (told.no_script || !possible)) {
         redlock_naming_refused(node, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && told.vote == REDLOCK_VOTE_DENIED) {
+    } else if ((kind & REDLOCK_KIND_NAMING) && told.vote == REDLOCK_VOTE_DENIED) {
         redlock_naming_denied(node, entry, in_time, reply, &told);
-    } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
+    } else if (told.no_script && (kind & REDLOCK_KIND_DELETING)) {
         delete_by_script(node, told.text);
     } else if (told.no_script) {
         load_scripts(node, now_ns);

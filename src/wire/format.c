@@ -43,17 +43,13 @@ char *redlock_format_set(char *at, const struct redlock_message *message) {
     return format_set(at, message, head, sizeof head - 1);
 }
 
-char *redlock_format_naming(char *at, const struct redlock_message *message) {
+static char *format_naming(char *at, const struct redlock_message *message) {
     static const char head[] = "*7\r\n$3\r\nSET\r\n", get[] = "$3\r\nGET\r\n";
     return literal(format_set(at, message, head, sizeof head - 1), get, sizeof get - 1);
 }
 
-char *redlock_format_naming_twice(char *at, const struct redlock_message *message) {
-    return redlock_format_naming(redlock_format_naming(at, message), message);
-}
-
-/* Kept apart, like redlock_format_wait(). */
-__attribute__((noinline)) char *redlock_format_deleting(char *at, const struct redlock_message *message) {
+/* A command of newer servers, in place of the script. Kept apart, like redlock_format_wait(). */
+__attribute__((noinline)) static char *format_deleting(char *at, const struct redlock_message *message) {
     static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
     static const char if_equal[] = "$4\r\nIFEQ\r\n";
     const bool is_delex = message->deleting == REDLOCK_DELETING_DELEX;
@@ -65,9 +61,8 @@ __attribute__((noinline)) char *redlock_format_deleting(char *at, const struct r
     return redlock_resp_bulk(at, message->token, message->token_size);
 }
 
-char *redlock_format_time(char *at, const struct redlock_message *message) {
+char *redlock_format_time(char *at) {
     static const char command[] = "*1\r\n$4\r\nTIME\r\n";
-    (void)message;
     return literal(at, command, sizeof command - 1);
 }
 
@@ -120,8 +115,7 @@ static char *format_number(char *at, uint64_t number) {
 
 /* A fencing token or the node's time needs a script, which sets the key just as SET NX PX
  * does. */
-char *redlock_format_acquire(char *at, const struct redlock_message *message) {
-    const bool fenced = message->fence != 0;
+static char *format_acquire(char *at, const struct redlock_message *message, bool fenced) {
     at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
     at = fenced ? format_counter(at, message) : at;
     at = format_token(at, message);
@@ -129,6 +123,17 @@ char *redlock_format_acquire(char *at, const struct redlock_message *message) {
     at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
     at = redlock_resp_integer(at, fenced ? message->fence_keys->expiry_ms : 0);
     return redlock_resp_integer(at, message->timed);
+}
+
+char *redlock_format_acquire(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
+        return format_acquire(at, message, (kind & REDLOCK_KIND_FENCED) != 0);
+    }
+    if (!(kind & REDLOCK_KIND_NAMING)) {
+        return redlock_format_set(at, message);
+    }
+    at = kind & REDLOCK_KIND_TWICE ? format_naming(at, message) : at;
+    return format_naming(at, message);
 }
 
 char *redlock_format_extend(char *at, const struct redlock_message *message) {
@@ -156,7 +161,10 @@ __attribute__((noinline)) static char *format_announced_release(char *at, const 
     return redlock_resp_integer(at, 1);
 }
 
-char *redlock_format_release(char *at, const struct redlock_message *message) {
+char *redlock_format_release(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_DELETING) {
+        return format_deleting(at, message);
+    }
     if (message->target->announced) {
         return format_announced_release(at, message);
     }

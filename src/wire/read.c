@@ -48,7 +48,7 @@ void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_a
                          names[reply->value.type]);
 }
 
-static inline void read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
+void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
     if (redlock_reply_is_ok(value)) {
         answer->vote = REDLOCK_VOTE_GRANTED;
@@ -60,11 +60,7 @@ static inline void read_set(const struct redlock_reply *reply, struct redlock_an
     }
 }
 
-void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_set(reply, answer);
-}
-
-static inline void read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
+static void read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
     if (value->type == REDLOCK_REPLY_NIL) {
         answer->vote = REDLOCK_VOTE_GRANTED;
@@ -74,18 +70,6 @@ static inline void read_naming(const struct redlock_reply *reply, struct redlock
     } else {
         redlock_read_unexpected(reply, answer);
     }
-}
-
-void redlock_read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_naming(reply, answer);
-}
-
-void redlock_read_naming_twice(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_naming(reply, answer);
-}
-
-void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_set(reply, answer);
 }
 
 static bool is_compared(int64_t number) {
@@ -100,7 +84,7 @@ static void answer_compared(int64_t number, struct redlock_answer *answer) {
     }
 }
 
-static inline void read_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
+static void read_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
         answer_compared(reply->value.integer, answer);
     } else {
@@ -108,17 +92,8 @@ static inline void read_compared(const struct redlock_reply *reply, struct redlo
     }
 }
 
-void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer->handed_over = reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2;
-    if (answer->handed_over) {
-        answer->vote = REDLOCK_VOTE_GRANTED;
-    } else {
-        read_compared(reply, answer);
-    }
-}
-
 /* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. */
-void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
+static void read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (reply->value.type != REDLOCK_REPLY_INTEGER || reply->value.integer < 0 || reply->value.integer > 1) {
         redlock_read_unexpected(reply, answer);
     } else if (reply->value.integer == 1) {
@@ -129,8 +104,17 @@ void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_ans
     }
 }
 
-void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_compared(reply, answer);
+void redlock_read_release(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    if (kind & REDLOCK_KIND_DELETING) {
+        read_deleting(reply, answer);
+        return;
+    }
+    answer->handed_over = reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2;
+    if (answer->handed_over) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+    } else {
+        read_compared(reply, answer);
+    }
 }
 
 /* The array that a script returns: {n, counter or nil}, with `timed` also seconds and
@@ -187,8 +171,7 @@ static void answer_told(const struct told *told, struct redlock_answer *answer) 
 }
 
 /* Accepts 1, 2 or 0 with exactly the values that this form of the script can return. */
-static inline void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
-                                   struct redlock_answer *answer) {
+static void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed, struct redlock_answer *answer) {
     struct told told = {.number = 1};
     const bool bare = !timed && reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 1;
     if (!bare && (!read_array(reply, timed, &told) || told.number < 0 || told.number > 2 ||
@@ -208,16 +191,14 @@ static inline void answer_acquired(const struct redlock_reply *reply, bool fence
     answer->fenced = fenced;
 }
 
-void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, true, false, answer);
-}
-
-void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, false, true, answer);
-}
-
-void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, true, true, answer);
+void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    if (kind & REDLOCK_KIND_NAMING) {
+        read_naming(reply, answer);
+    } else if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
+        answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, (kind & REDLOCK_KIND_TIMED) != 0, answer);
+    } else {
+        redlock_read_set(reply, answer);
+    }
 }
 
 void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
@@ -234,8 +215,12 @@ void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer
     }
 }
 
-void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
+void redlock_read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
     struct told told = {.number = 0};
+    if (!(kind & REDLOCK_KIND_TIMED)) {
+        read_compared(reply, answer);
+        return;
+    }
     if (!read_array(reply, true, &told) || !is_compared(told.number) || told.counted) {
         redlock_read_unexpected(reply, answer);
         return;

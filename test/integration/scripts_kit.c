@@ -39,7 +39,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     const struct redlock_reply *reply;
     struct redlock_answer answer;
-    enum redlock_reply_kind kind;
+    unsigned kind;
     enum redlock_read got;
     size_t size = redlock_wire_format(message, REDLOCK_NAMING_NOT, bytes, &kind);
     assert_int_equal(send(line.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);

@@ -95,8 +95,7 @@ bool sim_names(const struct sim_world *world) {
     return world->seed % 2 == 0;
 }
 
-static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
-                                  enum redlock_reply_kind *kind) {
+static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message, unsigned *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     const enum redlock_naming naming = sim_names(client->world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
     size_t size = redlock_wire_format(message, naming, buffer, kind);
@@ -126,7 +125,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     struct redlock_message form = *message;
-    enum redlock_reply_kind kind;
+    unsigned kind;
     if (message->only_deletes && sim_deletes(world)) {
         form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
@@ -135,8 +134,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, const struct redlo
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)kind, message->owner, message->round)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 || !sim_link_send(client, i, bytes, kind, message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);

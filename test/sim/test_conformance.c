@@ -88,7 +88,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
         message.fence = pick_fence();
     }
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    ask_both_bytes(bytes, redlock_wire_format(&message, REDLOCK_NAMING_NOT, bytes, &(enum redlock_reply_kind){0}));
+    ask_both_bytes(bytes, redlock_wire_format(&message, REDLOCK_NAMING_NOT, bytes, &(unsigned){0}));
 }
 
 static void ask_operation(void) {
