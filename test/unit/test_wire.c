@@ -254,6 +254,7 @@ TEST(the_longest_messages_fit) {
                                         .id = UINT32_MAX,
                                         .takes = true};
     uint16_t room[REDLOCK_RESOURCE_SIZE_MAX];
+    memset(key, '\n', sizeof key);
     struct redlock_target *target = redlock_target_make(room, "", 0, key, sizeof key);
     target->announced = true;
     struct redlock_message message = {.by_source = true,
@@ -269,7 +270,6 @@ TEST(the_longest_messages_fit) {
                                       .round = UINT32_MAX};
     memset(suffix, 's', sizeof suffix - 1);
     memset(channel, 'c', sizeof channel - 1);
-    memset(key, '\n', sizeof key);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++) {
         message.operation = operations[i];
         assert_in_range(redlock_wire_format(&message, REDLOCK_NAMING_NOT, buffer, &kind), sizeof key, sizeof buffer);
