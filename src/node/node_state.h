@@ -106,10 +106,6 @@ struct redlock_node {
     uint64_t connects;
 };
 
-static inline unsigned redlock_node_kind(const struct redlock_inflight_entry *entry) {
-    return entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT;
-}
-
 static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;
 }

@@ -85,30 +85,42 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
     }
 }
 
+/* What an answer that is no grant says of the way in which the node was asked. Returns whether a
+ * node may answer so. */
+static bool note_form(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                      const struct redlock_reply *reply, struct redlock_answer *told) {
+    if (!(entry->reply_kind & REDLOCK_KIND_NAMING)) {
+        if (told->no_script && (entry->reply_kind & REDLOCK_KIND_DELETING)) {
+            delete_by_script(node, told->text);
+        } else if (told->no_script) {
+            load_scripts(node, told->read_ns);
+        }
+    } else if (entry->reply_kind & REDLOCK_KIND_TWICE) {
+        return redlock_naming_second(node, entry, in_time, reply, told);
+    } else if (told->vote == REDLOCK_VOTE_DENIED) {
+        redlock_naming_denied(node, entry, in_time, reply, told);
+        return true;
+    } else if (told->no_script || told->vote == REDLOCK_VOTE_UNKNOWN) {
+        redlock_naming_refused(node, told);
+    }
+    return told->vote != REDLOCK_VOTE_UNKNOWN;
+}
+
 bool redlock_requests_reply(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                             const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    const unsigned kind = redlock_node_kind(entry);
-    if ((kind & REDLOCK_KIND_TWICE) && redlock_naming_first(node, entry, in_time, reply)) {
+    if ((entry->reply_kind & REDLOCK_KIND_TWICE) && redlock_naming_first(node, entry, in_time, reply)) {
         return true;
     }
-    redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
+    redlock_wire_answer(entry->reply_kind, reply, node->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;
         told.clock.read_ns = now_ns;
     }
-    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (kind & REDLOCK_KIND_TWICE) {
-        possible = redlock_naming_second(node, entry, in_time, reply, &told);
-    } else if ((kind & REDLOCK_KIND_NAMING) && (told.no_script || !possible)) {
-        redlock_naming_refused(node, &told);
-    } else if ((kind & REDLOCK_KIND_NAMING) && told.vote == REDLOCK_VOTE_DENIED) {
-        redlock_naming_denied(node, entry, in_time, reply, &told);
-    } else if (told.no_script && (kind & REDLOCK_KIND_DELETING)) {
-        delete_by_script(node, told.text);
-    } else if (told.no_script) {
-        load_scripts(node, now_ns);
+    bool possible = true;
+    if (told.vote != REDLOCK_VOTE_GRANTED) {
+        possible = note_form(node, entry, in_time, reply, &told);
     }
     if (in_time || has_no_timeout(entry)) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);

@@ -3,7 +3,7 @@
 #ifndef REDLOCK_WIRE_FORMAT_H
 #define REDLOCK_WIRE_FORMAT_H
 
-#include "wire/wire.h"
+#include "wire/message.h"
 
 /* SET key token NX PX ttl, as redsync, node-redlock and others do. Their locks exclude ours. */
 char *redlock_format_set(char *at, const struct redlock_message *message);

@@ -74,6 +74,15 @@ enum redlock_naming {
     REDLOCK_NAMING_COUNT
 };
 
+/* The kind of a request is its operation with these flags. It decides which replies it can have. */
+enum redlock_kind_flags {
+    REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
+    REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
+    REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */
+    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: two replies make one vote, redlock_naming_judge() */
+    REDLOCK_KIND_DELETING = 0x100 /* RELEASE: by a command, not the script */
+};
+
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;

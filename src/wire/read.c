@@ -60,9 +60,10 @@ void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *
     }
 }
 
-static void read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
+/* Of two replies, nil says nothing alone: redlock_naming_judge(). */
+static inline void read_naming(const struct redlock_reply *reply, bool twice, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
-    if (value->type == REDLOCK_REPLY_NIL) {
+    if (value->type == REDLOCK_REPLY_NIL && !twice) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else if (value->type == REDLOCK_REPLY_STRING) {
         answer->vote = REDLOCK_VOTE_DENIED;
@@ -84,14 +85,6 @@ static void answer_compared(int64_t number, struct redlock_answer *answer) {
     }
 }
 
-static void read_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
-        answer_compared(reply->value.integer, answer);
-    } else {
-        redlock_read_unexpected(reply, answer);
-    }
-}
-
 /* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. */
 static void read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (reply->value.type != REDLOCK_REPLY_INTEGER || reply->value.integer < 0 || reply->value.integer > 1) {
@@ -107,13 +100,13 @@ static void read_deleting(const struct redlock_reply *reply, struct redlock_answ
 void redlock_read_release(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
     if (kind & REDLOCK_KIND_DELETING) {
         read_deleting(reply, answer);
-        return;
-    }
-    answer->handed_over = reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2;
-    if (answer->handed_over) {
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2) {
         answer->vote = REDLOCK_VOTE_GRANTED;
+        answer->handed_over = true;
     } else {
-        read_compared(reply, answer);
+        redlock_read_unexpected(reply, answer);
     }
 }
 
@@ -171,7 +164,8 @@ static void answer_told(const struct told *told, struct redlock_answer *answer) 
 }
 
 /* Accepts 1, 2 or 0 with exactly the values that this form of the script can return. */
-static void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed, struct redlock_answer *answer) {
+static inline void answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
+                                   struct redlock_answer *answer) {
     struct told told = {.number = 1};
     const bool bare = !timed && reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 1;
     if (!bare && (!read_array(reply, timed, &told) || told.number < 0 || told.number > 2 ||
@@ -192,10 +186,13 @@ static void answer_acquired(const struct redlock_reply *reply, bool fenced, bool
 }
 
 void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
     if (kind & REDLOCK_KIND_NAMING) {
-        read_naming(reply, answer);
-    } else if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
-        answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, (kind & REDLOCK_KIND_TIMED) != 0, answer);
+        read_naming(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
+    } else if (kind & REDLOCK_KIND_FENCED) {
+        answer_acquired(reply, true, timed, answer);
+    } else if (timed) {
+        answer_acquired(reply, false, true, answer);
     } else {
         redlock_read_set(reply, answer);
     }
@@ -217,16 +214,17 @@ void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer
 
 void redlock_read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
     struct told told = {.number = 0};
-    if (!(kind & REDLOCK_KIND_TIMED)) {
-        read_compared(reply, answer);
+    if (kind & REDLOCK_KIND_TIMED) {
+        if (read_array(reply, true, &told) && is_compared(told.number) && !told.counted) {
+            answer_told(&told, answer);
+            answer_compared(told.number, answer);
+            return;
+        }
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
         return;
     }
-    if (!read_array(reply, true, &told) || !is_compared(told.number) || told.counted) {
-        redlock_read_unexpected(reply, answer);
-        return;
-    }
-    answer_told(&told, answer);
-    answer_compared(told.number, answer);
+    redlock_read_unexpected(reply, answer);
 }
 
 /* {cursor, entries, keys that could not be read}. */

@@ -3,7 +3,8 @@
 #ifndef REDLOCK_WIRE_READ_H
 #define REDLOCK_WIRE_READ_H
 
-#include "wire/wire.h"
+#include "wire/message.h"
+#include "wire/reply.h"
 
 void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer);

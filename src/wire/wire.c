@@ -71,18 +71,22 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
                                 REDLOCK_SEAL_DIGITS);
 }
 
-/* Function pointers would cost 1 % more instructions per lock. */
-static void read_reply(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
-    switch (redlock_wire_operation(kind)) {
-    case REDLOCK_OP_ACQUIRE:
+/* Function pointers would cost 1 % more instructions per lock. What each lock has comes first. */
+static inline void read_reply(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
+    const enum redlock_operation operation = redlock_wire_operation(kind);
+    if (operation == REDLOCK_OP_ACQUIRE) {
         redlock_read_acquire(reply, kind, answer);
-        break;
-    case REDLOCK_OP_EXTEND:
-        redlock_read_extend(reply, kind, answer);
-        break;
-    case REDLOCK_OP_RELEASE:
+        return;
+    }
+    if (operation == REDLOCK_OP_RELEASE) {
         redlock_read_release(reply, kind, answer);
-        break;
+        return;
+    }
+    if (operation == REDLOCK_OP_EXTEND) {
+        redlock_read_extend(reply, kind, answer);
+        return;
+    }
+    switch (operation) {
     case REDLOCK_OP_INSPECT:
         redlock_read_inspect(reply, answer);
         break;
@@ -101,9 +105,8 @@ static void read_reply(unsigned kind, const struct redlock_reply *reply, struct 
     case REDLOCK_OP_LIST:
         redlock_read_list(reply, answer);
         break;
-    case REDLOCK_OP_NONE:
+    default:
         redlock_read_unexpected(reply, answer);
-        break;
     }
 }
 

@@ -8,15 +8,6 @@
 #include "wire/message.h"
 #include "wire/reply.h"
 
-/* The kind of a request is its operation with these flags. It decides which replies it can have. */
-enum redlock_kind_flags {
-    REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
-    REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
-    REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */
-    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: has two replies, redlock_naming_judge() */
-    REDLOCK_KIND_DELETING = 0x100 /* RELEASE: by a command, not the script */
-};
-
 static inline enum redlock_operation redlock_wire_operation(unsigned kind) {
     return (enum redlock_operation)(kind & 0x0f);
 }

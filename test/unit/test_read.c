@@ -198,7 +198,7 @@ TEST(what_a_message_cannot_get_is_unknown) {
         unsigned but[8];
     } rows[] = {
         {"+OK\r\n", {SET, HEAL}},
-        {"$-1\r\n", {SET, HEAL, NAMED, NAMED_TWICE}},
+        {"$-1\r\n", {SET, HEAL, NAMED}},
         {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING}},
         {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING}},
         {":-1\r\n", {EXTEND, RELEASE, FENCING}},
