@@ -79,7 +79,7 @@ enum redlock_kind_flags {
     REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
     REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
     REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */
-    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: two replies make one vote, redlock_naming_judge() */
+    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: two replies, redlock_naming_judge() */
     REDLOCK_KIND_DELETING = 0x100 /* RELEASE: by a command, not the script */
 };
 

@@ -82,7 +82,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,
                                       .place = &place,
                                       .round = (uint32_t)sim_random_below(&rng, 1000),
-                                      .handing = pick_handing(target.announced),
+                                      .handing = pick_handing(target->announced),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
