@@ -354,15 +354,6 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
     return REDLOCK_OK;
 }
 
-/* Attached before the nodes: what their timers bring about at the same time is seen in one turn. */
-static int add_timer(struct redlock_fleet *fleet, struct redlock_failure *failure) {
-    redlock_loop_reactor(fleet->loop, &fleet->reactor);
-    fleet->timer.on_timer = on_timer;
-    return fleet->reactor.attach(fleet->loop, &fleet->timer) == 0
-               ? REDLOCK_OK
-               : redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
-}
-
 /* What all nodes are told. The keys of the handshake begin like those of the locks: an ACL may
  * allow both at once. */
 static bool make_names(struct redlock_fleet *fleet, const redlock_manager_options *options) {
@@ -435,10 +426,13 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
                        struct redlock_failure *failure) {
     fleet->loop = loop;
-    int code = add_timer(fleet, failure);
-    if (code == REDLOCK_OK) {
-        code = add_nodes(fleet, options, failure);
+    redlock_loop_reactor(loop, &fleet->reactor);
+    fleet->timer.on_timer = on_timer;
+    /* Before those of the nodes: it runs after them. */
+    if (fleet->reactor.attach(loop, &fleet->timer) != 0) {
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
+    const int code = add_nodes(fleet, options, failure);
     return code == REDLOCK_OK ? add_group(fleet, options, failure) : code;
 }
 

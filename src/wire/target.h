@@ -7,12 +7,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/*
- * A target is one piece of memory without pointers into it: its items, then their keys. It stands
- * at the end of its owner's memory, so that a lease is one allocation (570 bytes with five nodes
- * and short names). No owner shares it; whoever must outlive the owner copies `size` bytes: there
- * is nothing to count references for.
- */
+/* One piece of memory without pointers: the items, then their keys. It stands in its owner's, so
+ * that a lease is one allocation (570 bytes with five nodes and short names). Whoever must outlive
+ * the owner copies it: there is nothing to count references for. */
 struct redlock_target {
     uint16_t size;  /* of all of it */
     uint8_t count;  /* of items: 1, so far */
@@ -27,8 +24,7 @@ static inline size_t redlock_target_size(size_t key_size) {
     return sizeof(struct redlock_target) + sizeof(struct redlock_item) + key_size + 1;
 }
 
-/* Makes a target of one item, whose key is the prefix and the name, in `room`, which is as large as
- * that and aligned to 2. */
+/* Makes a target of one item in `room`, which is as large as that and aligned to 2. */
 static inline struct redlock_target *redlock_target_make(void *room, const char *prefix, size_t prefix_size,
                                                          const char *name, size_t name_size) {
     struct redlock_target *target = room;
