@@ -76,6 +76,7 @@ enum redlock_naming {
 
 /* The kind of a request is its operation with these flags. It decides which replies it can have. */
 enum redlock_kind_flags {
+    REDLOCK_KIND_OPERATION = 0x0f,
     REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
     REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
     REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */

@@ -9,7 +9,7 @@
 #include "wire/reply.h"
 
 static inline enum redlock_operation redlock_wire_operation(unsigned kind) {
-    return (enum redlock_operation)(kind & 0x0f);
+    return (enum redlock_operation)(kind & REDLOCK_KIND_OPERATION);
 }
 
 /* Writes the message as RESP into buffer (REDLOCK_WIRE_SIZE_MAX bytes). Returns the length.
