@@ -61,7 +61,7 @@ uint64_t redlock_waiting_ticket(struct redlock_lease *lease) {
 static void set_in_line(struct redlock_lease *lease, bool in_line) {
     struct redlock_waiting *waiting = lease->waiting;
     if (in_line != waiting->in_line) {
-        (in_line ? redlock_line_enter : redlock_line_leave)(&lease->group->line, &lease->target);
+        (in_line ? redlock_line_enter : redlock_line_leave)(&lease->group->line, lease->target);
         waiting->in_line = in_line;
     }
 }
@@ -142,8 +142,8 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
                                       .round = lease->core.round,
                                       .token = redlock_handle_own_token(lease),
                                       .token_size = lease->token_size,
-                                      .key = lease->target.key,
-                                      .key_size = lease->target.key_size};
+                                      .key = redlock_target_key(lease->target),
+                                      .key_size = redlock_target_key_size(lease->target)};
     redlock_line_seal(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
     place.seals = seals;
     return place;
@@ -154,7 +154,7 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
-    const struct redlock_owed_release then = {.target = &lease->target,
+    const struct redlock_owed_release then = {.target = lease->target,
                                               .token = redlock_handle_own_token(lease),
                                               .token_size = lease->token_size,
                                               .nodes = nodes,
