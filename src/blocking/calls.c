@@ -16,27 +16,6 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
     redlock_acquire_options_default(&options->lock);
 }
 
-int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
-    const bool is_invalid = code == REDLOCK_ERR_INVALID;
-    char *sentence = call->sentence ? call->sentence : redlock_client_failure().text;
-    call->code = code;
-    if (is_invalid && reason != sentence) {
-        (void)snprintf(sentence, REDLOCK_INVALID_SIZE, "%s", reason);
-    }
-    if (call->want_result && call->resource && (code == REDLOCK_ERR_INVALID || code == REDLOCK_ERR_CANCELLED)) {
-        call->result = redlock_result_refused(call->of, call->resource, code, is_invalid ? reason : NULL);
-    }
-    return code;
-}
-
-bool redlock_call_begin(struct redlock_call *call, redlock_manager *manager) {
-    if (call->begin(manager, call)) {
-        return true;
-    }
-    (void)redlock_call_refuse(call, call->code, call->reason ? call->reason : redlock_manager_invalid(manager));
-    return false;
-}
-
 /* As redlock_client_enter(). A call that may not enter has a result that says why. */
 static int enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
     const int code = redlock_client_enter(client, cancel_state);
@@ -47,7 +26,7 @@ int redlock_call_perform(redlock_client *client, struct redlock_call *call, redl
     int cancel_state;
     int code = enter(client, call, &cancel_state);
     if (code == REDLOCK_OK) {
-        code = redlock_client_perform(client, call);
+        code = redlock_worker_perform(client->worker, call);
         redlock_client_exit(client, cancel_state);
     }
     if (result) {
@@ -91,7 +70,7 @@ static bool cancellable_begins(redlock_manager *manager, struct redlock_call *ca
     const bool cancelled = redlock_cancellable_is_cancelled(&base->cancellable);
     call->code = cancelled ? REDLOCK_ERR_CANCELLED : base->request(manager, base);
     if (call->code == REDLOCK_OK) {
-        redlock_cancellable_add(redlock_client_cancellables(call->client), &base->cancellable);
+        redlock_cancellable_add(redlock_worker_cancellables(call->worker), &base->cancellable);
     }
     return call->code == REDLOCK_OK;
 }
@@ -128,12 +107,12 @@ static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
 /* Another thread of the same owner may be acquiring or releasing. We wait for it as long as this
  * call may wait, but at least as long as one try may take: its lock would be ours too. */
 static int acquire_as_holder(redlock_client *client, struct acquire_call *acquire, uint64_t owner) {
-    struct redlock_reentrant *table = redlock_client_reentrant(client);
+    struct redlock_reentrant *table = &client->reentrant;
     struct redlock_hold *hold;
     int code = REDLOCK_OK;
     int64_t begun_ns = redlock_loop_now_ns(NULL);
     int64_t wait_ms = acquire->lock.wait_timeout_ms;
-    int64_t try_ms = redlock_client_try_ms(client);
+    int64_t try_ms = client->try_ms;
     int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
     switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_hold_owner_of(owner),
                                     deadline_after(begun_ns, share_ms), &acquire->base.cancellable, &hold,
@@ -149,7 +128,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
-    code = redlock_client_perform(client, &acquire->base.call);
+    code = redlock_worker_perform(client->worker, &acquire->base.call);
     redlock_reentrant_acquire_done(table, hold, code == REDLOCK_OK ? acquire->base.call.acquired : NULL);
     return code;
 }
@@ -177,7 +156,7 @@ static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
         return code;
     }
     code = asked.reentrant ? acquire_as_holder(client, acquire, asked.owner)
-                           : redlock_client_perform(client, &acquire->base.call);
+                           : redlock_worker_perform(client->worker, &acquire->base.call);
     redlock_client_exit(client, cancel_state);
     return code;
 }
@@ -264,11 +243,11 @@ static int end(redlock_client *client, struct lease_call *ending, enum redlock_e
     case REDLOCK_EXIT_RETAINED:
         return retained_code;
     case REDLOCK_EXIT_STRANGE:
-        return redlock_client_perform(client, &ending->call);
+        return redlock_worker_perform(client->worker, &ending->call);
     case REDLOCK_EXIT_LAST:
         assert(hold);
-        code = redlock_client_perform(client, &ending->call);
-        redlock_reentrant_release_done(redlock_client_reentrant(client), hold, !ending->refused);
+        code = redlock_worker_perform(client->worker, &ending->call);
+        redlock_reentrant_release_done(&client->reentrant, hold, !ending->refused);
         break;
     }
     return code;
@@ -286,8 +265,7 @@ static int exit_and_end(redlock_client *client, struct lease_call *ending, exit_
     if (code != REDLOCK_OK) {
         return code;
     }
-    enum redlock_exit exited =
-        exit_one(redlock_client_reentrant(client), ending->lease, redlock_hold_owner_of(owner), &hold);
+    enum redlock_exit exited = exit_one(&client->reentrant, ending->lease, redlock_hold_owner_of(owner), &hold);
     code = end(client, ending, exited, retained_code, hold);
     redlock_client_exit(client, cancel_state);
     return code;
@@ -378,7 +356,7 @@ static int request_list(redlock_manager *manager, struct cancellable_call *base)
 
 static void stop_list(struct redlock_cancellable *cancellable) {
     const struct list_call *list = base_of(cancellable);
-    redlock_listing_cancel(list->manager->group, list);
+    redlock_listing_cancel(list->manager->fleet.group, list);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,

@@ -133,7 +133,7 @@ static bool elect_begins(redlock_manager *manager, struct redlock_call *call) {
     call->code = redlock_elect(manager, elect->name, elect->options, on_event, election, &election->election);
     if (call->code == REDLOCK_OK) {
         redlock_election_move_standing(election->election, &election->standing);
-        redlock_client_attach(call->client, &election->attached);
+        redlock_worker_attach(call->worker, &election->attached);
     }
     return false;
 }
@@ -153,7 +153,7 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
     struct elect_call elect = {.call = {.begin = elect_begins}, .name = name, .options = options};
     elect.election = create(client, &code);
     if (elect.election) {
-        code = redlock_client_perform(client, &elect.call);
+        code = redlock_worker_perform(client->worker, &elect.call);
         if (code == REDLOCK_OK) {
             *election = elect.election;
         } else {
@@ -331,8 +331,8 @@ int redlock_client_election_next(redlock_client_election *election, int64_t time
 }
 
 int64_t redlock_client_election_validity_ms(const redlock_client_election *election, uint64_t term) {
-    redlock_client_hold(election->client);
+    redlock_rundown_enter(&election->client->rundown);
     const int64_t validity_ms = redlock_standing_validity_ms(&election->standing, term, redlock_loop_now_ns(NULL));
-    redlock_client_let_go(election->client);
+    redlock_rundown_exit(&election->client->rundown);
     return validity_ms;
 }

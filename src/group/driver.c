@@ -28,7 +28,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
                                                 group->node_count * sizeof(struct redlock_queue_node)
                                           : 0;
     struct redlock_lease *lease =
-        malloc(sizeof *lease + details_and_more_size + waiting_size + key_size + 1 + token_size + 1);
+        malloc(sizeof *lease + details_and_more_size + waiting_size + redlock_target_size(key_size) + token_size + 1);
     if (!lease) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
@@ -51,7 +51,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
         lease->waiting = (struct redlock_waiting *)(void *)room;
     }
     room += waiting_size;
-    redlock_group_set_target(group, resource, key_size, room, &lease->target);
+    lease->target = redlock_group_target(group, resource, key_size, room);
     *redlock_handle_own_token(lease) = '\0';
     redlock_owner_enlist(group, &lease->owner, REDLOCK_OWNER_LEASE);
     return lease;
@@ -62,7 +62,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
                 enum redlock_handing handing) {
     const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
-    (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = &lease->target,
+    (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = lease->target,
                                                                         .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
                                                                         .nodes = nodes,
@@ -273,7 +273,7 @@ struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enu
 
 /* A first try would jump the queue, or nobody would be told of it. */
 static bool is_in_line(const struct redlock_lease *lease) {
-    return lease->waiting && (lease->target.announced || redlock_line_is_in_line(&lease->group->line, &lease->target));
+    return lease->waiting && (lease->target->announced || redlock_line_is_in_line(&lease->group->line, lease->target));
 }
 
 void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan *plan, int64_t now_ns) {

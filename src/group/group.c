@@ -18,15 +18,6 @@ int redlock_group_tell_refused(struct redlock_group *group) {
     return REDLOCK_ERR_INVALID;
 }
 
-void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
-                              struct redlock_target *target) {
-    memcpy(room, group->key_prefix, group->key_prefix_size);
-    memcpy(room + group->key_prefix_size, resource, key_size - group->key_prefix_size);
-    room[key_size] = '\0';
-    target->key = room;
-    target->key_size = (uint16_t)key_size;
-}
-
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {

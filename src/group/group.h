@@ -136,10 +136,13 @@ bool redlock_group_close_is_due(const struct redlock_group *group);
 void redlock_group_rearm(struct redlock_group *group);
 /* For redlock_group_refuse(). */
 int redlock_group_tell_refused(struct redlock_group *group) __attribute__((cold));
-/* What a request for this resource is about. Writes the key into `room`, of key_size + 1 bytes. The
- * target was all zero. */
-void redlock_group_set_target(const struct redlock_group *group, const char *resource, size_t key_size, char *room,
-                              struct redlock_target *target);
+
+/* What a request for this resource is about, in `room`: see redlock_target_make(). */
+static inline struct redlock_target *redlock_group_target(const struct redlock_group *group, const char *resource,
+                                                          size_t key_size, void *room) {
+    return redlock_target_make(room, group->key_prefix, group->key_prefix_size, resource,
+                               key_size - group->key_prefix_size);
+}
 
 static inline bool redlock_group_all_first_tries_done(const struct redlock_group *group) {
     return group->first_try_done == redlock_nodes_all(group->node_count);

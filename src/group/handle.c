@@ -7,7 +7,7 @@
 #include "base/holder.h"
 
 const char *redlock_lease_resource(const redlock_lease *lease) {
-    return lease->target.key + lease->group->key_prefix_size;
+    return redlock_target_key(lease->target) + lease->group->key_prefix_size;
 }
 
 /* The votes of an acquire say nothing about a deadline that passed later. */

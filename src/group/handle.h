@@ -100,7 +100,7 @@ struct redlock_lease {
     struct redlock_owner owner;
     struct redlock_lease_core core;
     struct redlock_group *group;
-    struct redlock_target target;
+    struct redlock_target *target;
     uint8_t token_size;
     uint8_t callbacks; /* enum redlock_callback_kind: still to run, so it is in the group's queue */
     int8_t acquired_code, extended_code, released_code;
@@ -128,7 +128,7 @@ struct redlock_lease {
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
     struct redlock_waiting *waiting; /* NULL: never queues; else at the end of this memory */
-    /* One for each node; then redlock_expiring, the trace, `waiting`, the key and the token. */
+    /* One for each node; then redlock_expiring, the trace, `waiting`, the target and the token. */
     struct redlock_detail details[];
 };
 
@@ -159,9 +159,9 @@ static inline void *redlock_handle_trace(const struct redlock_lease *lease) {
     return lease->is_traced ? *(void *const *)(const void *)room : NULL;
 }
 
-/* The token stands behind the key. Both are terminated. */
+/* The token stands behind the target; terminated. */
 static inline char *redlock_handle_own_token(const struct redlock_lease *lease) {
-    return (char *)(uintptr_t)(lease->target.key + lease->target.key_size + 1);
+    return redlock_target_end(lease->target);
 }
 
 /* Fills in the votes of the last round. */

@@ -120,7 +120,7 @@ bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum) {
 }
 
 static unsigned bucket_of(const struct redlock_target *target) {
-    return (unsigned)(redlock_hash(target->key, target->key_size) % REDLOCK_LINE_BUCKETS);
+    return (unsigned)(redlock_hash(redlock_target_key(target), redlock_target_key_size(target)) % REDLOCK_LINE_BUCKETS);
 }
 
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target) {

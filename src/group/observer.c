@@ -16,26 +16,28 @@ struct redlock_observer {
     void *data;
     bool ended; /* freed when no answer is to come and no callback waits or runs */
     bool in_callback;
-    struct redlock_target target;
+    struct redlock_target *target;
     struct redlock_leadership leadership;
-    struct redlock_leader_node nodes[]; /* node_count of them; then the key, terminated */
+    struct redlock_leader_node nodes[]; /* node_count of them; then the target */
 };
 
 /* The channel of this key; a new one if nobody here observes it yet. NULL if there is no memory. */
 static struct redlock_channel *join_channel(struct redlock_group *group, const struct redlock_target *target) {
     static const size_t prefix_size = sizeof REDLOCK_LEADER_CHANNEL - 1;
+    const char *key = redlock_target_key(target);
+    const size_t key_size = redlock_target_key_size(target) + 1;
     struct redlock_channel *channel = group->channels.first;
-    while (channel && strcmp(channel->name + prefix_size, target->key) != 0) {
+    while (channel && strcmp(channel->name + prefix_size, key) != 0) {
         channel = channel->next;
     }
     if (!channel) {
-        channel = malloc(sizeof *channel + prefix_size + target->key_size + 1u);
+        channel = malloc(sizeof *channel + prefix_size + key_size);
         if (!channel) {
             return NULL;
         }
         *channel = (struct redlock_channel){.next = group->channels.first};
         memcpy(channel->name, REDLOCK_LEADER_CHANNEL, prefix_size);
-        memcpy(channel->name + prefix_size, target->key, target->key_size + 1u);
+        memcpy(channel->name + prefix_size, key, key_size);
         group->channels.first = channel;
     }
     channel->users++;
@@ -60,14 +62,14 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
 
 static struct redlock_observer *observer_new(struct redlock_group *group, const char *resource, size_t key_size) {
     const size_t size = sizeof(struct redlock_observer) + group->node_count * sizeof(struct redlock_leader_node);
-    struct redlock_observer *observer = redlock_owner_new(group, REDLOCK_OWNER_OBSERVER, size + key_size + 1, size);
+    struct redlock_observer *observer =
+        redlock_owner_new(group, REDLOCK_OWNER_OBSERVER, size + redlock_target_size(key_size), size);
     if (!observer) {
         return NULL;
     }
     observer->group = group;
-    redlock_group_set_target(group, resource, key_size, (char *)(observer->nodes + group->node_count),
-                             &observer->target);
-    observer->channel = join_channel(group, &observer->target);
+    observer->target = redlock_group_target(group, resource, key_size, observer->nodes + group->node_count);
+    observer->channel = join_channel(group, observer->target);
     if (!observer->channel) {
         redlock_owner_delist(group, &observer->errand.owner);
         free(observer);
@@ -107,7 +109,7 @@ static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes
     struct redlock_group *group = observer->group;
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
-                                      .target = &observer->target,
+                                      .target = observer->target,
                                       .now_ns = redlock_group_now_ns(group)};
     return redlock_owner_send(group, &observer->errand.owner, nodes, &message);
 }
@@ -230,7 +232,7 @@ static void observer_due(struct redlock_group *group, struct redlock_owner *owne
 }
 
 static bool is_about(const struct redlock_observer *observer, const struct redlock_hint *hint) {
-    return observer->target.key_size == hint->key_size && memcmp(observer->target.key, hint->key, hint->key_size) == 0;
+    return redlock_target_is(observer->target, hint->key, hint->key_size);
 }
 
 /* Each that has not ended. */

@@ -58,8 +58,8 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
     struct redlock_message message = {.operation = REDLOCK_OP_RELEASE,
                                       .by_source = by_source,
                                       .no_timeout = true,
-                                      .target = &owed->target,
-                                      .token = owed->room + owed->target.key_size + 1,
+                                      .target = owed->target,
+                                      .token = redlock_target_end(owed->target),
                                       .token_size = owed->token_size,
                                       .wait_suffix = group->wait_suffix,
                                       .handing = (enum redlock_handing)owed->handing,
@@ -91,8 +91,8 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     if (group->owners[REDLOCK_OWNER_OWED].count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
-    struct redlock_owed *owed = redlock_owner_new(
-        group, REDLOCK_OWNER_OWED, sizeof *owed + target->key_size + 1 + release->token_size, sizeof *owed);
+    struct redlock_owed *owed =
+        redlock_owner_new(group, REDLOCK_OWNER_OWED, sizeof *owed + target->size + release->token_size, sizeof *owed);
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
         count_dropped(group, release->handing);
@@ -100,10 +100,8 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     }
     owed->handing = (uint8_t)release->handing;
     owed->token_size = (uint8_t)release->token_size;
-    memcpy(owed->room, target->key, target->key_size + 1);
-    memcpy(owed->room + target->key_size + 1, release->token, release->token_size);
-    owed->target = *target;
-    owed->target.key = owed->room;
+    owed->target = memcpy(owed->room, target, target->size);
+    memcpy(redlock_target_end(owed->target), release->token, release->token_size);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
     if (release->delay_ms > 0) {

@@ -13,11 +13,11 @@
 struct redlock_owed {
     struct redlock_owner owner;
     struct redlock_debt debt;
-    struct redlock_target target; /* the key is in `room` */
+    struct redlock_target *target;
     uint8_t token_size;
     uint8_t handing; /* enum redlock_handing */
     bool waits;      /* not asked yet, on purpose */
-    char room[];     /* the key, terminated; then the token */
+    uint16_t room[]; /* the target, then the token */
 };
 
 /* A release to make. The target and the token are copied. */

@@ -27,18 +27,19 @@ struct redlock_query {
     bool connects; /* else it inspects */
     bool done;     /* decided; the callback will run, or has run */
     bool callback_done;
-    struct redlock_target target;
-    struct redlock_query_vote votes[]; /* node_count of them; then the key, terminated */
+    struct redlock_target *target;
+    struct redlock_query_vote votes[]; /* node_count of them; then the target */
 };
 
 static struct redlock_query *query_new(struct redlock_group *group, bool connects, const char *resource,
                                        size_t key_size, redlock_callback cb, void *data) {
     const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
-    struct redlock_query *query = redlock_owner_new(group, REDLOCK_OWNER_QUERY, size + key_size + 1, size);
+    struct redlock_query *query =
+        redlock_owner_new(group, REDLOCK_OWNER_QUERY, size + redlock_target_size(key_size), size);
     if (!query) {
         return NULL;
     }
-    redlock_group_set_target(group, resource, key_size, (char *)(query->votes + group->node_count), &query->target);
+    query->target = redlock_group_target(group, resource, key_size, query->votes + group->node_count);
     for (unsigned i = 0; i < group->node_count; i++) {
         query->votes[i].latency_us = -1;
         query->votes[i].holder_ttl_ms = -1;
@@ -103,7 +104,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                          bool by_source) {
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
-                                      .target = &query->target,
+                                      .target = query->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
     return redlock_owner_send(group, &query->errand.owner, nodes, &message);
@@ -256,7 +257,7 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.code = query->code,
                                     .of = query->connects ? REDLOCK_RESULT_CONNECT : REDLOCK_RESULT_INSPECT,
-                                    .resource = query->target.key + group->key_prefix_size,
+                                    .resource = redlock_target_key(query->target) + group->key_prefix_size,
                                     .attempts = 1,
                                     .quorum = group->quorum,
                                     .count = group->node_count,

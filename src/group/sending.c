@@ -100,7 +100,7 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
 static struct redlock_message message_of(const struct redlock_lease *lease) {
     const struct redlock_group *group = lease->group;
     return (struct redlock_message){.operation = lease->core.operation,
-                                    .target = &lease->target,
+                                    .target = lease->target,
                                     .token = redlock_handle_own_token(lease),
                                     .token_size = lease->token_size,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),

@@ -52,7 +52,7 @@ void redlock_votes_listens(struct redlock_group *group, unsigned node, enum redl
 static bool is_about(const struct redlock_lease *lease, const struct redlock_push *push) {
     return lease->token_size == push->token_size &&
            memcmp(redlock_handle_own_token(lease), push->token, push->token_size) == 0 &&
-           lease->target.key_size == push->key_size && memcmp(lease->target.key, push->key, push->key_size) == 0;
+           redlock_target_is(lease->target, push->key, push->key_size);
 }
 
 /* See core/push.h. */
@@ -63,14 +63,13 @@ static enum redlock_push_action step(struct redlock_lease *lease, unsigned node,
 /* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
  * so. A lease that was forgotten is known for as long as its seals fit. */
 static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
-    char key[REDLOCK_RESOURCE_SIZE_MAX + 1];
+    uint16_t room[REDLOCK_RESOURCE_SIZE_MAX];
     if (!redlock_line_give(&group->line, push)) {
         return; /* a copy */
     }
-    memcpy(key, push->key, push->key_size);
-    key[push->key_size] = '\0';
-    const struct redlock_target target = {.key = key, .key_size = (uint16_t)push->key_size, .announced = announced};
-    redlock_owed_add(group, &(struct redlock_owed_release){.target = &target,
+    struct redlock_target *target = redlock_target_make(room, "", 0, push->key, push->key_size);
+    target->announced = announced;
+    redlock_owed_add(group, &(struct redlock_owed_release){.target = target,
                                                            .token = push->token,
                                                            .token_size = push->token_size,
                                                            .nodes = REDLOCK_NODE(node),
@@ -150,7 +149,7 @@ void redlock_votes_pushed(struct redlock_group *group, unsigned node, const stru
         ask_time(lease, node, push->round);
         break;
     case REDLOCK_PUSH_GIVE_BACK:
-        give_back(group, node, push, lease->target.announced);
+        give_back(group, node, push, lease->target->announced);
         break;
     }
 }
@@ -205,7 +204,7 @@ static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_v
     }
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
         (void)step(lease, node, REDLOCK_PUSH_TELL);
-        redlock_line_note_release(&lease->group->line, &lease->target, false);
+        redlock_line_note_release(&lease->group->line, lease->target, false);
     } else if (vote == REDLOCK_VOTE_DENIED) {
         view = redlock_handle_view(lease, answer);
         event.view = &view;
@@ -243,7 +242,7 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
         }
     }
     if (answer->handed_over) {
-        redlock_line_note_release(&group->line, &lease->target, true);
+        redlock_line_note_release(&group->line, lease->target, true);
     }
     if (answer->fenced) {
         follow_clock(group, answer);

@@ -63,7 +63,7 @@ static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_s
                          enum redlock_lease_state after) {
     const bool was = before == REDLOCK_LEASE_QUEUED, is = after == REDLOCK_LEASE_QUEUED;
     if (is != was) {
-        (is ? redlock_line_enter : redlock_line_leave)(&lease->group->line, &lease->target);
+        (is ? redlock_line_enter : redlock_line_leave)(&lease->group->line, lease->target);
     }
 }
 
@@ -179,8 +179,8 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
                                       .round = lease->core.round,
                                       .token = redlock_handle_own_token(lease),
                                       .token_size = lease->token_size,
-                                      .key = lease->target.key,
-                                      .key_size = lease->target.key_size};
+                                      .key = redlock_target_key(lease->target),
+                                      .key_size = redlock_target_key_size(lease->target)};
     redlock_line_seal(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
     place.seals = seals;
     return place;
@@ -191,7 +191,7 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 
 enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
-    const struct redlock_owed_release then = {.target = &lease->target,
+    const struct redlock_owed_release then = {.target = lease->target,
                                               .token = redlock_handle_own_token(lease),
                                               .token_size = lease->token_size,
                                               .nodes = nodes,

@@ -40,11 +40,10 @@ struct redlock_loop {
     struct redlock_watch timer;
     struct redlock_loop_watch timer_watched;
     int timer_fd;
-    int64_t wake_ns;
     /* When the timerfd fires. Never later than any time asked for; often earlier, to save system
      * calls. */
     int64_t armed_ns;
-    bool *deleted; /* set while the wake hook runs: the hook may delete the loop */
+    bool *deleted; /* set while timers run: one of them may delete the loop */
 };
 
 int64_t redlock_loop_now_ns(void *context) {
@@ -110,12 +109,6 @@ static inline void arm(struct redlock_loop *loop, int64_t when_ns) {
     }
 }
 
-void redlock_loop_wake_at(void *context, int64_t when_ns) {
-    struct redlock_loop *loop = context;
-    loop->wake_ns = when_ns;
-    arm(loop, when_ns);
-}
-
 static struct redlock_loop_watch *watched_of(struct redlock_list_entry *entry) {
     return REDLOCK_CONTAINER(entry, struct redlock_loop_watch, entry);
 }
@@ -130,11 +123,12 @@ static struct redlock_loop_watch *first_due(const struct redlock_loop *loop, int
     return NULL;
 }
 
-/* Runs the timers of nodes first, in any order. Each may attach or detach watches. Then runs the
- * wake hook, which may delete the loop. */
+/* Each timer may attach or detach watches, or delete the loop. The watch that was attached first
+ * comes last. */
 static void run_due(struct redlock_loop *loop) {
     bool deleted = false;
-    int64_t now_ns = redlock_loop_now_ns(loop);
+    int64_t now_ns = redlock_loop_now_ns(loop), next_ns = REDLOCK_NEVER_NS;
+    loop->deleted = &deleted;
     REDLOCK_LIST_EACH(at, &loop->watches) {
         watched_of(at)->ran = false;
     }
@@ -142,17 +136,11 @@ static void run_due(struct redlock_loop *loop) {
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
-    }
-    if (loop->wake_ns <= now_ns) {
-        loop->wake_ns = REDLOCK_NEVER_NS;
-        loop->deleted = &deleted;
-        loop->hooks.wake(loop->hooks.ctx);
         if (deleted) {
             return;
         }
-        loop->deleted = NULL;
     }
-    int64_t next_ns = loop->wake_ns;
+    loop->deleted = NULL;
     REDLOCK_LIST_EACH(at, &loop->watches) {
         next_ns = redlock_min_ns(next_ns, watched_of(at)->timer_ns);
     }
@@ -198,14 +186,15 @@ void redlock_loop_io(redlock_loop_watch *watched, unsigned events) {
     redlock_loop_report(watched, events);
 }
 
+/* What only has a timer needs no slot. */
 static bool add_slot(struct redlock_loop *loop, struct redlock_loop_watch *watched, struct redlock_watch *watch) {
     assert(!watch->impl);
     watched->loop = loop;
     watched->watch = watch;
     watched->timer_ns = REDLOCK_NEVER_NS;
     watch->impl = watched;
-    watched->slot = loop->ops.add(loop->adapter, watched);
-    return watched->slot != NULL;
+    watched->slot = watch->on_io == NULL ? NULL : loop->ops.add(loop->adapter, watched);
+    return watch->on_io == NULL || watched->slot != NULL;
 }
 
 static int attach(void *context, struct redlock_watch *watch) {
@@ -225,7 +214,9 @@ static void detach(void *context, struct redlock_watch *watch) {
     assert(watch->impl);
     struct redlock_loop *loop = context;
     struct redlock_loop_watch *watched = watch->impl;
-    loop->ops.remove(watched->slot);
+    if (watched->slot != NULL) {
+        loop->ops.remove(watched->slot);
+    }
     if (redlock_list_is_in(&watch->to_flush)) {
         redlock_list_remove(&watch->to_flush);
     }
@@ -319,7 +310,7 @@ struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, con
     loop->hooks = *hooks;
     redlock_list_init(&loop->watches);
     redlock_list_init(&loop->to_flush);
-    loop->wake_ns = loop->armed_ns = REDLOCK_NEVER_NS;
+    loop->armed_ns = REDLOCK_NEVER_NS;
     loop->timer.on_io = on_timer;
     loop->timer_fd = -1;
     if (!start(loop, on)) {

@@ -13,8 +13,6 @@ extern const redlock_loop_ops redlock_libev_ops; /* on a struct ev_loop */
 extern const redlock_loop_ops redlock_poll_ops;  /* on a redlock_poll */
 
 struct redlock_loop_hooks {
-    void *ctx;
-    void (*wake)(void *ctx); /* called at the time of redlock_loop_wake_at() */
     redlock_log_callback on_log;
     redlock_log_level log_level;
     void *log_data;
@@ -34,7 +32,6 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
 int64_t redlock_loop_now_ns(void *loop);
 int64_t redlock_loop_wall_us(void *loop); /* never negative */
 int redlock_loop_random(void *loop, void *buffer, size_t size);
-void redlock_loop_wake_at(void *loop, int64_t when_ns);
 bool redlock_loop_forked(const struct redlock_loop *loop);
 void redlock_loop_log(void *loop, redlock_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -1,4 +1,4 @@
-/* The interface between a node's connection and the event loop. */
+/* The interface between the event loop and what waits for it: connections of nodes, and a group. */
 #ifndef REDLOCK_LOOP_REACTOR_H
 #define REDLOCK_LOOP_REACTOR_H
 
@@ -11,11 +11,11 @@
 
 enum redlock_reactor_events { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 };
 
-/* One descriptor to watch and one timer for a node. Embed it, set the callbacks, and attach it to
- * the reactor. */
+/* One descriptor to watch, and one timer. Embed it, set the callbacks, and attach it to the
+ * reactor. */
 struct redlock_watch {
-    void (*on_io)(struct redlock_watch *watch, unsigned events);
-    void (*on_timer)(struct redlock_watch *watch);
+    void (*on_io)(struct redlock_watch *watch, unsigned events); /* NULL: there is no descriptor */
+    void (*on_timer)(struct redlock_watch *watch);               /* may delete the loop */
     /* Called once before the loop polls, after redlock_reactor.flush_soon(). Writes what is queued
      * (R6). */
     void (*on_flush)(struct redlock_watch *watch);
@@ -32,7 +32,8 @@ struct redlock_reactor {
     void (*detach)(void *ctx, struct redlock_watch *watch);
     /* fd -1 watches nothing. Each call replaces the descriptor and events of the last one. */
     void (*watch)(void *ctx, struct redlock_watch *watch, int fd, unsigned events);
-    /* REDLOCK_NEVER_NS stops the timer. on_timer() may run early. */
+    /* REDLOCK_NEVER_NS stops the timer. on_timer() may run early. Of timers that are due at once,
+     * that of the watch that was attached first runs last. */
     void (*timer_at)(void *ctx, struct redlock_watch *watch, int64_t when_ns);
     void (*flush_soon)(void *ctx, struct redlock_watch *watch);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));

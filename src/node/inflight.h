@@ -14,8 +14,8 @@ struct redlock_inflight_entry {
     uint64_t position; /* of its first byte in the outbox */
     int64_t queued_ns;
     uint32_t round;
-    uint8_t reply_kind; /* as given to redlock_node_send() */
-    bool own;           /* the node's own PING, SCRIPT LOAD or AUTH, without an owner to answer */
+    uint16_t reply_kind; /* as given to redlock_node_send() */
+    bool own;            /* the node's own PING, SCRIPT LOAD or AUTH, without an owner to answer */
 };
 
 /* All zero is an empty queue. */

@@ -7,7 +7,7 @@
 #include "wire/channel.h"
 #include "wire/message.h"
 
-#define REDLOCK_NODE_NO_TIMEOUT 0x80u /* beside the kind of a reply */
+#define REDLOCK_NODE_NO_TIMEOUT 0x8000u /* beside the kind of a reply */
 
 /* Behind the key prefix; nobody sets it. */
 #define REDLOCK_PROBED_KEY "redlock:probe"

@@ -80,6 +80,6 @@ void redlock_naming_refused(struct redlock_node *node, const struct redlock_answ
 void redlock_naming_protocol(struct redlock_node *node) {
     if (redlock_connection_owes_reply(&node->connection)) {
         node->naming_barred |=
-            redlock_wire_is_naming(redlock_node_kind(redlock_inflight_at(&node->connection.inflight, 0)));
+            (redlock_inflight_at(&node->connection.inflight, 0)->reply_kind & REDLOCK_KIND_NAMING) != 0;
     }
 }

@@ -189,7 +189,7 @@ static bool is_grant(enum redlock_operation operation) {
 /* Returns whether the request may wait for the end of the handshake: of the first one, or of one in
  * place of a silent connection. A WAIT needs the node's clock, which the first one reads. */
 static bool may_wait(const struct redlock_node *node, unsigned reply_kind) {
-    const enum redlock_operation operation = redlock_wire_operation((enum redlock_reply_kind)reply_kind);
+    const enum redlock_operation operation = redlock_wire_operation(reply_kind);
     return node->resumes || (redlock_node_is_connecting(node) && !node->first_try_done &&
                              operation != REDLOCK_OP_WAIT && !(node->options.guarded && is_grant(operation)));
 }
@@ -203,7 +203,7 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
     return redlock_requests_queue(
         node, bytes, size,
         &(struct redlock_inflight_entry){
-            .owner = owner, .queued_ns = now_ns, .round = round, .reply_kind = (uint8_t)reply_kind});
+            .owner = owner, .queued_ns = now_ns, .round = round, .reply_kind = (uint16_t)reply_kind});
 }
 
 void redlock_node_listen(struct redlock_node *node, const char *channel) {

@@ -91,10 +91,6 @@ struct redlock_node {
     uint64_t connects;
 };
 
-static inline enum redlock_reply_kind redlock_node_kind(const struct redlock_inflight_entry *entry) {
-    return (enum redlock_reply_kind)(entry->reply_kind & ~REDLOCK_NODE_NO_TIMEOUT);
-}
-
 static inline bool redlock_node_is_up(const struct redlock_node *node) {
     return node->phase == REDLOCK_PHASE_READY || node->phase == REDLOCK_PHASE_STALLED;
 }

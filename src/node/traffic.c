@@ -83,31 +83,41 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
     }
 }
 
+/* What an answer that is no grant says of the form in which the node was asked. Returns whether a
+ * node may answer so. */
+static bool note_form(struct redlock_node *node, unsigned kind, const struct redlock_reply *reply,
+                      struct redlock_answer *told) {
+    if (kind & REDLOCK_KIND_TWICE) {
+        return redlock_naming_second(node, reply, told);
+    }
+    const bool possible = told->vote != REDLOCK_VOTE_UNKNOWN;
+    if (kind & REDLOCK_KIND_NAMING) {
+        if (told->no_script || !possible) {
+            redlock_naming_refused(node, told);
+        }
+    } else if (told->no_script && (kind & REDLOCK_KIND_DELETING)) {
+        delete_by_script(node, told->text);
+    } else if (told->no_script) {
+        load_scripts(node, told->read_ns);
+    }
+    return possible;
+}
+
 /* Takes the reply to a request that left the queue; `in_time` unless it had timed out. Answers the
  * request if its owner still waits. Returns false for a reply that the request cannot have. */
 static bool take_answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                         const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    const enum redlock_reply_kind kind = redlock_node_kind(entry);
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE && redlock_naming_first(node, entry, in_time, reply)) {
+    if ((entry->reply_kind & REDLOCK_KIND_TWICE) && redlock_naming_first(node, entry, in_time, reply)) {
         return true;
     }
-    redlock_wire_answer(kind, reply, node->address.credentials.password, &told);
+    redlock_wire_answer(entry->reply_kind, reply, node->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
         told.clock.sent_ns = entry->queued_ns;
         told.clock.read_ns = now_ns;
     }
-    bool possible = told.vote != REDLOCK_VOTE_UNKNOWN;
-    if (kind == REDLOCK_KIND_ACQUIRE_NAMING_TWICE) {
-        possible = redlock_naming_second(node, reply, &told);
-    } else if (kind == REDLOCK_KIND_ACQUIRE_NAMING && (told.no_script || !possible)) {
-        redlock_naming_refused(node, &told);
-    } else if (told.no_script && kind == REDLOCK_KIND_RELEASE_DELETING) {
-        delete_by_script(node, told.text);
-    } else if (told.no_script) {
-        load_scripts(node, now_ns);
-    }
+    const bool possible = told.vote == REDLOCK_VOTE_GRANTED || note_form(node, entry->reply_kind, reply, &told);
     if (in_time || redlock_requests_has_no_timeout(entry)) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
     }

@@ -25,10 +25,15 @@ static char *literal(char *at, const char *bytes, size_t size) {
     return at + size;
 }
 
+/* The key of the lock. */
+static inline char *format_lock(char *at, const struct redlock_message *message) {
+    return redlock_resp_bulk(at, redlock_target_key(message->target), redlock_target_key_size(message->target));
+}
+
 static inline char *format_set(char *at, const struct redlock_message *message, const char *head, size_t head_size) {
     static const char flags[] = "$2\r\nNX\r\n$2\r\nPX\r\n";
     at = literal(at, head, head_size);
-    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    at = format_lock(at, message);
     at = redlock_resp_bulk(at, message->token, message->token_size);
     at = literal(at, flags, sizeof flags - 1);
     return redlock_resp_integer(at, message->ttl_ms);
@@ -39,31 +44,26 @@ char *redlock_format_set(char *at, const struct redlock_message *message) {
     return format_set(at, message, head, sizeof head - 1);
 }
 
-char *redlock_format_naming(char *at, const struct redlock_message *message) {
+static inline char *format_naming(char *at, const struct redlock_message *message) {
     static const char head[] = "*7\r\n$3\r\nSET\r\n", get[] = "$3\r\nGET\r\n";
     return literal(format_set(at, message, head, sizeof head - 1), get, sizeof get - 1);
 }
 
-char *redlock_format_naming_twice(char *at, const struct redlock_message *message) {
-    return redlock_format_naming(redlock_format_naming(at, message), message);
-}
-
-/* Kept apart, like redlock_format_wait(). */
-__attribute__((noinline)) char *redlock_format_deleting(char *at, const struct redlock_message *message) {
+/* A command of newer servers, in place of the script. Kept apart, like redlock_format_wait(). */
+__attribute__((noinline)) static char *format_deleting(char *at, const struct redlock_message *message) {
     static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
     static const char if_equal[] = "$4\r\nIFEQ\r\n";
     const bool is_delex = message->form.deleting == REDLOCK_DELETING_DELEX;
     assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
     assert(!message->target->announced);
     at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);
-    at = redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    at = format_lock(at, message);
     at = is_delex ? literal(at, if_equal, sizeof if_equal - 1) : at;
     return redlock_resp_bulk(at, message->token, message->token_size);
 }
 
-char *redlock_format_time(char *at, const struct redlock_message *message) {
+char *redlock_format_time(char *at) {
     static const char command[] = "*1\r\n$4\r\nTIME\r\n";
-    (void)message;
     return literal(at, command, sizeof command - 1);
 }
 
@@ -85,15 +85,15 @@ static char *begin_script(char *at, const struct redlock_message *message, enum 
         at = redlock_resp_bulk(at, script->sha1, REDLOCK_SHA1_SIZE);
     }
     at = literal(at, count, sizeof count);
-    return redlock_resp_bulk(at, message->target->key, message->target->key_size);
+    return format_lock(at, message);
 }
 
 /* A key beside the lock: the lock's key and both suffixes. */
 static char *format_key(char *at, const struct redlock_message *message, const char *suffix, size_t suffix_size,
                         const char *more, size_t more_size) {
-    const struct redlock_target *target = message->target;
-    at = redlock_resp_header(at, target->key_size + suffix_size + more_size);
-    at = literal(at, target->key, target->key_size);
+    const size_t key_size = redlock_target_key_size(message->target);
+    at = redlock_resp_header(at, key_size + suffix_size + more_size);
+    at = literal(at, redlock_target_key(message->target), key_size);
     at = literal(at, suffix, suffix_size);
     at = literal(at, more, more_size);
     return literal(at, "\r\n", 2);
@@ -117,9 +117,8 @@ static char *format_number(char *at, uint64_t number) {
 
 /* A fencing token or the node's time needs a script, which sets the key just as SET NX PX
  * does. */
-char *redlock_format_acquire(char *at, const struct redlock_message *message) {
+static char *format_acquire(char *at, const struct redlock_message *message, bool fenced) {
     assert(message->fence != 0 || message->timed);
-    const bool fenced = message->fence != 0;
     at = begin_script(at, message, REDLOCK_SCRIPT_ACQUIRE, fenced ? 2 : 1, 5);
     at = fenced ? format_counter(at, message) : at;
     at = format_token(at, message);
@@ -127,6 +126,17 @@ char *redlock_format_acquire(char *at, const struct redlock_message *message) {
     at = fenced ? format_number(at, message->fence) : redlock_resp_bulk(at, "", 0);
     at = redlock_resp_integer(at, fenced ? message->fence_keys->expiry_ms : 0);
     return redlock_resp_integer(at, message->timed);
+}
+
+char *redlock_format_acquire(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_NAMING) {
+        at = kind & REDLOCK_KIND_TWICE ? format_naming(at, message) : at;
+        return format_naming(at, message);
+    }
+    if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
+        return format_acquire(at, message, (kind & REDLOCK_KIND_FENCED) != 0);
+    }
+    return redlock_format_set(at, message);
 }
 
 char *redlock_format_extend(char *at, const struct redlock_message *message) {
@@ -154,7 +164,10 @@ __attribute__((noinline)) static char *format_announced_release(char *at, const 
     return redlock_resp_integer(at, 1);
 }
 
-char *redlock_format_release(char *at, const struct redlock_message *message) {
+char *redlock_format_release(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_DELETING) {
+        return format_deleting(at, message);
+    }
     if (message->target->announced) {
         return format_announced_release(at, message);
     }

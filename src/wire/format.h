@@ -7,17 +7,12 @@
 
 /* SET key token NX PX ttl, as redsync, node-redlock and others do. Their locks exclude ours. */
 char *redlock_format_set(char *at, const struct redlock_message *message);
-/* The same with GET, once and twice. */
-char *redlock_format_naming(char *at, const struct redlock_message *message);
-char *redlock_format_naming_twice(char *at, const struct redlock_message *message);
-/* A RELEASE by a command of newer servers, in place of the script. */
-char *redlock_format_deleting(char *at, const struct redlock_message *message);
-char *redlock_format_time(char *at, const struct redlock_message *message);
+char *redlock_format_time(char *at);
 
-/* Scripts, by SHA or by source (R11). */
-char *redlock_format_acquire(char *at, const struct redlock_message *message);
+/* Scripts, by SHA or by source (R11); some of these kinds are a command. */
+char *redlock_format_acquire(char *at, const struct redlock_message *message, unsigned kind);
 char *redlock_format_extend(char *at, const struct redlock_message *message);
-char *redlock_format_release(char *at, const struct redlock_message *message);
+char *redlock_format_release(char *at, const struct redlock_message *message, unsigned kind);
 char *redlock_format_inspect(char *at, const struct redlock_message *message);
 char *redlock_format_fence(char *at, const struct redlock_message *message);
 char *redlock_format_wait(char *at, const struct redlock_message *message);

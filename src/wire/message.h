@@ -76,8 +76,23 @@ enum redlock_naming {
 
 /* In which form a node gets a request, by what its server has. */
 struct redlock_form {
-    enum redlock_naming naming : 8;     /* ACQUIRE by SET */
-    enum redlock_deleting deleting : 8; /* RELEASE with only_deletes */
+    uint8_t naming;   /* enum redlock_naming: ACQUIRE by SET */
+    uint8_t deleting; /* enum redlock_deleting: RELEASE with only_deletes */
+};
+
+/* As a number, for comparisons. */
+static inline uint16_t redlock_form_bits(struct redlock_form form) {
+    return (uint16_t)(form.naming | form.deleting << 8);
+}
+
+/* The kind of a request is its operation with these flags. It decides which replies it can have. */
+enum redlock_kind_flags {
+    REDLOCK_KIND_OPERATION = 0x0f,
+    REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
+    REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
+    REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */
+    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: two replies, redlock_naming_judge() */
+    REDLOCK_KIND_DELETING = 0x100 /* RELEASE: by a command, not the script */
 };
 
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */

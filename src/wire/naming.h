@@ -44,8 +44,8 @@ enum redlock_naming_proof {
     REDLOCK_NAMING_BROKEN   /* out of protocol: end the connection (R20) */
 };
 
-/* `answer` is what the second reply means on a proven connection. Becomes what both replies mean if
- * no value is our token. */
+/* `answer` is what redlock_wire_answer() says of the second reply. Becomes what both replies mean
+ * if no value is our token. */
 enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
                                                struct redlock_answer *answer);
 

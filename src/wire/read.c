@@ -50,7 +50,7 @@ void redlock_read_unexpected(const struct redlock_reply *reply, struct redlock_a
                          names[reply->value.type]);
 }
 
-static inline void read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
+void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
     if (redlock_reply_is_ok(value)) {
         answer->vote = REDLOCK_VOTE_GRANTED;
@@ -62,13 +62,10 @@ static inline void read_set(const struct redlock_reply *reply, struct redlock_an
     }
 }
 
-void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_set(reply, answer);
-}
-
-static inline void read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
+/* Of two replies, nil says nothing alone: redlock_naming_judge(). */
+static inline void read_naming(const struct redlock_reply *reply, bool twice, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
-    if (value->type == REDLOCK_REPLY_NIL) {
+    if (value->type == REDLOCK_REPLY_NIL && !twice) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else if (value->type == REDLOCK_REPLY_STRING) {
         answer->vote = REDLOCK_VOTE_DENIED;
@@ -79,18 +76,6 @@ static inline void read_naming(const struct redlock_reply *reply, struct redlock
     } else {
         redlock_read_unexpected(reply, answer);
     }
-}
-
-void redlock_read_naming(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_naming(reply, answer);
-}
-
-void redlock_read_naming_twice(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_naming(reply, answer);
-}
-
-void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_set(reply, answer);
 }
 
 static bool is_compared(int64_t number) {
@@ -105,25 +90,8 @@ static void answer_compared(int64_t number, struct redlock_answer *answer) {
     }
 }
 
-static inline void read_compared(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
-        answer_compared(reply->value.integer, answer);
-    } else {
-        redlock_read_unexpected(reply, answer);
-    }
-}
-
-void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer->handed_over = reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2;
-    if (answer->handed_over) {
-        answer->vote = REDLOCK_VOTE_GRANTED;
-    } else {
-        read_compared(reply, answer);
-    }
-}
-
 /* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. */
-void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
+static void read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (reply->value.type != REDLOCK_REPLY_INTEGER || reply->value.integer < 0 || reply->value.integer > 1) {
         redlock_read_unexpected(reply, answer);
     } else if (reply->value.integer == 1) {
@@ -134,8 +102,17 @@ void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_ans
     }
 }
 
-void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    read_compared(reply, answer);
+void redlock_read_release(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    if (kind & REDLOCK_KIND_DELETING) {
+        read_deleting(reply, answer);
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && reply->value.integer == 2) {
+        answer->vote = REDLOCK_VOTE_GRANTED;
+        answer->handed_over = true;
+    } else {
+        redlock_read_unexpected(reply, answer);
+    }
 }
 
 /* The array that a script returns: {n, counter or nil}, with `timed` also seconds and
@@ -203,16 +180,17 @@ static inline void answer_acquired(const struct redlock_reply *reply, bool fence
     answer->fenced = fenced;
 }
 
-void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, true, false, answer);
-}
-
-void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, false, true, answer);
-}
-
-void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    answer_acquired(reply, true, true, answer);
+void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
+    if (kind & REDLOCK_KIND_NAMING) {
+        read_naming(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
+    } else if (kind & REDLOCK_KIND_FENCED) {
+        answer_acquired(reply, true, timed, answer);
+    } else if (timed) {
+        answer_acquired(reply, false, true, answer);
+    } else {
+        redlock_read_set(reply, answer);
+    }
 }
 
 void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
@@ -229,14 +207,19 @@ void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer
     }
 }
 
-void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer) {
+void redlock_read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
     struct told told = {.number = 0};
-    if (!read_array(reply, true, &told) || !is_compared(told.number) || told.counted) {
-        redlock_read_unexpected(reply, answer);
+    if (kind & REDLOCK_KIND_TIMED) {
+        if (read_array(reply, true, &told) && is_compared(told.number) && !told.counted) {
+            answer_told(&told, answer);
+            answer_compared(told.number, answer);
+            return;
+        }
+    } else if (reply->value.type == REDLOCK_REPLY_INTEGER && is_compared(reply->value.integer)) {
+        answer_compared(reply->value.integer, answer);
         return;
     }
-    answer_told(&told, answer);
-    answer_compared(told.number, answer);
+    redlock_read_unexpected(reply, answer);
 }
 
 /* {cursor, entries, keys that could not be read}. */

@@ -6,17 +6,10 @@
 #include "wire/message.h"
 #include "wire/reply.h"
 
-void redlock_read_acquire(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_naming(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_naming_twice(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_heal(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_acquire_fenced(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_acquire_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_acquire_fenced_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_release(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_extend(const struct redlock_reply *reply, struct redlock_answer *answer);
-void redlock_read_extend_timed(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *answer);
+void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer);
+void redlock_read_release(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer);
+void redlock_read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer);
 void redlock_read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer *answer);
 void redlock_read_wait(const struct redlock_reply *reply, struct redlock_answer *answer);

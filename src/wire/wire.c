@@ -8,88 +8,60 @@
 #include "wire/naming.h"
 #include "wire/read.h"
 
-/*
- * Kind, operation, redlock_format_…, redlock_read_…. A new kind needs a row and these functions.
- * The rows become cases of switches, because function pointers cost 1 % more instructions per lock.
- * A function that reads for two rows costs as much. The compiler inlines neither.
- */
-#define KINDS(ROW)                                                                                                     \
-    ROW(ACQUIRE, ACQUIRE, set, acquire)                                                                                \
-    ROW(ACQUIRE_FENCED, ACQUIRE, acquire, acquire_fenced)                                                              \
-    ROW(ACQUIRE_TIMED, ACQUIRE, acquire, acquire_timed)                                                                \
-    ROW(ACQUIRE_FENCED_TIMED, ACQUIRE, acquire, acquire_fenced_timed)                                                  \
-    ROW(EXTEND, EXTEND, extend, extend)                                                                                \
-    ROW(EXTEND_TIMED, EXTEND, extend, extend_timed)                                                                    \
-    ROW(RELEASE, RELEASE, release, release)                                                                            \
-    ROW(RELEASE_DELETING, RELEASE, deleting, deleting)                                                                 \
-    ROW(ACQUIRE_NAMING, ACQUIRE, naming, naming)                                                                       \
-    ROW(ACQUIRE_NAMING_TWICE, ACQUIRE, naming_twice, naming_twice)                                                     \
-    ROW(INSPECT, INSPECT, inspect, inspect)                                                                            \
-    ROW(FENCE, FENCE, fence, fence)                                                                                    \
-    ROW(HEAL, HEAL, set, heal)                                                                                         \
-    ROW(TIME, TIME, time, time)                                                                                        \
-    ROW(WAIT, WAIT, wait, wait)                                                                                        \
-    ROW(LIST, LIST, list, list)
-
-/* kind_of() takes an operation's number for that of its plain kind; three have other kinds, too. */
-#define SAME_NUMBER(kind, operation, format, read)                                                                     \
-    _Static_assert((int)REDLOCK_KIND_##kind == (int)REDLOCK_OP_##operation ||                                          \
-                       REDLOCK_OP_##operation == REDLOCK_OP_ACQUIRE || REDLOCK_OP_##operation == REDLOCK_OP_EXTEND ||  \
-                       REDLOCK_OP_##operation == REDLOCK_OP_RELEASE,                                                   \
-                   "kind and operation need the same number");
-KINDS(SAME_NUMBER)
-
-enum redlock_operation redlock_wire_operation(enum redlock_reply_kind kind) {
-#define OPERATION(kind, operation, format, read)                                                                       \
-    case REDLOCK_KIND_##kind:                                                                                          \
-        return REDLOCK_OP_##operation;
-    switch (kind) {
-        KINDS(OPERATION)
-    case REDLOCK_KIND_NONE:
-    case REDLOCK_KIND_COUNT:
-        break;
-    }
-    return REDLOCK_OP_NONE;
-}
-
-static enum redlock_reply_kind kind_of(const struct redlock_message *message) {
-    static const enum redlock_reply_kind kinds[REDLOCK_NAMING_COUNT] = {
-        REDLOCK_KIND_ACQUIRE, REDLOCK_KIND_ACQUIRE_NAMING_TWICE, REDLOCK_KIND_ACQUIRE_NAMING};
+static unsigned kind_of(const struct redlock_message *message) {
+    static const unsigned namings[REDLOCK_NAMING_COUNT] = {0, REDLOCK_KIND_NAMING | REDLOCK_KIND_TWICE,
+                                                           REDLOCK_KIND_NAMING};
+    const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {
-            return message->timed ? REDLOCK_KIND_ACQUIRE_FENCED_TIMED : REDLOCK_KIND_ACQUIRE_FENCED;
+            return operation | REDLOCK_KIND_FENCED | timed;
         }
-        if (message->timed) {
-            return REDLOCK_KIND_ACQUIRE_TIMED;
-        }
-        return message->by_source ? REDLOCK_KIND_ACQUIRE : kinds[message->form.naming];
+        return operation | (timed != 0 || message->by_source ? timed : namings[message->form.naming]);
     case REDLOCK_OP_EXTEND:
-        return message->timed ? REDLOCK_KIND_EXTEND_TIMED : REDLOCK_KIND_EXTEND;
+        return operation | timed;
     case REDLOCK_OP_RELEASE:
         return message->only_deletes && message->form.deleting != REDLOCK_DELETING_SCRIPT
-                   ? REDLOCK_KIND_RELEASE_DELETING
-                   : REDLOCK_KIND_RELEASE;
+                   ? operation | REDLOCK_KIND_DELETING
+                   : operation;
     default:
-        return (enum redlock_reply_kind)message->operation;
+        return operation;
     }
 }
 
-size_t redlock_wire_format(const struct redlock_message *message, char *buffer, enum redlock_reply_kind *kind) {
-#define FORMAT(kind, operation, format, read)                                                                          \
-    case REDLOCK_KIND_##kind:                                                                                          \
-        return (size_t)(redlock_format_##format(buffer, message) - buffer);
-    assert(message->target == NULL || message->target->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
-    assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
-    *kind = kind_of(message);
-    switch (*kind) {
-        KINDS(FORMAT)
-    case REDLOCK_KIND_NONE:
-    case REDLOCK_KIND_COUNT:
+static char *format(char *at, const struct redlock_message *message, unsigned kind) {
+    switch (message->operation) {
+    case REDLOCK_OP_ACQUIRE:
+        return redlock_format_acquire(at, message, kind);
+    case REDLOCK_OP_EXTEND:
+        return redlock_format_extend(at, message);
+    case REDLOCK_OP_RELEASE:
+        return redlock_format_release(at, message, kind);
+    case REDLOCK_OP_INSPECT:
+        return redlock_format_inspect(at, message);
+    case REDLOCK_OP_FENCE:
+        return redlock_format_fence(at, message);
+    case REDLOCK_OP_HEAL:
+        return redlock_format_set(at, message);
+    case REDLOCK_OP_TIME:
+        return redlock_format_time(at);
+    case REDLOCK_OP_WAIT:
+        return redlock_format_wait(at, message);
+    case REDLOCK_OP_LIST:
+        return redlock_format_list(at, message);
+    case REDLOCK_OP_NONE:
         break;
     }
     assert(false);
-    return 0;
+    return at;
+}
+
+size_t redlock_wire_format(const struct redlock_message *message, char *buffer, unsigned *kind) {
+    assert(message->target == NULL ||
+           (message->target->count == 1 && redlock_target_key_size(message->target) <= REDLOCK_RESOURCE_SIZE_MAX));
+    assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
+    *kind = kind_of(message);
+    return (size_t)(format(buffer, message, *kind) - buffer);
 }
 
 /* Behind the id there are one or two arguments of one digit. */
@@ -102,12 +74,10 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
                                REDLOCK_SEAL_DIGITS);
 }
 
-void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_reply *reply, const char *password,
+/* What each lock has comes first. Function pointers would cost 1 % more instructions per lock. */
+void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer) {
-#define READ(kind, operation, format, read)                                                                            \
-    case REDLOCK_KIND_##kind:                                                                                          \
-        redlock_read_##read(reply, answer);                                                                            \
-        return;
+    const unsigned operation = kind & REDLOCK_KIND_OPERATION;
     /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
@@ -117,17 +87,38 @@ void redlock_wire_answer(enum redlock_reply_kind kind, const struct redlock_repl
     answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         redlock_read_error(&reply->value, password, answer);
-        answer->no_script |= kind == REDLOCK_KIND_RELEASE_DELETING;
-        if (redlock_wire_is_naming(kind)) {
+        answer->no_script |= (kind & REDLOCK_KIND_DELETING) != 0;
+        if (kind & REDLOCK_KIND_NAMING) {
             redlock_naming_read_error(&reply->value, answer);
         }
-        return;
+    } else if (operation == REDLOCK_OP_ACQUIRE) {
+        redlock_read_acquire(reply, kind, answer);
+    } else if (operation == REDLOCK_OP_RELEASE) {
+        redlock_read_release(reply, kind, answer);
+    } else if (operation == REDLOCK_OP_EXTEND) {
+        redlock_read_extend(reply, kind, answer);
+    } else {
+        switch (operation) {
+        case REDLOCK_OP_INSPECT:
+            redlock_read_inspect(reply, answer);
+            break;
+        case REDLOCK_OP_FENCE:
+            redlock_read_fence(reply, answer);
+            break;
+        case REDLOCK_OP_HEAL:
+            redlock_read_set(reply, answer);
+            break;
+        case REDLOCK_OP_TIME:
+            redlock_read_time(reply, answer);
+            break;
+        case REDLOCK_OP_WAIT:
+            redlock_read_wait(reply, answer);
+            break;
+        case REDLOCK_OP_LIST:
+            redlock_read_list(reply, answer);
+            break;
+        default:
+            redlock_read_unexpected(reply, answer);
+        }
     }
-    switch (kind) {
-        KINDS(READ)
-    case REDLOCK_KIND_NONE:
-    case REDLOCK_KIND_COUNT:
-        break;
-    }
-    redlock_read_unexpected(reply, answer);
 }

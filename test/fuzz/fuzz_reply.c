@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/holder.h"
+#include "kinds.h"
 #include "wire/naming.h"
 #include "wire/page.h"
 #include "wire/push.h"
@@ -49,60 +50,55 @@ static void check_page(const struct redlock_answer *answer) {
     }
 }
 
-static void check_granted(enum redlock_reply_kind kind, const struct redlock_reply *reply,
-                          const struct redlock_answer *answer) {
-    switch (kind) {
-    case REDLOCK_KIND_ACQUIRE:
-    case REDLOCK_KIND_HEAL:
+static void check_acquired(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
+    if (kind & REDLOCK_KIND_NAMING) {
+        assert(reply->value.type == REDLOCK_REPLY_NIL && !(kind & REDLOCK_KIND_TWICE));
+    } else if (!timed && !(kind & REDLOCK_KIND_FENCED)) {
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
+    } else if (answer->accepted && !timed) {
+        assert(is_number(&reply->value, 1));
+    } else {
+        check_array(reply, timed ? 4 : 2, answer->accepted || !(kind & REDLOCK_KIND_FENCED) ? 1 : 2);
+    }
+}
+
+static void check_granted(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    switch (redlock_wire_operation(kind)) {
+    case REDLOCK_OP_ACQUIRE:
+    case REDLOCK_OP_HEAL:
+        check_acquired(kind, reply, answer);
         break;
-    case REDLOCK_KIND_ACQUIRE_NAMING:
-    case REDLOCK_KIND_ACQUIRE_NAMING_TWICE:
-        assert(reply->value.type == REDLOCK_REPLY_NIL);
-        break;
-    case REDLOCK_KIND_INSPECT:
+    case REDLOCK_OP_INSPECT:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 4);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;
-    case REDLOCK_KIND_LIST:
+    case REDLOCK_OP_LIST:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 3);
         check_page(answer);
         break;
-    case REDLOCK_KIND_TIME:
+    case REDLOCK_OP_TIME:
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2);
         assert(is_digits(&reply->elements[0], 1, 10) && is_digits(&reply->elements[1], 1, 6));
         break;
-    case REDLOCK_KIND_ACQUIRE_TIMED:
-    case REDLOCK_KIND_EXTEND_TIMED:
-        check_array(reply, 4, 1);
-        break;
-    case REDLOCK_KIND_ACQUIRE_FENCED:
-    case REDLOCK_KIND_ACQUIRE_FENCED_TIMED:
-        if (answer->accepted && kind == REDLOCK_KIND_ACQUIRE_FENCED) {
-            assert(is_number(&reply->value, 1));
-        } else {
-            check_array(reply, kind == REDLOCK_KIND_ACQUIRE_FENCED ? 2 : 4, answer->accepted ? 1 : 2);
-        }
-        break;
-    case REDLOCK_KIND_RELEASE:
-        assert(is_number(&reply->value, answer->handed_over ? 2 : 1));
-        break;
-    case REDLOCK_KIND_WAIT:
+    case REDLOCK_OP_WAIT:
         check_place(reply, 1);
         break;
     default:
-        assert(is_number(&reply->value, 1));
+        if (kind & REDLOCK_KIND_TIMED) {
+            check_array(reply, 4, 1);
+        } else {
+            assert(is_number(&reply->value, answer->handed_over ? 2 : 1));
+            assert(!answer->handed_over || kind == REDLOCK_OP_RELEASE);
+        }
     }
 }
 
 /* An answer has a counter or a clock only if the reply has it and the request asked for it. */
-static void check_told(enum redlock_reply_kind kind, const struct redlock_reply *reply,
-                       const struct redlock_answer *answer) {
-    const bool timed = kind == REDLOCK_KIND_TIME || kind == REDLOCK_KIND_EXTEND_TIMED || kind == REDLOCK_KIND_WAIT ||
-                       kind == REDLOCK_KIND_ACQUIRE_TIMED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
-    const bool fencing =
-        kind == REDLOCK_KIND_FENCE || kind == REDLOCK_KIND_ACQUIRE_FENCED || kind == REDLOCK_KIND_ACQUIRE_FENCED_TIMED;
+static void check_told(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    const bool timed = (kind & REDLOCK_KIND_TIMED) || kind == REDLOCK_OP_TIME || kind == REDLOCK_OP_WAIT;
+    const bool fencing = (kind & REDLOCK_KIND_FENCED) || kind == REDLOCK_OP_FENCE;
     const bool known = answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED;
     assert((answer->clock.server_us > 0) == (timed && known) && answer->clock.server_us >= 0);
     assert(!answer->fenced || (fencing && known));
@@ -173,8 +169,8 @@ static void vote(const struct redlock_reply *reply) {
             touch(&reply->elements[i]);
         }
     }
-    for (unsigned i = 0; i < REDLOCK_KIND_COUNT; i++) {
-        const enum redlock_reply_kind kind = (enum redlock_reply_kind)i;
+    for (size_t i = 0; i < KIND_COUNT; i++) {
+        const unsigned kind = kinds[i];
         struct redlock_answer answer;
         redlock_wire_answer(kind, reply, "geheim", &answer);
         assert(answer.vote >= REDLOCK_VOTE_GRANTED && answer.vote <= REDLOCK_VOTE_UNKNOWN);
@@ -182,7 +178,7 @@ static void vote(const struct redlock_reply *reply) {
         if (answer.vote == REDLOCK_VOTE_GRANTED) {
             check_granted(kind, reply, &answer);
         }
-        if (kind == REDLOCK_KIND_WAIT && answer.vote == REDLOCK_VOTE_DENIED) {
+        if (kind == REDLOCK_OP_WAIT && answer.vote == REDLOCK_VOTE_DENIED) {
             check_place(reply, 0);
             assert(is_number(&reply->elements[3], answer.rank));
             /* A lock without a holder may be left free for some time. */
@@ -191,7 +187,7 @@ static void vote(const struct redlock_reply *reply) {
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
             check_holder(&answer, answer.holder, answer.holder_size);
         }
-        if (redlock_wire_is_naming(kind) && answer.vote == REDLOCK_VOTE_DENIED) {
+        if ((kind & REDLOCK_KIND_NAMING) && answer.vote == REDLOCK_VOTE_DENIED) {
             assert(reply->value.type == REDLOCK_REPLY_STRING || reply->value.type == REDLOCK_REPLY_ERROR);
             check_holder(&answer, reply->value.bytes, reply->value.size);
         }

@@ -19,9 +19,9 @@ const char *say(const char *command, const char *key) {
 
 struct redlock_message message_of(enum redlock_operation operation, uint64_t fence) {
     static const struct redlock_fence_keys keys = {.suffix = ":fence", .suffix_size = 6};
-    static const struct redlock_target door = {.key = "door", .key_size = 4};
+    static uint16_t room[16];
     return (struct redlock_message){.operation = operation,
-                                    .target = &door,
+                                    .target = redlock_target_make(room, "", 0, "door", 4),
                                     .token = OURS,
                                     .token_size = 32,
                                     .ttl_ms = TTL_MS,
@@ -34,7 +34,7 @@ struct redlock_answer ask(const struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     const struct redlock_reply *reply;
     struct redlock_answer answer;
-    enum redlock_reply_kind kind;
+    unsigned kind;
     enum redlock_read got;
     size_t size = redlock_wire_format(message, bytes, &kind);
     assert_int_equal(send(line.fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);

@@ -6,9 +6,8 @@
 #define CHANNEL "redlock:heard"
 #define LEADER  "redlock:leader:door"
 
-static const struct redlock_target plain = {.key = "door", .key_size = 4};
-static const struct redlock_target announced = {.key = "door", .key_size = 4, .announced = true};
-static const struct redlock_target *target;
+static uint16_t room[16];
+static struct redlock_target *target;
 static bool by_source;
 static struct raw observer, waiter; /* subscribed to LEADER, and to CHANNEL */
 
@@ -136,7 +135,7 @@ FRESH_TEST(a_lock_that_nobody_can_be_given_is_free) {
 }
 
 FRESH_TEST(any_other_lock_announces_nothing) {
-    target = &plain;
+    target->announced = false;
     assert_is(wait_as(FIRST, 1, true).vote, REDLOCK_VOTE_GRANTED);
     assert_is(wait_as(SECOND, 2, true).vote, REDLOCK_VOTE_DENIED);
     assert_true(release_as(FIRST, false).handed_over);
@@ -191,7 +190,8 @@ static void subscribe(struct raw *raw, const char *channel) {
 static int setup(void **state) {
     const int failed = scripts_setup(state);
     (void)server_ask(server, "ACL", "SETUSER", "all", "allchannels"); /* unknown before Redis 6.2 */
-    target = &announced;
+    target = redlock_target_make(room, "", 0, "door", 4);
+    target->announced = true;
     by_source = false;
     subscribe(&observer, LEADER);
     subscribe(&waiter, CHANNEL);

@@ -100,7 +100,10 @@ SCRIPT_TEST(unknown_scripts) {
     }
 }
 
-static const struct redlock_target gate = {.key = "gate", .key_size = 4};
+static const struct redlock_target *gate(void) {
+    static uint16_t room[16];
+    return redlock_target_make(room, "", 0, "gate", 4);
+}
 
 SCRIPT_TEST(without_memory_nothing_is_set_and_releases_go_on) {
     lock_as(OURS);
@@ -110,7 +113,7 @@ SCRIPT_TEST(without_memory_nothing_is_set_and_releases_go_on) {
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
         take_form(&acquire, i);
         take_form(&fence, i);
-        acquire.target = &gate;
+        acquire.target = gate();
         assert_failed(&acquire, "OOM");
         assert_failed(&fence, "OOM");
         assert_int_equal(server_key_count(server), 2);
@@ -128,7 +131,7 @@ SCRIPT_TEST(a_replica_sets_nothing) {
         struct redlock_message acquire = message_of(REDLOCK_OP_ACQUIRE, 100), fence = message_of(REDLOCK_OP_FENCE, 100);
         take_form(&acquire, i);
         take_form(&fence, i);
-        acquire.target = &gate;
+        acquire.target = gate();
         assert_failed(&acquire, "READONLY");
         assert_failed(&fence, "READONLY");
     }

@@ -57,10 +57,6 @@ static const char *on_same_server(void *context, unsigned index, const char *run
     return NULL;
 }
 
-static void on_wake(void *context) {
-    (void)context;
-}
-
 /* Turns of the loop, if there is one, until the condition holds. */
 #define UNTIL(condition)                                                                                               \
     for (int64_t end_ns = redlock_loop_now_ns(NULL) + LIMIT_NS; !(condition);) {                                       \
@@ -80,7 +76,7 @@ static void open_node(const char *credentials) {
                                                    .pushed = on_pushed,
                                                    .listens = on_listens,
                                                    .same_server = on_same_server};
-    const struct redlock_loop_hooks hooks = {.wake = on_wake};
+    const struct redlock_loop_hooks hooks = {0};
     struct redlock_reactor reactor;
     struct redlock_address address;
     char uri[128];

@@ -94,8 +94,7 @@ bool sim_names(const struct sim_world *world) {
     return world->seed % 2 == 0;
 }
 
-static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message,
-                                  enum redlock_reply_kind *kind) {
+static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message, unsigned *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     size_t size = redlock_wire_format(message, buffer, kind);
     struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
@@ -107,7 +106,8 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
     bytes->stale_ms = message->place != NULL ? message->place->stale_ms : 0;
-    bytes->resource = message->target != NULL && message->target->key[message->target->key_size - 1] == '2';
+    bytes->resource = message->target != NULL &&
+                      redlock_target_key(message->target)[redlock_target_key_size(message->target) - 1] == '2';
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
     for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
@@ -123,7 +123,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     struct sim_client *client = ctx;
     struct sim_world *world = client->world;
     struct redlock_message form = *message;
-    enum redlock_reply_kind kind;
+    unsigned kind;
     form.form.naming = sim_names(world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
     if (message->only_deletes && sim_deletes(world)) {
         form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
@@ -133,8 +133,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 ||
-            !sim_link_send(client, i, bytes, (uint8_t)kind, message->owner, message->round)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 || !sim_link_send(client, i, bytes, kind, message->owner, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);
@@ -147,8 +146,8 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     sim_jumped_check(client, taken, bytes, message->handing);
     SIM_TRACE(world, "client %u: %s%s '%s' %.8s round %u to nodes %#x, refused by %#x", client->index,
               redlock_tell_operation_name(message->operation), message->by_source ? " (by source)" : "",
-              message->target != NULL ? message->target->key : "", sim_name(bytes->token), message->round, taken,
-              nodes & ~taken);
+              message->target != NULL ? redlock_target_key(message->target) : "", sim_name(bytes->token),
+              message->round, taken, nodes & ~taken);
     maybe_leap(client, "after it sent");
     return taken;
 }

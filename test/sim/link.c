@@ -19,7 +19,7 @@ static struct sim_entry *append(struct sim_link *link) {
     return entry;
 }
 
-bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t reply_kind,
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, unsigned reply_kind,
                    void *owner, uint32_t round) {
     struct sim_world *world = client->world;
     struct sim_link *link = &client->links[node];
@@ -38,7 +38,7 @@ bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_by
     struct sim_entry *entry = append(link);
     entry->owner = owner;
     entry->round = round;
-    entry->reply_kind = reply_kind;
+    entry->reply_kind = (uint16_t)reply_kind;
     entry->bytes = bytes;
     entry->sent_ns = sim_clock_local(&client->clock, client->step_ns);
     int64_t local = entry->sent_ns + world->profile.node_timeout_ms * SIM_MS;
@@ -289,7 +289,7 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
     struct redlock_reply flat;
     struct redlock_answer answer;
     fake_reply_flatten(&reply->fake, &flat);
-    redlock_wire_answer((enum redlock_reply_kind)entry->reply_kind, &flat, NULL, &answer);
+    redlock_wire_answer(entry->reply_kind, &flat, NULL, &answer);
     answer.read_ns = sim_client_now(client);
     answer.clock.sent_ns = entry->sent_ns;
     answer.clock.read_ns = answer.read_ns;

@@ -26,7 +26,7 @@ void sim_forget_token(struct sim_world *world, const char *token);
 int64_t sim_delay_ns(struct sim_world *world);
 
 /* --- link.c --- */
-bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, uint8_t reply_kind,
+bool sim_link_send(struct sim_client *client, unsigned node, const struct sim_bytes *bytes, unsigned reply_kind,
                    void *owner, uint32_t round);
 void sim_link_flush(struct sim_client *client, unsigned node, int64_t at);
 bool sim_key_is_counter(const struct fake_key *key);

@@ -65,25 +65,26 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                         .channel = sim_random_percent(&rng, 70) ? HEARD : "redlock:nobody",
                                         .id = (uint32_t)sim_random_below(&rng, 1000),
                                         .takes = !stale && sim_random_percent(&rng, 50)};
-    const struct redlock_target target = {
-        .key = key, .key_size = (uint16_t)strlen(key), .announced = place.id % 2 == 1};
+    uint16_t room[64];
+    struct redlock_target *target = redlock_target_make(room, "", 0, key, strlen(key));
+    target->announced = place.id % 2 == 1;
     struct redlock_message message = {.operation = operation,
                                       .timed = sim_random_percent(&rng, 50),
                                       .fence_keys = &fences,
                                       .by_source = sim_random_percent(&rng, 30),
-                                      .target = &target,
+                                      .target = target,
                                       .token = token,
                                       .token_size = strlen(token),
                                       .wait_suffix = REDLOCK_WAIT_SUFFIX,
                                       .place = &place,
                                       .round = (uint32_t)sim_random_below(&rng, 1000),
-                                      .handing = pick_handing(target.announced),
+                                      .handing = pick_handing(target->announced),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
     }
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &(enum redlock_reply_kind){0}));
+    ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &(unsigned){0}));
 }
 
 static void ask_operation(void) {

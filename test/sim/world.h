@@ -107,7 +107,7 @@ struct sim_entry {
     const struct sim_bytes *bytes;
     int64_t sent_ns; /* on the client's clock */
     uint32_t round;
-    uint8_t reply_kind;
+    uint16_t reply_kind;
     bool answered, written;
 };
 

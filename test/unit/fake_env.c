@@ -91,8 +91,8 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
         }
         assert_true(message->token_size < sizeof sent->token);
         if (message->target != NULL) {
-            assert_true(message->target->key_size < sizeof sent->key);
-            memcpy(sent->key, message->target->key, message->target->key_size);
+            assert_true(redlock_target_key_size(message->target) < sizeof sent->key);
+            memcpy(sent->key, redlock_target_key(message->target), redlock_target_key_size(message->target));
         }
         if (message->token_size) {
             memcpy(sent->token, message->token, message->token_size);

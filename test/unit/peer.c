@@ -106,10 +106,6 @@ static const char *on_same_server(void *context, unsigned index, const char *run
     return peer->rival;
 }
 
-static void on_wake(void *context) {
-    (void)context;
-}
-
 static void on_log(redlock_log_level level, const char *line, void *data) {
     struct peer *peer = data;
     size_t used = strlen(peer->log);
@@ -154,8 +150,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
                                              .hears = on_hears,
                                              .same_server = on_same_server,
                                              .other_marks = on_other_marks};
-    struct redlock_loop_hooks hooks = {
-        .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
+    struct redlock_loop_hooks hooks = {.on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;
     struct redlock_address address;
     char uri[64];

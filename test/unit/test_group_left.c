@@ -206,10 +206,11 @@ GROUP_TEST(without_memory_it_is_handed_over_at_once, five_nodes) {
 
 /* No release that is owed is dropped for it. */
 GROUP_TEST(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes) {
+    uint16_t room[16];
     hold_for_long(&seen, true);
     for (unsigned i = 0; i < REDLOCK_OWED_MAX; i++) {
         assert_true(redlock_owed_add(
-            fake.group, &(struct redlock_owed_release){.target = &(struct redlock_target){.key = "key", .key_size = 3},
+            fake.group, &(struct redlock_owed_release){.target = redlock_target_make(room, "", 0, "key", 3),
                                                        .token = "token",
                                                        .token_size = 5,
                                                        .nodes = REDLOCK_NODE(0),

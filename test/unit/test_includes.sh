@@ -49,7 +49,7 @@ declare -A chaos_edges=(
 # them.
 hiredis_users=" src/wire/reply.c "
 openssl_users=" src/node/tls.c src/node/tls_context.c "
-ev_users=" src/loop/libev.c src/blocking/client.c "
+ev_users=" src/loop/libev.c src/blocking/worker.c "
 
 # An adapter is public, too: it knows its own loop, and the libc that inline code needs.
 declare -A adapters=(

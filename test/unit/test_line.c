@@ -183,22 +183,24 @@ LINE_TEST(a_ticket_fits_a_sorted_set_and_is_not_that_of_a_first_try) {
 }
 
 LINE_TEST(who_is_in_line_is_counted) {
-    const struct redlock_target target = {.key = "r", .key_size = 1}, other = {.key = "s", .key_size = 1};
-    assert_false(redlock_line_is_in_line(&line, &target));
+    uint16_t rooms[2][8];
+    const struct redlock_target *target = redlock_target_make(rooms[0], "", 0, "r", 1);
+    const struct redlock_target *other = redlock_target_make(rooms[1], "", 0, "s", 1);
+    assert_false(redlock_line_is_in_line(&line, target));
     for (unsigned i = 0; i < 70000; i++) {
-        redlock_line_enter(&line, &target);
+        redlock_line_enter(&line, target);
     }
-    assert_false(redlock_line_is_in_line(&line, &other));
+    assert_false(redlock_line_is_in_line(&line, other));
     for (unsigned i = 0; i < 70000; i++) {
-        assert_true(redlock_line_is_in_line(&line, &target));
-        redlock_line_leave(&line, &target);
+        assert_true(redlock_line_is_in_line(&line, target));
+        redlock_line_leave(&line, target);
     }
-    assert_false(redlock_line_is_in_line(&line, &target));
-    redlock_line_note_release(&line, &target, true);
-    assert_true(redlock_line_is_in_line(&line, &target));
-    assert_false(redlock_line_is_in_line(&line, &other));
-    redlock_line_note_release(&line, &target, false);
-    assert_false(redlock_line_is_in_line(&line, &target));
+    assert_false(redlock_line_is_in_line(&line, target));
+    redlock_line_note_release(&line, target, true);
+    assert_true(redlock_line_is_in_line(&line, target));
+    assert_false(redlock_line_is_in_line(&line, other));
+    redlock_line_note_release(&line, target, false);
+    assert_false(redlock_line_is_in_line(&line, target));
 }
 
 LINE_TEST(a_push_is_given_back_once) {

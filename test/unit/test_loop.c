@@ -43,16 +43,17 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *at, struc
 static struct ev_loop *ev;
 static struct redlock_loop *loop;
 static struct redlock_reactor reactor;
+static struct redlock_watch waker; /* has a timer only */
 static int wakes, timers, flushes, ios;
 static int64_t woken_ns;
 static bool delete_in_wake;
 static char logged[1024];
 
-static void on_wake(void *context) {
-    (void)context;
+static void on_wake(struct redlock_watch *watch) {
     wakes++;
     woken_ns = redlock_loop_now_ns(loop);
     if (delete_in_wake) {
+        reactor.detach(reactor.ctx, watch);
         redlock_loop_delete(loop);
         loop = NULL;
     }
@@ -81,7 +82,7 @@ static void on_io(struct redlock_watch *watch, unsigned events) {
 }
 
 static int setup(UNUSED void **state) {
-    struct redlock_loop_hooks hooks = {.wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_WARNING};
+    struct redlock_loop_hooks hooks = {.on_log = on_log, .log_level = REDLOCK_LOG_WARNING};
     wakes = timers = flushes = ios = 0;
     delete_in_wake = false;
     suspended_s = 0;
@@ -91,13 +92,21 @@ static int setup(UNUSED void **state) {
         return -1;
     }
     redlock_loop_reactor(loop, &reactor);
-    return 0;
+    waker = (struct redlock_watch){.on_timer = on_wake};
+    return reactor.attach(reactor.ctx, &waker);
 }
 
 static int teardown(UNUSED void **state) {
+    if (loop != NULL) {
+        reactor.detach(reactor.ctx, &waker);
+    }
     redlock_loop_delete(loop);
     ev_loop_destroy(ev);
     return 0;
+}
+
+static void wake_at(int64_t when_ns) {
+    reactor.timer_at(reactor.ctx, &waker, when_ns);
 }
 
 static void run_until(const int *count, int wanted) {
@@ -119,7 +128,7 @@ static void end_turn(struct ev_loop *turning, ev_timer *timer, int events) {
 
 FRESH_TEST(a_wake_up_comes_at_its_time) {
     int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
-    redlock_loop_wake_at(loop, when_ns);
+    wake_at(when_ns);
     run_until(&wakes, 1);
     assert_true(woken_ns >= when_ns);
 }
@@ -139,7 +148,7 @@ FRESH_TEST(the_time_is_the_kernels_boottime) {
 FRESH_TEST(the_time_goes_on_while_the_machine_is_suspended) {
     int64_t before_ns = redlock_loop_now_ns(loop);
     assert_true(reactor.now_ns(reactor.ctx) >= before_ns);
-    redlock_loop_wake_at(loop, before_ns + 1000 * REDLOCK_NS_PER_MS);
+    wake_at(before_ns + 1000 * REDLOCK_NS_PER_MS);
     suspended_s = 3600;
     assert_true(redlock_loop_now_ns(loop) - before_ns >= 3600 * 1000 * REDLOCK_NS_PER_MS);
     assert_true(reactor.now_ns(reactor.ctx) - before_ns >= 3600 * 1000 * REDLOCK_NS_PER_MS);
@@ -149,7 +158,7 @@ FRESH_TEST(the_time_goes_on_while_the_machine_is_suspended) {
 FRESH_TEST(a_wake_up_comes_at_its_time_after_a_suspension) {
     suspended_s = 3600;
     int64_t when_ns = redlock_loop_now_ns(loop) + 30 * REDLOCK_NS_PER_MS;
-    redlock_loop_wake_at(loop, when_ns);
+    wake_at(when_ns);
     ev_timer guard;
     ev_timer_init(&guard, end_turn, 20., 0.);
     ev_timer_start(ev, &guard);
@@ -159,8 +168,8 @@ FRESH_TEST(a_wake_up_comes_at_its_time_after_a_suspension) {
 }
 
 FRESH_TEST(a_time_that_has_come_wakes_but_not_inside_the_call) {
-    redlock_loop_wake_at(loop, 0);
-    redlock_loop_wake_at(loop, 0);
+    wake_at(0);
+    wake_at(0);
     assert_int_equal(wakes, 0);
     run_until(&wakes, 1);
     for (int i = 0; i < 3; i++) {
@@ -171,13 +180,13 @@ FRESH_TEST(a_time_that_has_come_wakes_but_not_inside_the_call) {
 
 FRESH_TEST(a_later_time_replaces_the_earlier) {
     int64_t now_ns = redlock_loop_now_ns(loop), when_ns = now_ns + 60 * REDLOCK_NS_PER_MS;
-    redlock_loop_wake_at(loop, now_ns + 20 * REDLOCK_NS_PER_MS);
-    redlock_loop_wake_at(loop, when_ns);
+    wake_at(now_ns + 20 * REDLOCK_NS_PER_MS);
+    wake_at(when_ns);
     run_until(&wakes, 1);
     assert_true(woken_ns >= when_ns);
-    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 5 * REDLOCK_NS_PER_MS);
-    redlock_loop_wake_at(loop, REDLOCK_NEVER_NS);
-    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 20 * REDLOCK_NS_PER_MS);
+    wake_at(redlock_loop_now_ns(loop) + 5 * REDLOCK_NS_PER_MS);
+    wake_at(REDLOCK_NEVER_NS);
+    wake_at(redlock_loop_now_ns(loop) + 20 * REDLOCK_NS_PER_MS);
     run_until(&wakes, 2);
     assert_int_equal(wakes, 2);
 }
@@ -218,7 +227,7 @@ FRESH_TEST(watches_have_timer_flush_and_descriptor) {
 
 FRESH_TEST(the_wake_up_may_delete_the_loop) {
     delete_in_wake = true;
-    redlock_loop_wake_at(loop, 0);
+    wake_at(0);
     run_until(&wakes, 1);
     assert_null(loop);
     ev_run(ev, EVRUN_NOWAIT); /* the loop has no watchers left */
@@ -245,7 +254,7 @@ FRESH_TEST(a_child_runs_nothing) {
     assert_int_equal(reactor.attach(reactor.ctx, &watch), 0);
     reactor.watch(reactor.ctx, &watch, ends[0], REDLOCK_READABLE);
     reactor.flush_soon(reactor.ctx, &watch);
-    redlock_loop_wake_at(loop, 0);
+    wake_at(0);
     assert_int_equal(write(ends[1], "x", 1), 1);
     pid_t child = fork();
     assert_true(child >= 0);
@@ -275,10 +284,10 @@ FRESH_TEST(a_child_does_not_move_the_timer_of_its_parent) {
     if (child == 0) {
         char byte;
         bool fired = read(armed[0], &byte, 1) == 1;
-        redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 3600 * 1000 * REDLOCK_NS_PER_MS);
+        wake_at(redlock_loop_now_ns(loop) + 3600 * 1000 * REDLOCK_NS_PER_MS);
         _exit(fired ? 0 : 1);
     }
-    redlock_loop_wake_at(loop, redlock_loop_now_ns(loop) + 300 * REDLOCK_NS_PER_MS);
+    wake_at(redlock_loop_now_ns(loop) + 300 * REDLOCK_NS_PER_MS);
     assert_int_equal(write(armed[1], "x", 1), 1);
     assert_exits(child, 0);
     run_until(&wakes, 1);

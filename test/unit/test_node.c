@@ -272,7 +272,7 @@ static void connect_as(const char *version) {
 
 static void say_to_a_delete(uint32_t round, const char *reply) {
     const size_t answers = peer.answer_count;
-    assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, round));
+    assert_true(peer_send_as(&peer, "d", REDLOCK_OP_RELEASE | REDLOCK_KIND_DELETING, round));
     peer_serve(&peer, "d", reply);
     peer_until_answers(&peer, answers + 1);
 }
@@ -298,7 +298,7 @@ FRESH_TEST(a_server_that_has_a_command_to_delete_is_asked_by_it) {
 FRESH_TEST(a_refused_delete_is_not_tried_again_on_this_connection) {
     connect_as("redis_version:7.2.4\r\nvalkey_version:9.0.1");
     assert_is(redlock_node_form(peer.node).deleting, REDLOCK_DELETING_DELIFEQ);
-    assert_true(peer_send_as(&peer, "d", REDLOCK_KIND_RELEASE_DELETING, 1));
+    assert_true(peer_send_as(&peer, "d", REDLOCK_OP_RELEASE | REDLOCK_KIND_DELETING, 1));
     peer_expect(&peer, "d");
     peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer within 400 ms");
     peer_say(&peer, "-NOPERM User u has no permissions to run the 'delifeq' command\r\n");

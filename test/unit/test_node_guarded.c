@@ -94,9 +94,9 @@ FRESH_TEST(the_return_of_a_stalled_node_is_no_greeting) {
  * no acquire, no WAIT, and no heal. A release may wait for it. */
 FRESH_TEST(it_takes_nothing_that_sets_a_key_before_it_is_ready) {
     assert_false(peer_send(&peer, "a", 1));
-    assert_false(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED_TIMED, 2));
+    assert_false(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED, 2));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 6));
-    assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 8));
+    assert_false(peer_send_as(&peer, "w", REDLOCK_OP_WAIT, 8));
     assert_contains(redlock_text_string(redlock_node_refusal(peer.node)), "not connected yet; connecting now");
     assert_is(redlock_text_cause(redlock_node_refusal(peer.node)), REDLOCK_CAUSE_CONNECTION);
     assert_true(peer_send_as(&peer, "c", REDLOCK_OP_RELEASE, 3));
@@ -105,7 +105,7 @@ FRESH_TEST(it_takes_nothing_that_sets_a_key_before_it_is_ready) {
     peer_expect(&peer, "*1\r\n$4\r\nINFO\r\n");
     assert_false(peer_send(&peer, "d", 4));
     assert_false(peer_send_as(&peer, "h", REDLOCK_OP_HEAL, 7));
-    assert_false(peer_send_as(&peer, "w", REDLOCK_KIND_WAIT, 9));
+    assert_false(peer_send_as(&peer, "w", REDLOCK_OP_WAIT, 9));
     peer_close(&peer);
     peer_until_answer(&peer, 0, 3, REDLOCK_VOTE_FAILED, "nothing was sent");
     greet("r1", 7, 0);
@@ -125,7 +125,7 @@ FRESH_TEST_2(an_answer_that_tells_the_time_tells_the_times_about_it) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     int64_t queued_ns = redlock_loop_now_ns(NULL);
-    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_KIND_ACQUIRE_TIMED, &peer, 1, queued_ns));
+    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_OP_ACQUIRE | REDLOCK_KIND_TIMED, &peer, 1, queued_ns));
     assert_true(peer_send_as(&peer, "b", REDLOCK_OP_TIME, 2));
     assert_true(peer_send(&peer, "c", 3));
     peer_expect(&peer, "abc");
@@ -148,8 +148,8 @@ FRESH_TEST_2(an_answer_that_tells_the_time_tells_the_times_about_it) {
 FRESH_TEST_2(a_reply_of_another_form_ends_the_connection) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_true(peer_send_as(&peer, "a", REDLOCK_KIND_ACQUIRE_FENCED, 1));
-    assert_true(peer_send_as(&peer, "b", REDLOCK_KIND_ACQUIRE_FENCED, 2));
+    assert_true(peer_send_as(&peer, "a", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_FENCED, 1));
+    assert_true(peer_send_as(&peer, "b", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_FENCED, 2));
     peer_serve(&peer, "ab", "+OK\r\n:1\r\n");
     peer_until_answers(&peer, 2);
     peer_assert_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "out of protocol");

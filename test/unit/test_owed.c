@@ -10,10 +10,11 @@ static const struct group_setup two_refusing = {.node_count = 2, .refusing = 3};
 
 static void owe(unsigned count, redlock_nodes nodes, redlock_nodes uncertain, int64_t ttl_ms) {
     for (unsigned i = 0; i < count; i++) {
+        uint16_t room[16];
         char token[16];
         const int size = snprintf(token, sizeof token, "%08x", i);
         redlock_owed_add(fake.group,
-                         &(struct redlock_owed_release){.target = &(struct redlock_target){.key = "key", .key_size = 3},
+                         &(struct redlock_owed_release){.target = redlock_target_make(room, "", 0, "key", 3),
                                                         .token = token,
                                                         .token_size = (size_t)size,
                                                         .nodes = nodes,

@@ -11,7 +11,7 @@ TEST(the_request_is_the_script_without_keys) {
     const struct redlock_message message = {
         .operation = REDLOCK_OP_LIST, .by_source = true, .fence_keys = &fence, .wait_suffix = ":w", .page = &page};
     char buffer[REDLOCK_WIRE_SIZE_MAX], expected[REDLOCK_WIRE_SIZE_MAX], longest[REDLOCK_PATTERN_SIZE_MAX + 1] = "";
-    enum redlock_reply_kind kind;
+    unsigned kind;
     const size_t size = redlock_wire_format(&message, buffer, &kind);
     assert_int_equal(kind, LISTING);
     (void)snprintf(expected, sizeof expected,

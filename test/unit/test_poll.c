@@ -17,7 +17,7 @@
 struct side {
     struct redlock_loop *loop;
     struct redlock_reactor reactor;
-    struct redlock_watch watches[WATCHES];
+    struct redlock_watch watches[WATCHES], waker; /* which has a timer only */
     int ends[WATCHES][2];
     int ios[WATCHES], flushes[WATCHES];
     unsigned events;
@@ -60,9 +60,8 @@ static void on_flush(struct redlock_watch *watch) {
     }
 }
 
-static void on_wake(void *context) {
-    struct side *side = context;
-    side->wakes++;
+static void on_wake(struct redlock_watch *watch) {
+    sides[watch == &sides[1].waker].wakes++;
     if (in_wake != NULL) {
         in_wake();
     }
@@ -76,8 +75,7 @@ static void on_log(redlock_log_level level, const char *line, void *data) {
 }
 
 static struct redlock_loop *new_loop(struct side *side, const redlock_loop_ops *ops, void *on) {
-    struct redlock_loop_hooks hooks = {
-        .ctx = side, .wake = on_wake, .on_log = on_log, .log_level = REDLOCK_LOG_DEBUG, .log_data = side};
+    struct redlock_loop_hooks hooks = {.on_log = on_log, .log_level = REDLOCK_LOG_DEBUG, .log_data = side};
     return redlock_loop_new(ops, on, &hooks);
 }
 
@@ -86,6 +84,8 @@ static void start(struct side *side) {
     side->loop = new_loop(side, &redlock_poll_ops, poller);
     assert_non_null(side->loop);
     redlock_loop_reactor(side->loop, &side->reactor);
+    side->waker.on_timer = on_wake;
+    assert_int_equal(side->reactor.attach(side->reactor.ctx, &side->waker), 0);
     for (int i = 0; i < WATCHES; i++) {
         assert_int_equal(pipe(side->ends[i]), 0);
         side->watches[i] = (struct redlock_watch){.on_io = on_io, .on_timer = on_timer, .on_flush = on_flush};
@@ -101,8 +101,13 @@ static void close_side(struct side *side) {
         (void)close(side->ends[i][0]);
         (void)close(side->ends[i][1]);
     }
+    side->reactor.detach(side->reactor.ctx, &side->waker);
     redlock_loop_delete(side->loop);
     side->loop = NULL;
+}
+
+static void wake_at(int side, int64_t when_ns) {
+    sides[side].reactor.timer_at(sides[side].reactor.ctx, &sides[side].waker, when_ns);
 }
 
 static int setup(UNUSED void **state) {
@@ -165,12 +170,12 @@ FRESH_TEST(the_descriptor_is_readable_while_something_is_due) {
     assert_false(is_readable());
 
     const int64_t when_ns = redlock_loop_now_ns(NULL) + 20 * REDLOCK_NS_PER_MS;
-    redlock_loop_wake_at(sides[1].loop, when_ns);
+    wake_at(1, when_ns);
     assert_false(is_readable() && redlock_loop_now_ns(NULL) < when_ns);
     await();
     assert_int_equal(sides[1].wakes, 1);
     assert_true(redlock_loop_now_ns(NULL) >= when_ns);
-    redlock_loop_wake_at(sides[0].loop, 0);
+    wake_at(0, 0);
     await();
     assert_int_equal(sides[0].wakes, 1);
     assert_false(is_readable());
@@ -244,7 +249,7 @@ static void dispatch_again(void) {
 
 FRESH_TEST(calls_inside_a_callback_are_refused) {
     in_wake = dispatch_again;
-    redlock_loop_wake_at(sides[0].loop, 0);
+    wake_at(0, 0);
     await();
     assert_int_equal(sides[0].wakes, 1);
 }
@@ -258,7 +263,7 @@ static void end_everything(void) {
 FRESH_TEST(everything_may_end_inside_a_callback) {
     const int fd = redlock_poll_fd(poller);
     in_wake = end_everything;
-    redlock_loop_wake_at(sides[1].loop, 0);
+    wake_at(1, 0);
     await();
     assert_int_equal(sides[1].wakes, 1);
     assert_int_equal(fcntl(fd, F_GETFD), -1); /* closed */

@@ -1,0 +1,380 @@
+/* A worker: the start, the turns and the end of its thread, and how calls reach it and return. */
+#include <assert.h>
+#include <errno.h>
+#include <ev.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "blocking/rundown.h"
+#include "blocking/worker.h"
+
+struct redlock_worker {
+    struct redlock_mailbox mailbox;
+    struct redlock_eventcount eventcount; /* wakes the callers of completed calls */
+    struct redlock_reentrant *reentrant;  /* the client's */
+    pthread_t thread;
+    struct ev_loop *loop;
+    ev_async wake;
+    ev_prepare drain;
+    atomic_bool cancelled; /* on_wake() must look for calls that are cancelled */
+    atomic_bool in_turn;   /* during a turn, a fork would copy half-changed data */
+    /* Only the loop thread uses these: */
+    redlock_manager *manager; /* NULL after the close */
+    struct start *start;      /* until the worker is open */
+    bool closing;
+    struct redlock_list cancellables, attached;
+    struct redlock_list completed; /* their callers are woken before the loop polls */
+};
+
+/* Shared by redlock_worker_open(), on whose stack it is, and the loop thread. */
+struct start {
+    const redlock_manager_options *options;
+    struct redlock_failure *failure;
+    int code;
+    sem_t done;
+};
+
+void redlock_call_complete(struct redlock_call *call) {
+    redlock_list_append(&call->worker->completed, &call->completed);
+}
+
+/* Wakes the callers of completed calls and returns their number. A finished call belongs to its
+ * caller again, whose stack may be gone. */
+static unsigned wake_callers(struct redlock_worker *worker) {
+    struct redlock_list_entry *first;
+    unsigned woken = 0;
+    for (; (first = redlock_list_pop(&worker->completed)); woken++) {
+        struct redlock_call *call = REDLOCK_CONTAINER(first, struct redlock_call, completed);
+        redlock_eventcount_finish(&worker->eventcount, &call->sleeper);
+    }
+    redlock_eventcount_notify(&worker->eventcount);
+    return woken;
+}
+
+void redlock_worker_attach(struct redlock_worker *worker, struct redlock_attached *attached) {
+    assert(attached->free);
+    redlock_list_prepend(&worker->attached, &attached->entry);
+}
+
+static void free_attached(struct redlock_worker *worker) {
+    struct redlock_list_entry *first;
+    while ((first = redlock_list_pop(&worker->attached))) {
+        struct redlock_attached *attached = REDLOCK_CONTAINER(first, struct redlock_attached, entry);
+        attached->free(attached);
+    }
+}
+
+void redlock_call_answer(const redlock_result *result, void *data) {
+    struct redlock_call *call = data;
+    call->code = redlock_result_code(result);
+    call->acquired = redlock_result_lease(result);
+    if (call->want_result) {
+        call->result = redlock_result_copy(result);
+    }
+    redlock_call_complete(call);
+}
+
+int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
+    const bool is_invalid = code == REDLOCK_ERR_INVALID;
+    char *sentence = call->sentence ? call->sentence : redlock_client_failure().text;
+    call->code = code;
+    if (is_invalid && reason != sentence) {
+        (void)snprintf(sentence, REDLOCK_INVALID_SIZE, "%s", reason);
+    }
+    if (call->want_result && call->resource && (code == REDLOCK_ERR_INVALID || code == REDLOCK_ERR_CANCELLED)) {
+        call->result = redlock_result_refused(call->of, call->resource, code, is_invalid ? reason : NULL);
+    }
+    return code;
+}
+
+/* False if it is complete, refused perhaps. */
+static bool begin(struct redlock_worker *worker, struct redlock_call *call) {
+    if (worker->closing) {
+        call->code = REDLOCK_ERR_CLOSED;
+        return false;
+    }
+    if (call->begin(worker->manager, call)) {
+        return true;
+    }
+    (void)redlock_call_refuse(call, call->code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
+    return false;
+}
+
+static void perform(struct redlock_worker *worker, struct redlock_mailbox_item *item) {
+    while (item) {
+        struct redlock_mailbox_item *next = item->next;
+        struct redlock_call *call = (struct redlock_call *)item;
+        if (!begin(worker, call)) {
+            redlock_call_complete(call);
+        }
+        item = next;
+    }
+}
+
+/* It ends the poll: on_prepare() empties the mailbox before the next one. Only cancellations are
+ * taken here. */
+static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
+    struct redlock_worker *worker = wake->data;
+    (void)loop, (void)events;
+    if (atomic_exchange(&worker->cancelled, false)) {
+        redlock_cancellables_check(&worker->cancellables);
+        redlock_reentrant_wake(worker->reentrant);
+    }
+}
+
+/*
+ * Calls that came during this turn are queued with the other requests of the turn: one write for
+ * each node (R6). If several callers were just woken, they get the processor for a moment, so that
+ * the same writes carry their next calls too.
+ */
+static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
+    struct redlock_worker *worker = drain->data;
+    (void)loop, (void)events;
+    if (wake_callers(worker) > 1) {
+        (void)sched_yield();
+    }
+    perform(worker, redlock_mailbox_take(&worker->mailbox));
+}
+
+/* Runs last before the poll: wakes the callers of calls that on_prepare() and the flush
+ * completed. */
+static void before_poll(struct ev_loop *loop) {
+    struct redlock_worker *worker = ev_userdata(loop);
+    (void)wake_callers(worker);
+    if (!redlock_mailbox_sleep(&worker->mailbox)) {
+        ev_async_send(loop, &worker->wake);
+    }
+    atomic_store(&worker->in_turn, false);
+}
+
+static void after_poll(struct ev_loop *loop) {
+    struct redlock_worker *worker = ev_userdata(loop);
+    atomic_store(&worker->in_turn, true);
+    redlock_mailbox_awake(&worker->mailbox);
+}
+
+static void on_closed(void *data) {
+    struct redlock_worker *worker = data;
+    worker->manager = NULL;
+    ev_break(worker->loop, EVBREAK_ALL);
+}
+
+static void begin_close(struct redlock_worker *worker) {
+    assert(worker->manager && !worker->closing);
+    worker->closing = true;
+    int failed = redlock_manager_close(worker->manager, on_closed, worker);
+    assert(failed == 0);
+    (void)failed;
+}
+
+static void report_start(struct redlock_worker *worker, int code) {
+    struct start *start = worker->start;
+    assert(start);
+    worker->start = NULL;
+    start->code = code;
+    redlock_rundown_sem_post(&start->done);
+}
+
+/* A node that is down is no error here. The votes on each lock show it. */
+static void on_connected(const redlock_result *result, void *data) {
+    (void)result;
+    report_start(data, REDLOCK_OK);
+}
+
+/* False if the worker could not start. */
+static bool start(struct redlock_worker *worker) {
+    struct start *how = worker->start;
+    int code =
+        redlock_manager_create(worker->loop, how->options, &worker->manager, how->failure->text, how->failure->size);
+    if (code == REDLOCK_OK) {
+        code = redlock_manager_connect(worker->manager, how->options->connect_timeout_ms, on_connected, worker);
+        if (code == REDLOCK_OK) {
+            return true;
+        }
+        (void)redlock_fail(how->failure, code, "cannot wait for the nodes: %s", redlock_strerror(code));
+        begin_close(worker);
+        ev_run(worker->loop, 0);
+    }
+    report_start(worker, code);
+    return false;
+}
+
+static void *run(void *data) {
+    struct redlock_worker *worker = data;
+    if (start(worker)) {
+        ev_run(worker->loop, 0);
+    }
+    perform(worker, redlock_mailbox_close(&worker->mailbox));
+    (void)wake_callers(worker);
+    return NULL;
+}
+
+int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call) {
+    call->worker = worker;
+    call->sentence = redlock_client_failure().text;
+    redlock_eventcount_add(&worker->eventcount, &call->sleeper);
+    switch (redlock_mailbox_put(&worker->mailbox, &call->item)) {
+    case REDLOCK_MAILBOX_WAKE:
+        ev_async_send(worker->loop, &worker->wake);
+        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
+        break;
+    case REDLOCK_MAILBOX_QUEUED:
+        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
+        break;
+    case REDLOCK_MAILBOX_CLOSED:
+        call->code = REDLOCK_ERR_CLOSED;
+        break;
+    }
+    redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
+    return call->code;
+}
+
+/* This thread blocks the application's signals, but not those that its own faults raise. */
+static int create_thread(struct redlock_worker *worker) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        sigdelset(&blocked, faults[i]);
+    }
+    int failed = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (failed) {
+        return failed;
+    }
+    failed = pthread_create(&worker->thread, NULL, run, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* Starts the thread and waits for the result of its start. */
+static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options,
+                        struct redlock_failure *failure) {
+    struct start how = {.options = options, .failure = failure};
+    if (sem_init(&how.done, 0, 0) != 0) {
+        return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a semaphore: %s", strerror(errno));
+    }
+    worker->start = &how;
+    int failed = create_thread(worker);
+    if (failed) {
+        how.code =
+            redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot start the client's loop thread: %s", strerror(failed));
+    } else {
+        redlock_rundown_sem_wait(&how.done);
+        if (how.code != REDLOCK_OK) {
+            pthread_join(worker->thread, NULL);
+        }
+    }
+    sem_destroy(&how.done);
+    return how.code;
+}
+
+/* The manager and the thread must be gone, or not exist yet. */
+static void destroy_loop(struct redlock_worker *worker) {
+    ev_prepare_stop(worker->loop, &worker->drain);
+    ev_async_stop(worker->loop, &worker->wake);
+    ev_loop_destroy(worker->loop);
+}
+
+static int create_loop(struct redlock_worker *worker, struct redlock_failure *failure) {
+    errno = 0;
+    /* ev_async_start() ends the program if there is no descriptor for it, so keep one. */
+    const int reserve = eventfd(0, EFD_CLOEXEC);
+    worker->loop = reserve < 0 ? NULL : ev_loop_new(EVFLAG_AUTO);
+    if (!worker->loop) {
+        (void)redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create an event loop: %s", strerror(errno));
+        (void)close(reserve);
+        return REDLOCK_ERR_SYSTEM;
+    }
+    ev_async_init(&worker->wake, on_wake);
+    worker->wake.data = worker;
+    ev_prepare_init(&worker->drain, on_prepare);
+    worker->drain.data = worker;
+    ev_set_userdata(worker->loop, worker);
+    ev_set_loop_release_cb(worker->loop, before_poll, after_poll);
+    (void)close(reserve);
+    ev_async_start(worker->loop, &worker->wake);
+    ev_prepare_start(worker->loop, &worker->drain);
+    return REDLOCK_OK;
+}
+
+int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
+                        struct redlock_worker **worker, struct redlock_failure *failure) {
+    struct redlock_worker *opened = calloc(1, sizeof *opened);
+    if (!opened) {
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
+    }
+    redlock_mailbox_init(&opened->mailbox);
+    redlock_eventcount_init(&opened->eventcount);
+    atomic_init(&opened->in_turn, true);
+    atomic_init(&opened->cancelled, false);
+    redlock_list_init(&opened->cancellables);
+    redlock_list_init(&opened->attached);
+    redlock_list_init(&opened->completed);
+    opened->reentrant = reentrant;
+    int code = create_loop(opened, failure);
+    if (code == REDLOCK_OK) {
+        code = start_thread(opened, options, failure);
+        if (code == REDLOCK_OK) {
+            *worker = opened;
+            return code;
+        }
+        destroy_loop(opened);
+    }
+    free(opened);
+    return code;
+}
+
+static bool close_begins(redlock_manager *manager, struct redlock_call *call) {
+    (void)manager;
+    begin_close(call->worker);
+    call->code = REDLOCK_OK;
+    return false;
+}
+
+void redlock_worker_close(struct redlock_worker *worker) {
+    struct redlock_call call = {.begin = close_begins};
+    const int code = redlock_worker_perform(worker, &call);
+    assert(code == REDLOCK_OK);
+    const int failed = pthread_join(worker->thread, NULL);
+    assert(failed == 0);
+    (void)code, (void)failed;
+}
+
+void redlock_worker_free(struct redlock_worker *worker) {
+    free_attached(worker);
+    destroy_loop(worker);
+    free(worker);
+}
+
+/* If the fork came in the middle of a turn, the lists of the manager and of libev may be
+ * half-changed: they stay as they are. */
+void redlock_worker_abandon(struct redlock_worker *worker) {
+    if (!atomic_load(&worker->in_turn)) {
+        redlock_manager_abandon(worker->manager);
+        ev_loop_destroy(worker->loop);
+        free_attached(worker);
+    }
+    free(worker);
+}
+
+bool redlock_worker_is_current(const struct redlock_worker *worker) {
+    return pthread_equal(pthread_self(), worker->thread) != 0;
+}
+
+const redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
+    return worker->manager;
+}
+
+struct redlock_list *redlock_worker_cancellables(struct redlock_worker *worker) {
+    return &worker->cancellables;
+}
+
+void redlock_worker_wake_cancelled(struct redlock_worker *worker) {
+    atomic_store(&worker->cancelled, true);
+    ev_async_send(worker->loop, &worker->wake);
+}
