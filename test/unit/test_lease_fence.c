@@ -75,7 +75,8 @@ LIFE_TEST(a_beaten_client_writes_a_larger_number, fenced(&life, 3)) {
     life_expect(life_fenced(&life, 0, D, first + 77), FENCING, NOTHING);
     life_expect(life_fenced(&life, 1, D, first + 5), FENCING, SENDS(FENCE, 7, 3));
     assert_true(life.core.fence.token > first + 77);
-    assert_int_equal(redlock_lease_backing_nodes(&life.core), 3); /* a higher counter says nothing of the key */
+    /* A higher counter says nothing of the key. */
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 3);
     life_fenced(&life, 0, G, 0);
     life_expect(life_fenced(&life, 2, G, 0), HELD, ACQUIRED(OK));
     assert_int_equal(redlock_lease_backing_nodes(&life.core), 3);
