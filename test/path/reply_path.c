@@ -37,6 +37,12 @@ QUIET static void on_acquired(const redlock_result *result, void *data) {
     outcome_collect(result, data);
 }
 
+/* Only the turn of the loop in which the reply comes counts: there may be others before. */
+QUIET static void on_turn(struct ev_loop *loop, ev_check *turn, int events) {
+    (void)loop, (void)turn, (void)events;
+    trace.count = trace.returns = 0;
+}
+
 QUIET static void pass(const char *what, bool good) {
     if (!good) {
         (void)fprintf(stderr, "reply_path: %s\n", what);
@@ -67,9 +73,14 @@ QUIET int main(void) {
     for (int i = 0; i < 3; i++) {
         ev_run(loop, EVRUN_NOWAIT); /* it is written */
     }
+    ev_check turn;
+    ev_check_init(&turn, on_turn);
+    ev_set_priority(&turn, EV_MAXPRI);
+    ev_check_start(loop, &turn);
     trace.on = true;
     server_resume(&servers.at[0]);
     pass("no lock", outcome_wait(loop, &outcome) && outcome.code == REDLOCK_OK && trace.count < CALLS_MAX);
+    ev_check_stop(loop, &turn);
     printf("returns %u\n", trace.returns);
     for (unsigned i = 0; i < trace.count; i++) {
         printf("%tx\n", (char *)trace.calls[i] - &__executable_start);
