@@ -1,4 +1,4 @@
-/* The table of states is in docs/architecture.md, "Owed releases". */
+/* An owed release at each node. Its states: docs/architecture.md, "Owed releases". */
 #include "core/debt.h"
 
 #include <assert.h>

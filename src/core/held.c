@@ -1,4 +1,5 @@
-/* The states HELD and EXTENDING of core/lease_state.h. */
+/* The states HELD and EXTENDING of core/lease_state.h, the extends of ADOPTED, and how a lease is
+ * lost. */
 #include "core/held.h"
 
 #include <assert.h>

@@ -33,7 +33,8 @@
  *                                              under a fresh token (R10)
  *                                 → WAITING    cleanup
  *            the same, no time left, or the wait is over
- *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW
+ *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW;
+ *                                              LIMIT if there is no larger fencing token
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
  * FENCING    WON in time          → HELD       acquired OK
  *            LOST to a higher counter
@@ -170,7 +171,8 @@ enum redlock_event_type {
     REDLOCK_EVENT_POLL,  /* a quorum of nodes cannot keep a queue: try again after delays */
     REDLOCK_EVENT_VOID,  /* nodes: their clocks jumped, so their earlier votes are void */
     REDLOCK_EVENT_TIMER, /* something may be due */
-    /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED or REDLOCK_ERR_CLOSED. */
+    /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED, or
+     * why there were no random bytes. */
     REDLOCK_EVENT_CANCEL,
     REDLOCK_EVENT_EXTEND, /* ttl_ms; from the caller, see redlock_lease_extend_check() */
     REDLOCK_EVENT_RELEASE

@@ -1,4 +1,4 @@
-/* The state QUEUED. */
+/* The state QUEUED, and what grants do that come later. */
 #include "core/waiter.h"
 
 #include <assert.h>

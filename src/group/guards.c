@@ -1,4 +1,4 @@
-/* Which nodes the guards keep from voting, and why, in words. */
+/* Which nodes the guards keep from voting, and why, in words; reads clocks for that. */
 #include "group/guards.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* The memory of a lease: its key, and its votes as a result shows them. */
+/* What a lease says of itself: its votes as a result shows them, and how it was lost. */
 #include "group/handle.h"
 
 #include <string.h>

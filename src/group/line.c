@@ -1,4 +1,4 @@
-/* The group's side of queues. */
+/* The group's side of queues: seals of pushes, tickets, who waits here. */
 #include "group/line.h"
 
 #include <assert.h>

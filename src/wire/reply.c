@@ -15,7 +15,7 @@ struct redlock_reader {
     redisReplyObjectFunctions functions;
     struct redlock_reply reply;
     /* Our own copy of the reply's strings, because the parser moves its buffer before a reply is
-     * complete. Values hold offsets until place_strings(). */
+     * complete. Values hold offsets until place_string(). */
     char *strings;
     size_t strings_size, strings_room;
     const char *rest; /* borrowed: bytes that came and are not read yet */
@@ -57,7 +57,7 @@ static bool keep_string(struct redlock_reader *reader, struct redlock_reply_valu
         reader->strings_room = room;
     }
     memcpy(reader->strings + reader->strings_size, bytes, size);
-    value->integer = (int64_t)reader->strings_size; /* an offset, until place_strings() */
+    value->integer = (int64_t)reader->strings_size; /* an offset, until place_string() */
     value->size = size;
     reader->strings_size = needed;
     return true;

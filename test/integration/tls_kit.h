@@ -10,7 +10,7 @@
  * program says so and ends as skipped. */
 int kit_start(void **state);
 
-/* The setup and teardown of world_test(); the teardown stops the fronts, too. */
+/* The setup and teardown of WORLD_TEST(); the teardown stops the fronts, too. */
 int kit_teardown(void **state);
 #define KIT_TEST(function)                                                                                             \
     TEST_HAS(function, world_setup, kit_teardown, NULL, (world_outcome()), UNUSED struct outcome *outcome)
