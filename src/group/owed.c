@@ -119,7 +119,6 @@ static void owed_answer(struct redlock_group *group, struct redlock_owner *owner
                         const struct redlock_answer *answer) {
     (void)round; /* each asks for the same */
     struct redlock_owed *owed = (struct redlock_owed *)owner;
-    assert((owed->debt.asked & REDLOCK_NODE(node)) != 0);
     const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_owner_may_ask_by_source(&owed->owner, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);
