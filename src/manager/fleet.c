@@ -61,52 +61,62 @@ __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *f
     return taken;
 }
 
-/* What of the form makes a difference to this request. */
-static unsigned form_mask(const struct redlock_message *message) {
-    return redlock_form_bits((struct redlock_form){.naming = message->operation == REDLOCK_OP_ACQUIRE ? UINT8_MAX : 0,
-                                                   .deleting = message->only_deletes ? UINT8_MAX : 0});
+static bool differs(const struct redlock_fleet *fleet, unsigned node, const struct redlock_message *message) {
+    const struct redlock_form form = redlock_node_form(fleet->nodes[node]);
+    return (message->operation == REDLOCK_OP_ACQUIRE && form.naming != message->form.naming) ||
+           (message->only_deletes && form.deleting != message->form.deleting);
 }
 
-/* To those that have the form of the first node; most often, that is all. Takes them out of `left`.
- * Each write takes time, so slow and hung nodes come last: they delay no others. The order is kept
- * otherwise, so that those that answer first stay awake. */
-static redlock_nodes send_form(struct redlock_fleet *fleet, redlock_nodes *left, struct redlock_message *message) {
+static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock_message *message);
+
+/* The first node of `from` has another form than the message. If that makes a difference to this
+ * request, sends to all the nodes, and returns true. */
+__attribute__((noinline, cold)) static bool send_apart(struct redlock_fleet *fleet, redlock_nodes nodes,
+                                                       redlock_nodes from, struct redlock_message *message,
+                                                       redlock_nodes *taken) {
+    redlock_nodes others = 0;
+    if (!differs(fleet, redlock_nodes_first(from), message)) {
+        return false;
+    }
+    for (; from != 0; from &= from - 1) {
+        others |= differs(fleet, redlock_nodes_first(from), message) ? from & -from : 0;
+    }
+    *taken = env_send(fleet, nodes & ~others, message);
+    *taken |= env_send(fleet, others, message);
+    return true;
+}
+
+/* In the form that each node has; most often, all have the same. Each write takes time, so slow and
+ * hung nodes come last: they delay no others. The order is kept otherwise, so that those that
+ * answer first stay awake. */
+static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock_message *message) {
     char bytes[REDLOCK_WIRE_SIZE_MAX];
-    redlock_nodes first = 0, last = 0;
-    message->form = redlock_node_form(fleet->nodes[redlock_nodes_first(*left)]);
-    const unsigned mask = form_mask(message), form = redlock_form_bits(message->form);
-    for (redlock_nodes at = *left; at != 0; at &= at - 1) {
+    struct redlock_fleet *fleet = context;
+    if (nodes == 0 || redlock_loop_forked(fleet->loop)) {
+        return 0; /* in a child process, the connections belong to the parent */
+    }
+    const struct redlock_form form = redlock_node_form(fleet->nodes[redlock_nodes_first(nodes)]);
+    redlock_nodes last = 0, at = nodes, taken;
+    message->form = form;
+    do {
         const struct redlock_node *node = fleet->nodes[redlock_nodes_first(at)];
-        if (((redlock_form_bits(redlock_node_form(node)) ^ form) & mask) != 0) {
-            continue;
+        if (redlock_form_bits(redlock_node_form(node)) != redlock_form_bits(form) &&
+            send_apart(fleet, nodes, at, message, &taken)) {
+            return taken;
         }
         if (redlock_node_is_behind(node, message->now_ns)) {
             last |= at & -at;
-        } else {
-            first |= at & -at;
         }
-    }
-    *left &= ~(first | last);
+        at &= at - 1;
+    } while (at != 0);
     unsigned kind;
     const size_t size = redlock_wire_format(message, bytes, &kind);
     if (kind == REDLOCK_OP_WAIT) {
-        return send_wait(fleet, first, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
+        return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
     const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
-    const redlock_nodes taken = send_to(fleet, first, bytes, size, reply_kind, message);
+    taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);
     return last == 0 ? taken : taken | send_to(fleet, last, bytes, size, reply_kind, message);
-}
-
-static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock_message *message) {
-    struct redlock_fleet *fleet = context;
-    redlock_nodes taken = 0;
-    if (redlock_loop_forked(fleet->loop)) {
-        return 0; /* the connections belong to the parent */
-    }
-    while (nodes != 0) {
-        taken |= send_form(fleet, &nodes, message);
-    }
-    return taken;
 }
 
 static void env_listen(void *context, const char *channel) {

@@ -83,10 +83,10 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
     }
 }
 
-/* What an answer that is no grant says of the form in which the node was asked. Returns whether a
- * node may answer so. */
-static bool note_form(struct redlock_node *node, unsigned kind, const struct redlock_reply *reply,
-                      struct redlock_answer *told) {
+/* What an answer that is no plain vote says of the form in which the node was asked. Returns whether
+ * a node may answer so. */
+__attribute__((noinline, cold)) static bool note_form(struct redlock_node *node, unsigned kind,
+                                                      const struct redlock_reply *reply, struct redlock_answer *told) {
     if (kind & REDLOCK_KIND_TWICE) {
         return redlock_naming_second(node, reply, told);
     }
@@ -117,7 +117,11 @@ static bool take_answer(struct redlock_node *node, const struct redlock_inflight
         told.clock.sent_ns = entry->queued_ns;
         told.clock.read_ns = now_ns;
     }
-    const bool possible = told.vote == REDLOCK_VOTE_GRANTED || note_form(node, entry->reply_kind, reply, &told);
+    bool possible = true;
+    if (told.vote != REDLOCK_VOTE_GRANTED &&
+        (told.vote != REDLOCK_VOTE_DENIED || (entry->reply_kind & REDLOCK_KIND_TWICE))) {
+        possible = note_form(node, entry->reply_kind, reply, &told);
+    }
     if (in_time || redlock_requests_has_no_timeout(entry)) {
         node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
     }
@@ -146,9 +150,10 @@ static void take_reply(struct redlock_node *node, const struct redlock_reply *re
     if ((node->timeouts | (unsigned)node->dial.link.state) != 0) {
         redlock_spare_is_needless(node);
     }
-    node->round_trip_ns = now_ns - entry.queued_ns;
-    if (node->round_trip_ns < node->shortest_ns) {
-        node->shortest_ns = node->round_trip_ns;
+    const int64_t round_trip_ns = now_ns - entry.queued_ns;
+    node->round_trip_ns = round_trip_ns;
+    if (round_trip_ns < node->shortest_ns) {
+        node->shortest_ns = round_trip_ns;
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */

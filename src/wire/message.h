@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "core/clock.h"
@@ -80,9 +81,13 @@ struct redlock_form {
     uint8_t deleting; /* enum redlock_deleting: RELEASE with only_deletes */
 };
 
+_Static_assert(sizeof(struct redlock_form) == sizeof(uint16_t), "a form is one number, too");
+
 /* As a number, for comparisons. */
 static inline uint16_t redlock_form_bits(struct redlock_form form) {
-    return (uint16_t)(form.naming | form.deleting << 8);
+    uint16_t bits;
+    memcpy(&bits, &form, sizeof bits);
+    return bits;
 }
 
 /* The kind of a request is its operation with these flags. It decides which replies it can have. */

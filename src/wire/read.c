@@ -181,13 +181,12 @@ static inline void answer_acquired(const struct redlock_reply *reply, bool fence
 }
 
 void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
-    const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
     if (kind & REDLOCK_KIND_NAMING) {
         read_naming(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
+    } else if (kind & REDLOCK_KIND_TIMED) {
+        answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, true, answer);
     } else if (kind & REDLOCK_KIND_FENCED) {
-        answer_acquired(reply, true, timed, answer);
-    } else if (timed) {
-        answer_acquired(reply, false, true, answer);
+        answer_acquired(reply, true, false, answer);
     } else {
         redlock_read_set(reply, answer);
     }
@@ -208,8 +207,8 @@ void redlock_read_fence(const struct redlock_reply *reply, struct redlock_answer
 }
 
 void redlock_read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
-    struct told told = {.number = 0};
     if (kind & REDLOCK_KIND_TIMED) {
+        struct told told = {.number = 0};
         if (read_array(reply, true, &told) && is_compared(told.number) && !told.counted) {
             answer_told(&told, answer);
             answer_compared(told.number, answer);

@@ -57,8 +57,7 @@ static char *format(char *at, const struct redlock_message *message, unsigned ki
 }
 
 size_t redlock_wire_format(const struct redlock_message *message, char *buffer, unsigned *kind) {
-    assert(message->target == NULL ||
-           (message->target->count == 1 && redlock_target_key_size(message->target) <= REDLOCK_RESOURCE_SIZE_MAX));
+    assert(message->target == NULL || redlock_target_key_size(message->target) <= REDLOCK_RESOURCE_SIZE_MAX);
     assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     *kind = kind_of(message);
     return (size_t)(format(buffer, message, *kind) - buffer);
