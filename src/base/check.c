@@ -9,7 +9,7 @@
 
 #include "base/holder.h"
 
-int redlock_fail(struct redlock_failure *failure, int code, const char *format, ...) {
+int redlock_fail(struct redlock_error_text *failure, int code, const char *format, ...) {
     assert(code != REDLOCK_OK);
     if (failure->size > 0) {
         va_list arguments;
@@ -20,7 +20,7 @@ int redlock_fail(struct redlock_failure *failure, int code, const char *format, 
     return code;
 }
 
-int redlock_fail_range(struct redlock_failure *failure, const char *name, int64_t value, int64_t min, int64_t max,
+int redlock_fail_range(struct redlock_error_text *failure, const char *name, int64_t value, int64_t min, int64_t max,
                        const char *note) {
     if (max == INT64_MAX) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %" PRId64 "; it must be %" PRId64 " or more%s", name,
@@ -30,13 +30,13 @@ int redlock_fail_range(struct redlock_failure *failure, const char *name, int64_
                         name, value, min, max, note);
 }
 
-int redlock_fail_size(struct redlock_failure *failure, const char *name, size_t size, size_t min, size_t max,
+int redlock_fail_size(struct redlock_error_text *failure, const char *name, size_t size, size_t min, size_t max,
                       const char *note) {
     return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s has %zu bytes; it must have %zu to %zu%s", name, size, min,
                         max, note);
 }
 
-int redlock_check_word(struct redlock_failure *failure, const char *name, const char *word, size_t min, size_t max) {
+int redlock_check_word(struct redlock_error_text *failure, const char *name, const char *word, size_t min, size_t max) {
     int code = redlock_check_given(failure, name, word != NULL);
     for (size_t i = 0; code == REDLOCK_OK && word[i] != '\0' && i < max; i++) {
         if (!redlock_holder_allows(word[i])) {
@@ -47,7 +47,7 @@ int redlock_check_word(struct redlock_failure *failure, const char *name, const 
     return code == REDLOCK_OK ? redlock_check_size(failure, name, strlen(word), min, max, "") : code;
 }
 
-int redlock_fail_enum(struct redlock_failure *failure, const char *name, int value, const char *type) {
+int redlock_fail_enum(struct redlock_error_text *failure, const char *name, int value, const char *type) {
     return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %d; it must be a %s", name, value, type);
 }
 
@@ -62,7 +62,7 @@ static size_t size_of(const void *given) {
     return size;
 }
 
-int redlock_check_options(struct redlock_failure *failure, const char *type, void *known, size_t known_size,
+int redlock_check_options(struct redlock_error_text *failure, const char *type, void *known, size_t known_size,
                           const void *given) {
     assert(known_size > EMPTY_SIZE);
     if (given == NULL) {
@@ -79,11 +79,11 @@ int redlock_check_options(struct redlock_failure *failure, const char *type, voi
                         given_size, EMPTY_SIZE + 1, known_size, type);
 }
 
-int redlock_check_struct(struct redlock_failure *failure, const char *name, const void *given) {
+int redlock_check_struct(struct redlock_error_text *failure, const char *name, const void *given) {
     return redlock_check_struct_of(failure, name, given, EMPTY_SIZE + 1);
 }
 
-int redlock_check_struct_of(struct redlock_failure *failure, const char *name, const void *given, size_t size_min) {
+int redlock_check_struct_of(struct redlock_error_text *failure, const char *name, const void *given, size_t size_min) {
     if (given == NULL) {
         return redlock_check_given(failure, name, false);
     }

@@ -52,7 +52,7 @@ struct cancellable_call {
 
 /* Ends the reading of a call's options: `code` says whether they are good so far. */
 static int begin_cancellable(redlock_client *client, struct cancellable_call *base, const redlock_cancel *cancel,
-                             int code, struct redlock_failure *failure) {
+                             int code, struct redlock_error_text *failure) {
     if (code == REDLOCK_OK && cancel && cancel->client != client) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is of another client");
     }
@@ -136,7 +136,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
 /* Reads the options into the call. */
 static int read_options(redlock_client *client, struct acquire_call *acquire,
                         const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     redlock_client_acquire_options_default(asked);
     const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
@@ -306,7 +306,7 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
                          const redlock_acquire_options *options, redlock_lease **lease) {
     struct adopt_call adopt = {
         .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     if (!lease) {
         return redlock_check_given(&failure, "lease", false);
     }
@@ -366,7 +366,7 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
                                       .request = request_list},
                              .each = each,
                              .data = data};
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     redlock_list_options_default(&list.options);
     int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
     list.options.size = sizeof list.options;

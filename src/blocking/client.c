@@ -8,7 +8,7 @@
 #include "blocking/client.h"
 
 int redlock_client_enter(redlock_client *client, int *cancel_state) {
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     if (!client) {
         return redlock_check_given(&failure, "client", false);
     }
@@ -37,7 +37,7 @@ size_t redlock_client_quorum(const redlock_client *client) {
 }
 
 static int open_client(redlock_client *client, const redlock_manager_options *options,
-                       struct redlock_failure *failure) {
+                       struct redlock_error_text *failure) {
     client->fork_mark = redlock_random_new();
     if (!client->fork_mark) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
@@ -69,7 +69,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
 
 int redlock_client_open(const redlock_manager_options *options, redlock_client **client, char *error,
                         size_t error_size) {
-    struct redlock_failure failure = {error, error ? error_size : 0};
+    struct redlock_error_text failure = {error, error ? error_size : 0};
     int cancel_state;
     if (error && error_size > 0) {
         error[0] = '\0';

@@ -116,7 +116,7 @@ static void on_event(const redlock_election_event *event, void *data) {
 }
 
 static int check_given(bool given) {
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     return redlock_check_given(&failure, "election", given);
 }
 
@@ -308,7 +308,7 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
 
 static int check_next(const redlock_client_election *election, int64_t timeout_ms,
                       const redlock_election_event *event) {
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     int code = check_given(election != NULL);
     if (code == REDLOCK_OK && timeout_ms != REDLOCK_WAIT_FOREVER) {
         code = redlock_check_range(&failure, "timeout_ms", timeout_ms, 0, INT64_MAX, ", or REDLOCK_WAIT_FOREVER");

@@ -4,9 +4,9 @@
 
 #include "blocking/client.h"
 
-struct redlock_failure redlock_client_failure(void) {
+struct redlock_error_text redlock_client_failure(void) {
     static _Thread_local char sentence[REDLOCK_INVALID_SIZE];
-    return (struct redlock_failure){sentence, sizeof sentence};
+    return (struct redlock_error_text){sentence, sizeof sentence};
 }
 
 size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size) {

@@ -59,7 +59,7 @@ static bool node_begins(redlock_manager *manager, struct redlock_call *call) {
 
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
     struct node_call node = {.call = {.begin = node_begins}, .index = index};
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     int code = redlock_check_struct_of(&failure, "info", info, SIZE_MIN);
     if (code != REDLOCK_OK) {
         return code;

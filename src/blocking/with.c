@@ -31,7 +31,7 @@ static int refuse(const char *resource, redlock_result **result, int code, const
 
 /* The lease is renewed while the work runs, unless the caller says otherwise. */
 static int read_options(redlock_client_acquire_options *asked, const redlock_client_acquire_options *options,
-                        struct redlock_failure *failure) {
+                        struct redlock_error_text *failure) {
     redlock_client_acquire_options_default(asked);
     const int code = redlock_check_options(failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     asked->size = sizeof *asked;
@@ -42,7 +42,7 @@ static int read_options(redlock_client_acquire_options *asked, const redlock_cli
 int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                         redlock_work work, void *data, int *work_result, redlock_result **result) {
     struct held held = {.client = client};
-    struct redlock_failure failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_client_failure();
     redlock_client_acquire_options asked;
     int cancel_state, returned;
     if (redlock_check_given(&failure, "work", work != NULL) != REDLOCK_OK ||

@@ -34,7 +34,7 @@ struct redlock_worker {
 /* Shared by redlock_worker_open(), on whose stack it is, and the loop thread. */
 struct start {
     const redlock_manager_options *options;
-    struct redlock_failure *failure;
+    struct redlock_error_text *failure;
     int code;
     sem_t done;
 };
@@ -253,7 +253,7 @@ static int create_thread(struct redlock_worker *worker) {
 
 /* Starts the thread and waits for the result of its start. */
 static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options,
-                        struct redlock_failure *failure) {
+                        struct redlock_error_text *failure) {
     struct start how = {.options = options, .failure = failure};
     if (sem_init(&how.done, 0, 0) != 0) {
         return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a semaphore: %s", strerror(errno));
@@ -280,7 +280,7 @@ static void destroy_loop(struct redlock_worker *worker) {
     ev_loop_destroy(worker->loop);
 }
 
-static int create_loop(struct redlock_worker *worker, struct redlock_failure *failure) {
+static int create_loop(struct redlock_worker *worker, struct redlock_error_text *failure) {
     errno = 0;
     /* ev_async_start() ends the program if there is no descriptor for it, so keep one. */
     const int reserve = eventfd(0, EFD_CLOEXEC);
@@ -303,7 +303,7 @@ static int create_loop(struct redlock_worker *worker, struct redlock_failure *fa
 }
 
 int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
-                        struct redlock_worker **worker, struct redlock_failure *failure) {
+                        struct redlock_worker **worker, struct redlock_error_text *failure) {
     struct redlock_worker *opened = calloc(1, sizeof *opened);
     if (!opened) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));

@@ -49,7 +49,7 @@ int redlock_call_refuse(struct redlock_call *call, int code, const char *reason)
 /* Starts the thread, and waits until its manager is connected to its nodes, or could not be made. A
  * cancel also wakes who waits in the client's table of reentrant holds. */
 int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
-                        struct redlock_worker **worker, struct redlock_failure *failure);
+                        struct redlock_worker **worker, struct redlock_error_text *failure);
 /* Closes the manager, which ends all calls, and joins the thread. Once. */
 void redlock_worker_close(struct redlock_worker *worker);
 /* When no thread is in a function of the worker any more. */
@@ -78,6 +78,6 @@ struct redlock_list *redlock_worker_cancellables(struct redlock_worker *worker);
 void redlock_worker_wake_cancelled(struct redlock_worker *worker);
 
 /* Where the calling thread's sentence for redlock_client_invalid() goes. */
-struct redlock_failure redlock_client_failure(void);
+struct redlock_error_text redlock_client_failure(void);
 
 #endif

@@ -61,7 +61,7 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         return;
     }
     if (lease->queue) { /* late grants of the last place say nothing of this token */
-        redlock_queue_begin(lease->queue, lease->node_count, 0);
+        redlock_grants_begin(lease->queue, lease->node_count, 0);
     }
     actions->fresh_token = true;
     lease->attempts++;

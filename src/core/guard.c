@@ -146,10 +146,10 @@ static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t no
         known->clock_until_ns = 0;
         return false;
     }
-    const bool is_news = known->clock_reason != REDLOCK_GUARD_CLOCK_AHEAD;
+    const bool is_new = known->clock_reason != REDLOCK_GUARD_CLOCK_AHEAD;
     known->clock_reason = REDLOCK_GUARD_CLOCK_AHEAD;
     known->step_ns = ahead_ns;
-    return is_news;
+    return is_new;
 }
 
 /* Reviews every node when more is known. Returns the nodes whose clock is newly found to be

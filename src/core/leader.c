@@ -204,12 +204,12 @@ void redlock_leadership_lead(struct redlock_leadership *leadership, const char *
     set_leader(leadership, &own);
 }
 
-bool redlock_leadership_is_news(const struct redlock_leadership *leadership) {
+bool redlock_leadership_has_event(const struct redlock_leadership *leadership) {
     return leadership->known && !(leadership->was_told && is_same(&leadership->leader, &leadership->told));
 }
 
 const struct redlock_leader_token *redlock_leadership_tell(struct redlock_leadership *leadership) {
-    assert(redlock_leadership_is_news(leadership));
+    assert(redlock_leadership_has_event(leadership));
     leadership->was_told = true;
     leadership->told = leadership->leader;
     return &leadership->told;

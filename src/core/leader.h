@@ -18,12 +18,12 @@
  *                    an answer to a question from before that                → the same
  *
  * who leads          event                                                   → who leads
- * not known          a quorum says free                                      → nobody: news
- *                    a quorum names one token                                → the token: news
- * nobody             a quorum names one token                                → the token: news
- * a token            a quorum names another one                              → that: news
- *                    a quorum says free                                      → nobody: news
- * any                we lead ourselves                                       → that: news
+ * not known          a quorum says free                                      → nobody: event
+ *                    a quorum names one token                                → the token: event
+ * nobody             a quorum names one token                                → the token: event
+ * a token            a quorum names another one                              → that: event
+ *                    a quorum says free                                      → nobody: event
+ * any                we lead ourselves                                       → that: event
  * any                anything else                                           → the same
  *
  * The words of nodes are of different ages. When a leader is found, the words that do not name it
@@ -98,8 +98,8 @@ void redlock_leadership_forget(struct redlock_leadership *leadership, unsigned n
 void redlock_leadership_lead(struct redlock_leadership *leadership, const char *token, size_t size);
 
 /* Whether the leader differs from whom the observer was told of. */
-bool redlock_leadership_is_news(const struct redlock_leadership *leadership);
-/* The leader, for the observer: no news any more. Call it if there is news. */
+bool redlock_leadership_has_event(const struct redlock_leadership *leadership);
+/* The leader, for the observer: no event any more. Call it if there is one. */
 const struct redlock_leader_token *redlock_leadership_tell(struct redlock_leadership *leadership);
 
 #endif

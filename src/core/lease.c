@@ -228,7 +228,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
     if (lease->queue) { /* pushes from before the jump may still come */
-        redlock_queue_void(lease->queue, event->nodes);
+        redlock_grants_void(lease->queue, event->nodes);
     }
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
@@ -267,7 +267,7 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
     redlock_round_start(&lease->votes, quorum, 0);
 }
 
-void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_queue *queue) {
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *queue) {
     lease->queue = queue;
 }
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 #include "core/fence.h"
+#include "core/grants.h"
 #include "core/keys.h"
 #include "core/operation.h"
-#include "core/queue.h"
 #include "core/quorum.h"
 
 /*
@@ -193,7 +193,7 @@ struct redlock_event {
     bool may_leave;   /* RELEASE: the lock may be left free for a moment */
     bool misplaced;   /* TIMER: its ticket is wrong; a fresh token has the right one */
     /* VOTE, DENIED, of a WAIT: what the node said. */
-    const struct redlock_queue_view *view;
+    const struct redlock_grants_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
      * vote on an acquire. */
     redlock_nodes may_not_vote;
@@ -209,7 +209,7 @@ struct redlock_actions {
     redlock_nodes uncertain;
     enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
     bool fresh_token;             /* draw a token before you send */
-    enum redlock_queue_step step;
+    enum redlock_grants_step step;
     enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
@@ -221,8 +221,8 @@ struct redlock_actions {
     bool lost_by_clock;  /* clocks of nodes jumped, and too few votes are left */
     bool expiring;       /* tell the owner that the deadline is near */
     bool acquired, extended, released;
-    /* For news only: a try is lost, and the acquire goes on; or a round of extension, whoever asked
-     * for it, has ended. */
+    /* For events only: a try is lost, and the acquire goes on; or a round of extension, whoever
+     * asked for it, has ended. */
     bool round_over;
     int acquired_code, extended_code, released_code, round_code;
 };
@@ -255,7 +255,7 @@ struct redlock_lease_core {
     int64_t heal_ns;         /* time to heal */
     int64_t heal_before_ns;  /* do not heal at or after this */
     struct redlock_fence fence;
-    struct redlock_queue *queue; /* of a FAIR acquire that waits; NULL: it never queues */
+    struct redlock_grants *queue; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
 /* HELD, with an extension under way or not. */

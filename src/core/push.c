@@ -95,13 +95,13 @@ enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_eve
     return REDLOCK_PUSH_NOTHING;
 }
 
-void redlock_push_step_all(struct redlock_queue *queue, redlock_nodes nodes, enum redlock_push_event event) {
+void redlock_push_step_all(struct redlock_grants *queue, redlock_nodes nodes, enum redlock_push_event event) {
     for (; nodes != 0; nodes &= nodes - 1) {
         (void)redlock_push_step(&queue->nodes[redlock_nodes_first(nodes)].push, event);
     }
 }
 
-redlock_nodes redlock_push_nodes_in(const struct redlock_queue *queue, redlock_nodes nodes,
+redlock_nodes redlock_push_nodes_in(const struct redlock_grants *queue, redlock_nodes nodes,
                                     enum redlock_push_state state) {
     redlock_nodes found = 0;
     for (; nodes != 0; nodes &= nodes - 1) {

@@ -39,12 +39,12 @@
 _Static_assert(REDLOCK_WAITER_QUEUE_TTL_MS > STALE_AFTER * REFRESH_MAX_MS, "no place outlives its queue");
 
 /* By the ttl that the WAITs asked for: a later extension may shorten that of the lease. */
-static int64_t refresh_ms(const struct redlock_queue *queue) {
+static int64_t refresh_ms(const struct redlock_grants *queue) {
     const int64_t quarter_ms = queue->ttl_ms / 4;
     return quarter_ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : quarter_ms < 1 ? 1 : quarter_ms;
 }
 
-int64_t redlock_waiter_stale_ms(const struct redlock_queue *queue) {
+int64_t redlock_waiter_stale_ms(const struct redlock_grants *queue) {
     return STALE_AFTER * refresh_ms(queue);
 }
 
@@ -61,7 +61,7 @@ static int64_t open_until_ns(const struct redlock_lease_core *lease) {
 }
 
 static void schedule(struct redlock_lease_core *lease) {
-    const struct redlock_queue *queue = lease->queue;
+    const struct redlock_grants *queue = lease->queue;
     const int64_t due_ns = redlock_min_ns(queue->refresh_ns, redlock_min_ns(queue->look_ns, queue->ask_ns));
     const int64_t open_ns = open_until_ns(lease);
     lease->next_try_ns = due_ns > open_ns ? due_ns : open_ns;
@@ -75,7 +75,7 @@ static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
     assert(lease->queue);
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     if (queue->barred) {
         return; /* until enough nodes listen, and no longer */
     }
@@ -86,8 +86,8 @@ void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
 
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
-                enum redlock_queue_step step, struct redlock_actions *actions) {
-    struct redlock_queue *queue = lease->queue;
+                enum redlock_grants_step step, struct redlock_actions *actions) {
+    struct redlock_grants *queue = lease->queue;
     const int64_t refresh_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
     if (redlock_nodes_count(nodes) < lease->votes.quorum) {
@@ -95,11 +95,11 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     }
     redlock_lease_start_round(lease, REDLOCK_OP_WAIT, nodes, event->now_ns, actions);
     if (actions->fresh_token) {
-        redlock_queue_begin(queue, lease->node_count, lease->round);
+        redlock_grants_begin(queue, lease->node_count, lease->round);
     } else {
         redlock_keys_wait(&lease->keys, nodes);
     }
-    redlock_queue_sent(queue, lease->round, event->now_ns);
+    redlock_grants_sent(queue, lease->round, event->now_ns);
     queue->takes = takes;
     queue->looks = queue->granted != 0;
     queue->refresh_ns =
@@ -126,16 +126,16 @@ void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock
     lease->queue->yields = 0;
     actions->fresh_token = true;
     lease->queue->behind = false;
-    ask(lease, event, true, REDLOCK_QUEUE_ENTERED, actions);
+    ask(lease, event, true, REDLOCK_GRANTS_ENTERED, actions);
 }
 
 /* The most nodes that have the lock under one other token, by their answers to the current WAIT. */
 static unsigned most_alike(const struct redlock_lease_core *lease) {
-    const struct redlock_queue *queue = lease->queue;
+    const struct redlock_grants *queue = lease->queue;
     unsigned most = 0;
     for (unsigned i = 0; i < lease->node_count; i++) {
         if (queue->fresh & ~queue->granted & REDLOCK_NODE(i)) {
-            const unsigned alike = redlock_queue_count_like(queue, i);
+            const unsigned alike = redlock_grants_count_like(queue, i);
             most = alike > most ? alike : most;
         }
     }
@@ -143,9 +143,9 @@ static unsigned most_alike(const struct redlock_lease_core *lease) {
 }
 
 static void note_view(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
-    struct redlock_queue *queue = lease->queue;
-    redlock_queue_deny(queue, node, event->view, event->now_ns);
-    if (redlock_queue_count_like(queue, node) < lease->votes.quorum) {
+    struct redlock_grants *queue = lease->queue;
+    redlock_grants_deny(queue, node, event->view, event->now_ns);
+    if (redlock_grants_count_like(queue, node) < lease->votes.quorum) {
         return;
     }
     queue->behind = true;
@@ -163,7 +163,7 @@ static unsigned node_of(const struct redlock_event *event) {
 }
 
 static bool note_grant(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (!redlock_queue_grant(lease->queue, node_of(event), event->round, event->now_ns)) {
+    if (!redlock_grants_grant(lease->queue, node_of(event), event->round, event->now_ns)) {
         return false;
     }
     redlock_keys_granted(&lease->keys, event->nodes);
@@ -171,7 +171,7 @@ static bool note_grant(struct redlock_lease_core *lease, const struct redlock_ev
 }
 
 static void note_vote(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     const int64_t took_ns = event->now_ns - lease->start_ns;
     switch (event->vote) {
     case REDLOCK_VOTE_GRANTED:
@@ -215,9 +215,9 @@ bool redlock_waiter_has_quorum(const struct redlock_lease_core *lease) {
 
 void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
     assert(redlock_waiter_has_quorum(lease));
-    const int64_t bound_ns = redlock_queue_bound_ns(lease->queue, lease->votes.quorum);
+    const int64_t bound_ns = redlock_grants_bound_ns(lease->queue, lease->votes.quorum);
     lease->deadline_ns = redlock_deadline_ns(bound_ns, lease->round_ttl_ms);
-    lease->keys.backing = redlock_queue_backing(lease->queue, bound_ns);
+    lease->keys.backing = redlock_grants_backing(lease->queue, bound_ns);
 }
 
 bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -256,7 +256,7 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
     if (lease->queue->yields < YIELDS_HANDED) {
         lease->queue->yields++;
     }
-    ask(lease, event, takes, REDLOCK_QUEUE_YIELDED, actions);
+    ask(lease, event, takes, REDLOCK_GRANTS_YIELDED, actions);
 }
 
 /* How long the answers of a handover may take to come in. */
@@ -270,7 +270,7 @@ static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
 /* Looks soon when as many keys of others have ended as we lack grants. */
 static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     assert(!redlock_waiter_has_quorum(lease));
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     const int64_t soon_ns = 2 * look_delay_ns(lease), most_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     if (queue->looked < LOOKS_QUICK) {
         queue->looked++;
@@ -282,7 +282,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     }
     queue->looked = (uint8_t)(queue->looked < UINT8_MAX ? queue->looked + 1 : UINT8_MAX);
     const unsigned lacks = lease->votes.quorum - redlock_nodes_count(queue->granted);
-    const int64_t ended_ns = redlock_after_ms(redlock_queue_expiry_ns(queue, lacks), LOOK_MIN_MS);
+    const int64_t ended_ns = redlock_after_ms(redlock_grants_expiry_ns(queue, lacks), LOOK_MIN_MS);
     const int64_t look_ns = redlock_min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
     return look_ns > now_ns + soon_ns ? look_ns : now_ns + soon_ns;
 }
@@ -291,10 +291,10 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
     assert(lease->queue->granted != 0 && lease->queue->looks);
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     if (queue->behind) {
         yield(lease, event, true, false, actions);
-    } else if (redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
+    } else if (redlock_grants_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
         /* Does not take: if the earlier waiter is dead, the nodes would only be split again. */
         yield(lease, event, queue->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
@@ -335,16 +335,16 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
  * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
     assert(lease->queue->granted == 0 && answered(lease) >= lease->votes.quorum);
-    struct redlock_queue *queue = lease->queue;
-    const uint32_t rank = redlock_queue_rank(queue);
-    const int64_t dead_ns = redlock_after_ns(redlock_queue_expiry_ns(queue, lease->votes.quorum),
+    struct redlock_grants *queue = lease->queue;
+    const uint32_t rank = redlock_grants_rank(queue);
+    const int64_t dead_ns = redlock_after_ns(redlock_grants_expiry_ns(queue, lease->votes.quorum),
                                              redlock_delay_between_ns(&lease->jitter, 1, 2));
     if (rank == 0) {
         queue->ask_ns = dead_ns;
     } else if (rank < LOOKERS_MAX || !REDLOCK_PLANTED(QUEUE_FEW_LOOK)) {
         queue->refresh_ns = redlock_min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
     }
-    if (redlock_queue_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_queue_first_at(queue)) {
+    if (redlock_grants_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_grants_first_at(queue)) {
         queue->ask_ns = redlock_min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
     }
 }
@@ -353,11 +353,11 @@ static void plan_first(struct redlock_lease_core *lease, const struct redlock_ev
 static void judge_wait(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
     assert(lease->queue->granted == 0);
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     if (answered(lease) < lease->votes.quorum) {
         queue->ask_ns = retry_ns(lease, event->now_ns);
-    } else if (!queue->behind && !queue->takes && redlock_queue_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0) {
-        ask(lease, event, true, REDLOCK_QUEUE_REFRESHED, actions);
+    } else if (!queue->behind && !queue->takes && redlock_grants_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0) {
+        ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
         plan_first(lease, event);
     }
@@ -366,7 +366,7 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
 /* Takes stock: the nodes that will answer the current WAIT have answered. */
 static void judge(struct redlock_lease_core *lease, const struct redlock_event *event,
                   struct redlock_actions *actions) {
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     queue->behind = most_alike(lease) >= lease->votes.quorum;
     queue->yields = queue->behind ? 0 : queue->yields;
     queue->polled = answered(lease) >= lease->votes.quorum ? 0 : queue->polled;
@@ -380,14 +380,14 @@ static void judge(struct redlock_lease_core *lease, const struct redlock_event *
 
 static void on_due(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     lease->last_code = (int8_t)redlock_waiter_reason(lease);
     if (queue->granted != 0 && queue->looks) {
         judge(lease, event, actions); /* without the nodes that are slower than all others were */
         return;
     }
     if (queue->granted != 0) {
-        ask(lease, event, true, REDLOCK_QUEUE_LOOKED, actions);
+        ask(lease, event, true, REDLOCK_GRANTS_LOOKED, actions);
         return;
     }
     if (event->misplaced) { /* the token carries the ticket */
@@ -396,9 +396,9 @@ static void on_due(struct redlock_lease_core *lease, const struct redlock_event 
         lease->attempts++;
     }
     if (event->now_ns >= queue->ask_ns) {
-        ask(lease, event, true, REDLOCK_QUEUE_POLLED, actions);
+        ask(lease, event, true, REDLOCK_GRANTS_POLLED, actions);
     } else {
-        ask(lease, event, !queue->behind, REDLOCK_QUEUE_REFRESHED, actions);
+        ask(lease, event, !queue->behind, REDLOCK_GRANTS_REFRESHED, actions);
     }
 }
 
@@ -413,7 +413,7 @@ static bool is_known(const struct redlock_lease_core *lease) {
 void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     assert(lease->state == REDLOCK_LEASE_QUEUED && !redlock_waiter_has_quorum(lease));
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     switch (event->type) {
     case REDLOCK_EVENT_TIMER:
         if (event->now_ns < lease->next_try_ns) {
@@ -438,10 +438,10 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
 
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event) {
     assert(lease->state == REDLOCK_LEASE_FENCING || redlock_lease_is_held(lease));
-    struct redlock_queue *queue = lease->queue;
+    struct redlock_grants *queue = lease->queue;
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
         const redlock_nodes granted = queue->granted;
-        redlock_queue_deny(queue, node_of(event), event->view, event->now_ns);
+        redlock_grants_deny(queue, node_of(event), event->view, event->now_ns);
         redlock_keys_lost(&lease->keys, granted & ~queue->granted);
         return;
     }

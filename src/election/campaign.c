@@ -14,7 +14,7 @@
 #include "group/requests.h"
 
 struct redlock_election {
-    struct redlock_alarm alarm; /* first member */
+    struct redlock_timer timer; /* first member */
     struct redlock_candidate candidate;
     struct redlock_elections *all;
     struct redlock_list_entry entry;
@@ -25,7 +25,7 @@ struct redlock_election {
     redlock_lease *pending;     /* of the acquire that is under way */
     redlock_lease *lease;       /* while it leads */
     struct redlock_standing own, *standing;
-    /* News of ourselves came before the lease was held. */
+    /* An event of ourselves came before the lease was held. */
     bool leader_waits;
     bool knows_leader; /* a leader was told: */
     char leader_token[REDLOCK_TOKEN_SIZE_MAX + 1];
@@ -49,7 +49,7 @@ static void free_election(redlock_election *election) {
     if (redlock_list_is_in(&election->entry)) {
         redlock_list_remove(&election->entry);
     }
-    redlock_alarm_close(election->all->group, &election->alarm);
+    redlock_timer_close(election->all->group, &election->timer);
     free(election);
 }
 
@@ -62,8 +62,8 @@ static void tell(redlock_election *election, redlock_election_event_kind kind, r
 
 /* The leader. */
 
-/* The observer may not know what was told: news that waited is of the token that the lease has now.
- * And what it knows may not have been told. */
+/* The observer may not know what was told: an event that waited is of the token that the lease has
+ * now. And what it knows may not have been told. */
 static void tell_leader(redlock_election *election, const redlock_leader *leader) {
     assert(leader->token);
     if (election->knows_leader && strcmp(election->leader_token, leader->token) == 0) {
@@ -86,7 +86,7 @@ static void on_leader(const redlock_leader *leader, void *data) {
     }
 }
 
-/* News of ourselves that came before LEADING. */
+/* An event of ourselves that came before LEADING. */
 static void tell_leader_late(redlock_election *election) {
     if (!election->leader_waits || !election->lease) {
         return; /* or the callback of LEADING has resigned */
@@ -121,7 +121,7 @@ static void on_acquired(const redlock_result *result, void *data) {
     strcpy(token, redlock_lease_token(lease));
     feed(election, REDLOCK_CANDIDATE_WON, code, &details);
     tell_leader_late(election);
-    if (election->observer) { /* no older news comes after LEADING */
+    if (election->observer) { /* no older event comes after LEADING */
         redlock_observer_lead(election->observer, token, election->lease != NULL);
     }
 }
@@ -197,7 +197,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
     if (actions.acquire) {
         acquire(election);
     }
-    redlock_alarm_set(group, &election->alarm, election->candidate.wake_ns);
+    redlock_timer_set(group, &election->timer, election->candidate.wake_ns);
     if (actions.tell == REDLOCK_ELECTION_NOTHING) {
         return;
     }
@@ -218,8 +218,8 @@ static void on_described(const redlock_result *result, void *data) {
     feed(data, REDLOCK_CANDIDATE_TIMER, redlock_result_code(result), &details);
 }
 
-static void on_alarm(struct redlock_alarm *alarm) {
-    redlock_election *election = (redlock_election *)alarm;
+static void on_timer(struct redlock_timer *timer) {
+    redlock_election *election = (redlock_election *)timer;
     const int code = election->pending ? redlock_driver_trouble(election->pending) : REDLOCK_OK;
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
@@ -260,19 +260,19 @@ static int open_election(redlock_election *election, const redlock_election_opti
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (!redlock_alarm_open(group, &election->alarm, on_alarm)) {
+    if (!redlock_timer_open(group, &election->timer, on_timer)) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     code = redlock_group_observe(group, election->name, on_leader, election, &election->observer);
     if (code != REDLOCK_OK) {
-        redlock_alarm_close(group, &election->alarm);
+        redlock_timer_close(group, &election->timer);
     }
     return code;
 }
 
 static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
                            bool has_cb, bool has_place, redlock_election_options *options) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     size_t key_size;
     redlock_election_options_default(options);
     int code = redlock_check_given(failure, "cb", has_cb);
@@ -329,7 +329,7 @@ static int check_call(const redlock_election *election) {
         return REDLOCK_ERR_INVALID;
     }
     struct redlock_group *group = election->all->group;
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     const int code = redlock_group_check_open(group);
     return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate)
                ? redlock_group_refuse(group, redlock_fail(failure, REDLOCK_ERR_INVALID,

@@ -24,8 +24,8 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
     const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
     const size_t trace_size = options->trace ? sizeof options->trace : 0;
     const size_t details_and_more_size = details_size + expiring_size + trace_size;
-    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_queue) +
-                                                group->node_count * sizeof(struct redlock_queue_node)
+    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_grants) +
+                                                group->node_count * sizeof(struct redlock_grants_node)
                                           : 0;
     struct redlock_lease *lease =
         malloc(sizeof *lease + details_and_more_size + waiting_size + redlock_target_size(key_size) + token_size + 1);
@@ -53,7 +53,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
     room += waiting_size;
     lease->target = redlock_group_target(group, resource, key_size, room);
     *redlock_handle_own_token(lease) = '\0';
-    redlock_owner_enlist(group, &lease->owner, REDLOCK_OWNER_LEASE);
+    redlock_requester_enlist(group, &lease->owner, REDLOCK_REQUESTER_LEASE);
     return lease;
 }
 
@@ -86,7 +86,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_owner_delist(group, &lease->owner);
+    redlock_requester_delist(group, &lease->owner);
     free(lease);
 }
 

@@ -18,34 +18,34 @@
 #include "group/tell.h"
 #include "group/votes.h"
 #include "group/waiting.h"
-#include "wire/naming.h"
+#include "wire/holder_query.h"
 
-static void lease_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+static void lease_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
     (void)group;
     redlock_driver_due((struct redlock_lease *)owner, now_ns);
 }
 
-static void lease_close(struct redlock_group *group, struct redlock_owner *owner) {
+static void lease_close(struct redlock_group *group, struct redlock_requester *owner) {
     (void)group;
     redlock_requests_close((struct redlock_lease *)owner);
 }
 
-static void lease_free(struct redlock_group *group, struct redlock_owner *owner) {
+static void lease_free(struct redlock_group *group, struct redlock_requester *owner) {
     (void)group;
     redlock_driver_free((struct redlock_lease *)owner);
 }
 
 /* Its answers and callbacks are most of the work, and called directly. */
-static const struct redlock_owner_ops lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
+static const struct redlock_requester_ops lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
 
-static const struct redlock_owner_ops *const ops[REDLOCK_OWNER_KINDS] = {
-    [REDLOCK_OWNER_LEASE] = &lease_ops,
-    [REDLOCK_OWNER_OWED] = &redlock_owed_ops,
-    [REDLOCK_OWNER_QUERY] = &redlock_query_ops,
-    [REDLOCK_OWNER_LISTING] = &redlock_listing_ops,
-    [REDLOCK_OWNER_OBSERVER] = &redlock_observer_ops,
-    [REDLOCK_OWNER_GUARDS] = &redlock_guards_ops,
-    [REDLOCK_OWNER_ALARM] = &redlock_alarm_ops,
+static const struct redlock_requester_ops *const ops[REDLOCK_REQUESTER_KINDS] = {
+    [REDLOCK_REQUESTER_LEASE] = &lease_ops,
+    [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
+    [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,
+    [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
+    [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops,
+    [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
+    [REDLOCK_REQUESTER_TIMER] = &redlock_timer_ops,
 };
 
 /* Low digits that make our fencing tokens differ from those of other clients. */
@@ -86,11 +86,11 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     }
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
-    for (unsigned i = 0; i < REDLOCK_OWNER_KINDS; i++) {
+    for (unsigned i = 0; i < REDLOCK_REQUESTER_KINDS; i++) {
         redlock_list_init(&group->owners[i].list);
     }
-    redlock_list_init(&group->errands);
-    group->failure = (struct redlock_failure){group->invalid, sizeof group->invalid};
+    redlock_list_init(&group->oneshots);
+    group->failure = (struct redlock_error_text){group->invalid, sizeof group->invalid};
     group->node_count = config->node_count;
     group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
     group->key_prefix = strdup(prefix);
@@ -125,8 +125,8 @@ int redlock_group_listen(struct redlock_group *group) {
 
 void redlock_group_delete(struct redlock_group *group) {
     group->deleting = true;
-    for (unsigned kind = 0; kind < REDLOCK_OWNER_KINDS; kind++) {
-        REDLOCK_OWNERS(owner, group, kind) {
+    for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
+        REDLOCK_REQUESTERS(owner, group, kind) {
             ops[kind]->free(group, owner);
         }
     }
@@ -141,7 +141,7 @@ void redlock_group_delete(struct redlock_group *group) {
 
 static void void_votes(struct redlock_group *group, unsigned node) {
     struct redlock_text *why = redlock_guards_text(group, node);
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
         redlock_driver_void((struct redlock_lease *)owner, node, why);
     }
     redlock_text_drop(why);
@@ -218,7 +218,7 @@ static void guards_ready_changed(struct redlock_group *group) {
     }
     const int64_t now_ns = redlock_group_now_ns(group);
     const bool all = redlock_group_all_first_tries_done(group);
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
         struct redlock_lease *lease = (struct redlock_lease *)owner;
         if (lease->core.state != REDLOCK_LEASE_PARKED) {
             continue;
@@ -235,11 +235,11 @@ static void guards_ready_changed(struct redlock_group *group) {
 
 /* Callbacks that are added now run in the next turn. Inlined, it would cost a plain lock some
  * instructions. */
-__attribute__((noinline)) static void run_errands(struct redlock_group *group) {
-    for (uint64_t left = group->errands_waiting; left > 0; left--) {
-        struct redlock_list_entry *first = redlock_list_pop(&group->errands);
-        struct redlock_owner *owner = &REDLOCK_CONTAINER(first, struct redlock_errand, done)->owner;
-        group->errands_waiting--;
+__attribute__((noinline)) static void run_oneshots(struct redlock_group *group) {
+    for (uint64_t left = group->oneshots_waiting; left > 0; left--) {
+        struct redlock_list_entry *first = redlock_list_pop(&group->oneshots);
+        struct redlock_requester *owner = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->owner;
+        group->oneshots_waiting--;
         ops[owner->kind]->callback(group, owner);
     }
 }
@@ -266,8 +266,8 @@ static void run_callbacks(struct redlock_group *group) {
             break;
         }
     }
-    if (group->errands_waiting > 0) {
-        run_errands(group);
+    if (group->oneshots_waiting > 0) {
+        run_oneshots(group);
     }
     group->in_callbacks = false;
     redlock_group_rearm(group);
@@ -283,14 +283,14 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     const struct redlock_env *env = &lease->group->env;
     const bool is_ours = is_own(lease, answer->holder, answer->holder_size);
     const bool is_first_ours = answer->named == REDLOCK_NAMED_TWICE && is_own(lease, answer->first, answer->first_size);
-    if ((is_ours || is_first_ours) && redlock_naming_compared(answer, is_first_ours, is_ours)) {
+    if ((is_ours || is_first_ours) && redlock_holder_query_compared(answer, is_first_ours, is_ours)) {
         env->proven(env->ctx, node);
     }
 }
 
 void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
                           struct redlock_answer *answer) {
-    struct redlock_owner *owner = owner_pointer;
+    struct redlock_requester *owner = owner_pointer;
     assert(owner->in_flight > 0 && node < group->node_count);
     owner->in_flight--;
     group->in_flight--;
@@ -302,7 +302,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         /* This may end the round of this answer. */
         guards_read_clock(group, node, &answer->clock);
     }
-    if (owner->kind == REDLOCK_OWNER_LEASE) {
+    if (owner->kind == REDLOCK_REQUESTER_LEASE) {
         if (answer->named) {
             compare(owner_pointer, node, answer);
         }
@@ -319,7 +319,7 @@ static void end(struct redlock_group *group) {
     assert(group->closing && group->drained);
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
         redlock_driver_abort((struct redlock_lease *)owner);
     }
     while (redlock_group_has_callbacks(group)) {
@@ -339,7 +339,7 @@ void redlock_group_wake(struct redlock_group *group) {
         if (!item) {
             break;
         }
-        struct redlock_owner *owner = REDLOCK_CONTAINER(item, struct redlock_owner, due);
+        struct redlock_requester *owner = REDLOCK_CONTAINER(item, struct redlock_requester, due);
         ops[owner->kind]->due(group, owner, now_ns);
     }
     redlock_owed_go_on(group);
@@ -393,7 +393,7 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
         group->line.met |= REDLOCK_NODE(node);
-        REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LEASE) {
+        REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
             redlock_driver_ready((struct redlock_lease *)owner, node);
         }
         redlock_owed_node_ready(group, node);
@@ -416,8 +416,8 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     const int64_t later_ms = group->owed_waiting ? REDLOCK_HAND_LATER : 0;
     group->close_deadline_ns =
         redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
-    for (unsigned kind = 0; kind < REDLOCK_OWNER_KINDS; kind++) {
-        REDLOCK_OWNERS(owner, group, kind) {
+    for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
+        REDLOCK_REQUESTERS(owner, group, kind) {
             if (ops[kind]->close) {
                 ops[kind]->close(group, owner);
             }
@@ -432,7 +432,7 @@ int redlock_group_statistics(struct redlock_group *group, redlock_statistics *st
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    now.releases_owed = group->owners[REDLOCK_OWNER_OWED].count - group->owed_waiting;
+    now.releases_owed = group->owners[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

@@ -38,8 +38,8 @@ struct redlock_env {
     /* Whether a node that is ready is so far away that its answers come too late; refusal() says
      * so. */
     bool (*is_too_far)(void *ctx, unsigned node);
-    /* The node has answered with our own token after it granted the lock (wire/naming.h): it names
-     * holders as we understand it. Only inside redlock_group_answer(). */
+    /* The node has answered with our own token after it granted the lock (wire/holder_query.h): it
+     * names holders as we understand it. Only inside redlock_group_answer(). */
     void (*proven)(void *ctx, unsigned node);
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };

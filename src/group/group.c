@@ -21,8 +21,8 @@ int redlock_group_tell_refused(struct redlock_group *group) {
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {
-    return group->owners[REDLOCK_OWNER_LEASE].count == group->lingering &&
-           group->owners[REDLOCK_OWNER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
+    return group->owners[REDLOCK_REQUESTER_LEASE].count == group->lingering &&
+           group->owners[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {
@@ -52,14 +52,15 @@ void redlock_group_rearm(struct redlock_group *group) {
     }
 }
 
-void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind) {
+void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *owner,
+                              enum redlock_requester_kind kind) {
     owner->kind = (uint8_t)kind;
     redlock_list_append(&group->owners[kind].list, &owner->entry);
     group->owners[kind].count++;
 }
 
-redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
-                                 struct redlock_message *message) {
+redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
+                                     struct redlock_message *message) {
     message->owner = owner;
     owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
     const redlock_nodes taken = nodes ? group->env.send(group->env.ctx, nodes, message) : 0;
@@ -70,34 +71,34 @@ redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_own
     return taken;
 }
 
-bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned node) {
+bool redlock_requester_may_ask_by_source(const struct redlock_requester *owner, unsigned node) {
     return (owner->by_source & REDLOCK_NODE(node)) == 0;
 }
 
-void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand) {
-    redlock_list_append(&group->errands, &errand->done);
-    group->errands_waiting++;
+void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot) {
+    redlock_list_append(&group->oneshots, &oneshot->done);
+    group->oneshots_waiting++;
 }
 
-static void alarm_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+static void timer_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
     (void)group, (void)now_ns;
-    ((struct redlock_alarm *)owner)->ring((struct redlock_alarm *)owner);
+    ((struct redlock_timer *)owner)->ring((struct redlock_timer *)owner);
 }
 
-const struct redlock_owner_ops redlock_alarm_ops = {.due = alarm_due};
+const struct redlock_requester_ops redlock_timer_ops = {.due = timer_due};
 
-bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
-                        void (*ring)(struct redlock_alarm *alarm)) {
+bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer,
+                        void (*ring)(struct redlock_timer *timer)) {
     assert(ring);
-    *alarm = (struct redlock_alarm){.owner = {.kind = REDLOCK_OWNER_ALARM}, .ring = ring};
+    *timer = (struct redlock_timer){.owner = {.kind = REDLOCK_REQUESTER_TIMER}, .ring = ring};
     return redlock_schedule_reserve(&group->schedule);
 }
 
-void redlock_alarm_close(struct redlock_group *group, struct redlock_alarm *alarm) {
-    redlock_schedule_unreserve(&group->schedule, &alarm->owner.due);
+void redlock_timer_close(struct redlock_group *group, struct redlock_timer *timer) {
+    redlock_schedule_unreserve(&group->schedule, &timer->owner.due);
 }
 
-void redlock_alarm_set(struct redlock_group *group, struct redlock_alarm *alarm, int64_t when_ns) {
-    redlock_schedule_set(&group->schedule, &alarm->owner.due, when_ns);
+void redlock_timer_set(struct redlock_group *group, struct redlock_timer *timer, int64_t when_ns) {
+    redlock_schedule_set(&group->schedule, &timer->owner.due, when_ns);
     redlock_group_rearm(group);
 }

@@ -21,20 +21,20 @@ struct redlock_group;
 struct redlock_lease;
 struct redlock_guards;
 
-/* Everything that sends messages begins with a redlock_owner. An answer points to it. */
-enum redlock_owner_kind {
-    REDLOCK_OWNER_LEASE,
-    REDLOCK_OWNER_OWED,
-    REDLOCK_OWNER_QUERY, /* inspect and connect */
-    REDLOCK_OWNER_LISTING,
-    REDLOCK_OWNER_OBSERVER,
+/* Everything that sends messages begins with a redlock_requester. An answer points to it. */
+enum redlock_requester_kind {
+    REDLOCK_REQUESTER_LEASE,
+    REDLOCK_REQUESTER_OWED,
+    REDLOCK_REQUESTER_QUERY, /* inspect and connect */
+    REDLOCK_REQUESTER_LISTING,
+    REDLOCK_REQUESTER_OBSERVER,
     /* These are in no list: */
-    REDLOCK_OWNER_GUARDS,
-    REDLOCK_OWNER_ALARM,
-    REDLOCK_OWNER_KINDS
+    REDLOCK_REQUESTER_GUARDS,
+    REDLOCK_REQUESTER_TIMER,
+    REDLOCK_REQUESTER_KINDS
 };
 
-struct redlock_owner {
+struct redlock_requester {
     struct redlock_due due;
     uint8_t kind;
     /* Nodes that got the source of the script, because they did not know it; not a second time. */
@@ -45,25 +45,26 @@ struct redlock_owner {
 };
 
 /* An owner with one callback, which is no lease. */
-struct redlock_errand {
-    struct redlock_owner owner;
+struct redlock_oneshot {
+    struct redlock_requester owner;
     struct redlock_list_entry done; /* in the list of those whose callbacks are to run */
 };
 
-struct redlock_owner_list {
+struct redlock_requester_list {
     struct redlock_list list;
     uint32_t count;
 };
 
 /* What a kind of owners does; NULL: nothing. Each may free the owner. */
-struct redlock_owner_ops {
-    void (*answer)(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+struct redlock_requester_ops {
+    void (*answer)(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
                    const struct redlock_answer *answer);
-    void (*due)(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns);
-    void (*callback)(struct redlock_group *group, struct redlock_owner *owner); /* of an errand */
-    void (*close)(struct redlock_group *group, struct redlock_owner *owner);
+    void (*due)(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns);
+    /* Of a one-shot request. */
+    void (*callback)(struct redlock_group *group, struct redlock_requester *owner);
+    void (*close)(struct redlock_group *group, struct redlock_requester *owner);
     /* The group is deleted. */
-    void (*free)(struct redlock_group *group, struct redlock_owner *owner);
+    void (*free)(struct redlock_group *group, struct redlock_requester *owner);
 };
 
 /* The close is done. */
@@ -92,17 +93,17 @@ struct redlock_group {
     uint8_t holder_size;
     struct redlock_line line;
     struct redlock_schedule schedule;
-    struct redlock_owner_list owners[REDLOCK_OWNER_KINDS];
+    struct redlock_requester_list owners[REDLOCK_REQUESTER_KINDS];
     struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
-    struct redlock_owner *owed_next;
+    struct redlock_requester *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
     uint32_t owed_waiting;   /* releases that are to be sent a little later */
     uint32_t lingering;      /* leases that are known only for the sake of pushes */
     /* Leases whose callbacks are to run. No list: it would cost a lease 8 bytes. */
     struct redlock_lease *callbacks_first, *callbacks_last;
-    uint64_t errands_waiting; /* so many: */
-    struct redlock_list errands;
+    uint64_t oneshots_waiting; /* so many: */
+    struct redlock_list oneshots;
     uint64_t in_flight; /* answers to come, of all owners */
     int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
@@ -117,8 +118,8 @@ struct redlock_group {
     redlock_statistics statistics;
     /* What was wrong with the last argument that was refused; "" at first. */
     char invalid[REDLOCK_INVALID_SIZE];
-    struct redlock_failure failure; /* `invalid`, for the checks */
-    redlock_telemetry telemetry;    /* last: it is large */
+    struct redlock_error_text failure; /* `invalid`, for the checks */
+    redlock_telemetry telemetry;       /* last: it is large */
 };
 
 int redlock_group_check_open(struct redlock_group *group); /* OK, ERR_CLOSED or ERR_FORKED */
@@ -128,7 +129,7 @@ static inline int64_t redlock_group_now_ns(const struct redlock_group *group) {
 }
 
 static inline bool redlock_group_has_callbacks(const struct redlock_group *group) {
-    return (group->callbacks_first != NULL) | (group->errands_waiting != 0);
+    return (group->callbacks_first != NULL) | (group->oneshots_waiting != 0);
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group);
@@ -155,7 +156,7 @@ static inline int redlock_group_refuse(struct redlock_group *group, int code) {
 }
 
 /* Where checks write what is wrong. */
-static inline struct redlock_failure *redlock_group_failure(struct redlock_group *group) {
+static inline struct redlock_error_text *redlock_group_failure(struct redlock_group *group) {
     return &group->failure;
 }
 
@@ -163,7 +164,7 @@ static inline struct redlock_failure *redlock_group_failure(struct redlock_group
  * argument. */
 static inline int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
                                                size_t *key_size) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     const size_t size = resource ? strlen(resource) : 0;
     *key_size = size + group->key_prefix_size;
     int code = redlock_check_given(failure, name, resource != NULL);
@@ -180,73 +181,74 @@ static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
 }
 
 /* The oldest of this kind, and the next of its kind; NULL for none. */
-static inline struct redlock_owner *redlock_owner_first(const struct redlock_group *group,
-                                                        enum redlock_owner_kind kind) {
+static inline struct redlock_requester *redlock_requester_first(const struct redlock_group *group,
+                                                                enum redlock_requester_kind kind) {
     struct redlock_list_entry *first = redlock_list_first(&group->owners[kind].list);
-    return first ? REDLOCK_CONTAINER(first, struct redlock_owner, entry) : NULL;
+    return first ? REDLOCK_CONTAINER(first, struct redlock_requester, entry) : NULL;
 }
 
-static inline struct redlock_owner *redlock_owner_next(const struct redlock_group *group,
-                                                       const struct redlock_owner *owner) {
+static inline struct redlock_requester *redlock_requester_next(const struct redlock_group *group,
+                                                               const struct redlock_requester *owner) {
     struct redlock_list_entry *next = redlock_list_next(&group->owners[owner->kind].list, &owner->entry);
-    return next ? REDLOCK_CONTAINER(next, struct redlock_owner, entry) : NULL;
+    return next ? REDLOCK_CONTAINER(next, struct redlock_requester, entry) : NULL;
 }
 
 /* Each owner of this kind. The body may free `owner`, but no other. */
-#define REDLOCK_OWNERS(owner, group, kind)                                                                             \
-    for (struct redlock_owner *owner = redlock_owner_first(group, kind), *next_##owner;                                \
-         owner && (next_##owner = redlock_owner_next(group, owner), true); owner = next_##owner)
+#define REDLOCK_REQUESTERS(owner, group, kind)                                                                         \
+    for (struct redlock_requester *owner = redlock_requester_first(group, kind), *next_##owner;                        \
+         owner && (next_##owner = redlock_requester_next(group, owner), true); owner = next_##owner)
 
 /* Puts it at the end of the list of its kind. */
-void redlock_owner_enlist(struct redlock_group *group, struct redlock_owner *owner, enum redlock_owner_kind kind);
+void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *owner,
+                              enum redlock_requester_kind kind);
 
 /* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are
  * zero. NULL if there is no memory. */
-static inline void *redlock_owner_new(struct redlock_group *group, enum redlock_owner_kind kind, size_t size,
-                                      size_t zeroed) {
+static inline void *redlock_requester_new(struct redlock_group *group, enum redlock_requester_kind kind, size_t size,
+                                          size_t zeroed) {
     if (!redlock_schedule_reserve(&group->schedule)) {
         return NULL;
     }
-    struct redlock_owner *owner = malloc(size);
+    struct redlock_requester *owner = malloc(size);
     if (!owner) {
         redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
         return NULL;
     }
     memset(owner, 0, zeroed);
-    redlock_owner_enlist(group, owner, kind);
+    redlock_requester_enlist(group, owner, kind);
     return owner;
 }
 
 /* Takes it out of the list and out of the schedule. */
-static inline void redlock_owner_delist(struct redlock_group *group, struct redlock_owner *owner) {
+static inline void redlock_requester_delist(struct redlock_group *group, struct redlock_requester *owner) {
     redlock_list_remove(&owner->entry);
     group->owners[owner->kind].count--;
     redlock_schedule_unreserve(&group->schedule, &owner->due);
 }
 
 /* Sends the message and counts it. Returns the nodes that took it. */
-redlock_nodes redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
-                                 struct redlock_message *message);
+redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
+                                     struct redlock_message *message);
 /* Whether to send the source of the script to a node that does not know it. Once for each request:
  * a node that never knows it would be asked for ever. */
-bool redlock_owner_may_ask_by_source(const struct redlock_owner *owner, unsigned node);
+bool redlock_requester_may_ask_by_source(const struct redlock_requester *owner, unsigned node);
 /* Its callback will run. */
-void redlock_owner_queue_errand(struct redlock_group *group, struct redlock_errand *errand);
+void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot);
 
 /* A timer in the schedule, for the layer above. Embed it. It sends nothing; an owner only because
  * the schedule knows these. */
-struct redlock_alarm {
-    struct redlock_owner owner;
-    void (*ring)(struct redlock_alarm *alarm); /* may close the alarm */
+struct redlock_timer {
+    struct redlock_requester owner;
+    void (*ring)(struct redlock_timer *timer); /* may close the timer */
 };
 
-extern const struct redlock_owner_ops redlock_alarm_ops;
+extern const struct redlock_requester_ops redlock_timer_ops;
 
 /* False if there is no memory. After that, setting it cannot fail. */
-bool redlock_alarm_open(struct redlock_group *group, struct redlock_alarm *alarm,
-                        void (*ring)(struct redlock_alarm *alarm));
-void redlock_alarm_close(struct redlock_group *group, struct redlock_alarm *alarm);
+bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer,
+                        void (*ring)(struct redlock_timer *timer));
+void redlock_timer_close(struct redlock_group *group, struct redlock_timer *timer);
 /* Rings once, in a later turn. REDLOCK_NEVER_NS: not. */
-void redlock_alarm_set(struct redlock_group *group, struct redlock_alarm *alarm, int64_t when_ns);
+void redlock_timer_set(struct redlock_group *group, struct redlock_timer *timer, int64_t when_ns);
 
 #endif

@@ -10,12 +10,12 @@
 #define REDLOCK_GUARDS_WHY_SIZE     200
 
 struct redlock_guards {
-    struct redlock_owner owner; /* owns the readings of clocks; in no list */
+    struct redlock_requester owner; /* owns the readings of clocks; in no list */
     struct redlock_guard guard;
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
 
-extern const struct redlock_owner_ops redlock_guards_ops;
+extern const struct redlock_requester_ops redlock_guards_ops;
 
 /* False if there is no memory. */
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
@@ -26,11 +26,11 @@ void redlock_guards_close(struct redlock_group *group);
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns);
 /* Of these, the nodes whose clock is the reason. Only with a guard. */
 redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns);
-/* Sends a RELEASE as redlock_owner_send() does. Nodes in quarantine hand the lock to nobody, and do
- * not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key from an
- * old copy of the data. A node that is not ready may be such a run when it gets what is queued for
- * it. */
-redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
+/* Sends a RELEASE as redlock_requester_send() does. Nodes in quarantine hand the lock to nobody,
+ * and do not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key
+ * from an old copy of the data. A node that is not ready may be such a run when it gets what is
+ * queued for it. */
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
                                      struct redlock_message *message);
 /* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */
 struct redlock_text *redlock_guards_text(struct redlock_group *group, unsigned node);

@@ -70,7 +70,7 @@ void redlock_handle_round_text(const struct redlock_lease *lease, int code, char
 }
 
 /* A waiter's token begins with its ticket. The ticket of a first try is 0. */
-static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
+static enum redlock_grants_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
     static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
     const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
     if (!token) {
@@ -85,10 +85,10 @@ static enum redlock_queue_holder holder_of(const struct redlock_lease *lease, co
     return memcmp(token, redlock_handle_own_token(lease), digits) < 0 ? REDLOCK_HOLDER_EARLIER : REDLOCK_HOLDER_LATER;
 }
 
-struct redlock_queue_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
-    return (struct redlock_queue_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
-                                       .holder_id =
-                                           answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,
-                                       .pttl_ms = answer->holder_ttl_ms,
-                                       .rank = answer->rank};
+struct redlock_grants_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+    return (struct redlock_grants_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
+                                        .holder_id =
+                                            answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,
+                                        .pttl_ms = answer->holder_ttl_ms,
+                                        .rank = answer->rank};
 }

@@ -97,7 +97,7 @@ struct redlock_expiring {
 
 /* The owner and the core come first: a vote uses little else. */
 struct redlock_lease {
-    struct redlock_owner owner;
+    struct redlock_requester owner;
     struct redlock_lease_core core;
     struct redlock_group *group;
     struct redlock_target *target;
@@ -171,6 +171,6 @@ void redlock_handle_loss_text(const struct redlock_lease *lease, char *buffer, s
 /* The same for a round of extension that ended with this code. */
 void redlock_handle_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size);
 /* What a node's answer "queued" says. */
-struct redlock_queue_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
+struct redlock_grants_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer);
 
 #endif

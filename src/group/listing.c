@@ -42,7 +42,7 @@ struct listed_node {
 };
 
 struct redlock_listing {
-    struct redlock_errand errand; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its owner is the first member */
     struct redlock_group *group;
     redlock_list_callback each;
     redlock_callback done;
@@ -79,8 +79,8 @@ static void make_pattern(const struct redlock_group *group, const char *match, c
 
 static struct redlock_listing *listing_new(struct redlock_group *group, const char *match) {
     const size_t size = sizeof(struct redlock_listing) + group->node_count * sizeof(struct listed_node);
-    struct redlock_listing *listing =
-        redlock_owner_new(group, REDLOCK_OWNER_LISTING, size + 2 * group->key_prefix_size + strlen(match) + 1, size);
+    struct redlock_listing *listing = redlock_requester_new(
+        group, REDLOCK_REQUESTER_LISTING, size + 2 * group->key_prefix_size + strlen(match) + 1, size);
     if (!listing) {
         return NULL;
     }
@@ -95,25 +95,25 @@ static struct redlock_listing *listing_new(struct redlock_group *group, const ch
     return listing;
 }
 
-static void listing_free(struct redlock_group *group, struct redlock_owner *owner) {
+static void listing_free(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_listing *listing = (struct redlock_listing *)owner;
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(listing->nodes[i].error);
         free(listing->nodes[i].page);
     }
-    redlock_owner_delist(group, owner);
+    redlock_requester_delist(group, owner);
     free(listing);
 }
 
 static void free_if_over(struct redlock_listing *listing) {
-    if (listing->over && listing->errand.owner.in_flight == 0) {
-        listing_free(listing->group, &listing->errand.owner);
+    if (listing->over && listing->oneshot.owner.in_flight == 0) {
+        listing_free(listing->group, &listing->oneshot.owner);
     }
 }
 
 static void queue_callbacks(struct redlock_listing *listing) {
-    if (!redlock_list_is_in(&listing->errand.done) && !listing->in_callback) {
-        redlock_owner_queue_errand(listing->group, &listing->errand);
+    if (!redlock_list_is_in(&listing->oneshot.done) && !listing->in_callback) {
+        redlock_requester_queue_oneshot(listing->group, &listing->oneshot);
     }
 }
 
@@ -159,7 +159,7 @@ static void ask(struct redlock_listing *listing, unsigned node) {
                                       .wait_suffix = group->wait_suffix,
                                       .page = &page,
                                       .now_ns = redlock_group_now_ns(group)};
-    if (redlock_owner_send(group, &listing->errand.owner, REDLOCK_NODE(node), &message) == 0) {
+    if (redlock_requester_send(group, &listing->oneshot.owner, REDLOCK_NODE(node), &message) == 0) {
         vote(listing, node, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, node));
     }
 }
@@ -215,7 +215,7 @@ static void take_timeout(struct redlock_listing *listing, unsigned node, struct 
     redlock_text_drop(why);
 }
 
-static void listing_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+static void listing_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
                            const struct redlock_answer *answer) {
     (void)round; /* a late answer is not told */
     struct redlock_listing *listing = (struct redlock_listing *)owner;
@@ -298,7 +298,7 @@ static void tell_result(struct redlock_listing *listing) {
     listing->done(&result, listing->data);
 }
 
-static void listing_callback(struct redlock_group *group, struct redlock_owner *owner) {
+static void listing_callback(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_listing *listing = (struct redlock_listing *)owner;
     listing->in_callback = true;
     for (unsigned i = 0; i < group->node_count && !listing->decided; i++) {
@@ -316,7 +316,7 @@ static void listing_callback(struct redlock_group *group, struct redlock_owner *
 
 static int check(struct redlock_group *group, const redlock_list_options *given, redlock_list_callback each,
                  redlock_callback done, redlock_list_options *known) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     redlock_list_options_default(known);
     int code = redlock_check_given(failure, "each", each != NULL);
     if (code == REDLOCK_OK) {
@@ -359,7 +359,7 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
 }
 
 void redlock_listing_cancel(struct redlock_group *group, const void *data) {
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_LISTING) {
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LISTING) {
         struct redlock_listing *listing = (struct redlock_listing *)owner;
         if (listing->data == data) {
             decide(listing, REDLOCK_ERR_CANCELLED);
@@ -368,10 +368,10 @@ void redlock_listing_cancel(struct redlock_group *group, const void *data) {
     redlock_group_rearm(group);
 }
 
-static void listing_close(struct redlock_group *group, struct redlock_owner *owner) {
+static void listing_close(struct redlock_group *group, struct redlock_requester *owner) {
     (void)group;
     decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
 }
 
-const struct redlock_owner_ops redlock_listing_ops = {
+const struct redlock_requester_ops redlock_listing_ops = {
     .answer = listing_answer, .callback = listing_callback, .close = listing_close, .free = listing_free};

@@ -13,6 +13,6 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
 /* Ends the listing with this `data` as if its callback had stopped it. Nothing, if it has ended. */
 void redlock_listing_cancel(struct redlock_group *group, const void *data);
 
-extern const struct redlock_owner_ops redlock_listing_ops;
+extern const struct redlock_requester_ops redlock_listing_ops;
 
 #endif

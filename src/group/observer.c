@@ -9,7 +9,7 @@
 #include "core/time.h"
 
 struct redlock_observer {
-    struct redlock_errand errand; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its owner is the first member */
     struct redlock_group *group;
     struct redlock_channel *channel;
     redlock_leader_callback cb;
@@ -63,7 +63,7 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
 static struct redlock_observer *observer_new(struct redlock_group *group, const char *resource, size_t key_size) {
     const size_t size = sizeof(struct redlock_observer) + group->node_count * sizeof(struct redlock_leader_node);
     struct redlock_observer *observer =
-        redlock_owner_new(group, REDLOCK_OWNER_OBSERVER, size + redlock_target_size(key_size), size);
+        redlock_requester_new(group, REDLOCK_REQUESTER_OBSERVER, size + redlock_target_size(key_size), size);
     if (!observer) {
         return NULL;
     }
@@ -71,26 +71,26 @@ static struct redlock_observer *observer_new(struct redlock_group *group, const 
     observer->target = redlock_group_target(group, resource, key_size, observer->nodes + group->node_count);
     observer->channel = join_channel(group, observer->target);
     if (!observer->channel) {
-        redlock_owner_delist(group, &observer->errand.owner);
+        redlock_requester_delist(group, &observer->oneshot.owner);
         free(observer);
         return NULL;
     }
     return observer;
 }
 
-static void observer_free(struct redlock_group *group, struct redlock_owner *owner) {
+static void observer_free(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_observer *observer = (struct redlock_observer *)owner;
     if (!observer->ended) {
         leave_channel(group, observer->channel);
     }
-    redlock_owner_delist(group, owner);
+    redlock_requester_delist(group, owner);
     free(observer);
 }
 
 static void free_if_over(struct redlock_observer *observer) {
-    if (observer->ended && observer->errand.owner.in_flight == 0 && !redlock_list_is_in(&observer->errand.done) &&
+    if (observer->ended && observer->oneshot.owner.in_flight == 0 && !redlock_list_is_in(&observer->oneshot.done) &&
         !observer->in_callback) {
-        observer_free(observer->group, &observer->errand.owner);
+        observer_free(observer->group, &observer->oneshot.owner);
     }
 }
 
@@ -101,7 +101,7 @@ static void end(struct redlock_observer *observer) {
     observer->ended = true;
     leave_channel(group, observer->channel);
     observer->channel = NULL;
-    redlock_schedule_set(&group->schedule, &observer->errand.owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&group->schedule, &observer->oneshot.owner.due, REDLOCK_NEVER_NS);
     free_if_over(observer);
 }
 
@@ -111,7 +111,7 @@ static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes
                                       .by_source = by_source,
                                       .target = observer->target,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_owner_send(group, &observer->errand.owner, nodes, &message);
+    return redlock_requester_send(group, &observer->oneshot.owner, nodes, &message);
 }
 
 /* Asks the nodes that are due, and sets the next time. */
@@ -129,16 +129,16 @@ static void ask(struct redlock_observer *observer, int64_t now_ns) {
 static void go_on(struct redlock_observer *observer) {
     struct redlock_group *group = observer->group;
     ask(observer, redlock_group_now_ns(group));
-    redlock_schedule_set(&group->schedule, &observer->errand.owner.due,
+    redlock_schedule_set(&group->schedule, &observer->oneshot.owner.due,
                          redlock_leadership_next_ns(&observer->leadership));
-    if (!redlock_list_is_in(&observer->errand.done) && redlock_leadership_is_news(&observer->leadership)) {
-        redlock_owner_queue_errand(group, &observer->errand);
+    if (!redlock_list_is_in(&observer->oneshot.done) && redlock_leadership_has_event(&observer->leadership)) {
+        redlock_requester_queue_oneshot(group, &observer->oneshot);
     }
 }
 
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **created) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     size_t key_size;
     int code = redlock_check_given(failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
@@ -152,7 +152,7 @@ int redlock_group_observe(struct redlock_group *group, const char *resource, red
         code = redlock_group_check_open(group);
     }
     if (code == REDLOCK_OK) {
-        code = group->owners[REDLOCK_OWNER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
+        code = group->owners[REDLOCK_REQUESTER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
                    ? REDLOCK_ERR_LIMIT
                    : redlock_line_open(&group->line, &group->env);
     }
@@ -194,7 +194,7 @@ void redlock_observer_end(redlock_observer *observer) {
 
 void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still) {
     redlock_leadership_lead(&observer->leadership, token, strlen(token));
-    if (!leads_still && redlock_leadership_is_news(&observer->leadership)) {
+    if (!leads_still && redlock_leadership_has_event(&observer->leadership)) {
         (void)redlock_leadership_tell(&observer->leadership);
     }
     go_on(observer);
@@ -206,7 +206,7 @@ static bool has_name(const char *token, size_t size) {
     return size > 0 && token[0] != '\0';
 }
 
-static void observer_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+static void observer_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
                             const struct redlock_answer *answer) {
     (void)round; /* all ask for the same */
     struct redlock_observer *observer = (struct redlock_observer *)owner;
@@ -214,7 +214,8 @@ static void observer_answer(struct redlock_group *group, struct redlock_owner *o
         free_if_over(observer);
         return;
     }
-    if (answer->no_script && redlock_owner_may_ask_by_source(owner, node) && send(observer, REDLOCK_NODE(node), true)) {
+    if (answer->no_script && redlock_requester_may_ask_by_source(owner, node) &&
+        send(observer, REDLOCK_NODE(node), true)) {
         return;
     }
     const bool held = answer->vote == REDLOCK_VOTE_GRANTED;
@@ -226,7 +227,7 @@ static void observer_answer(struct redlock_group *group, struct redlock_owner *o
     go_on(observer);
 }
 
-static void observer_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+static void observer_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
     (void)group, (void)now_ns;
     go_on((struct redlock_observer *)owner);
 }
@@ -237,7 +238,7 @@ static bool is_about(const struct redlock_observer *observer, const struct redlo
 
 /* Each that has not ended. */
 #define OBSERVERS(observer, group)                                                                                     \
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_OBSERVER)                                                               \
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_OBSERVER)                                                       \
     for (struct redlock_observer *observer = (struct redlock_observer *)owner; observer && !observer->ended;           \
          observer = NULL)
 
@@ -276,10 +277,10 @@ void redlock_observers_moved(struct redlock_group *group, unsigned node) {
     }
 }
 
-static void observer_callback(struct redlock_group *group, struct redlock_owner *owner) {
+static void observer_callback(struct redlock_group *group, struct redlock_requester *owner) {
     (void)group;
     struct redlock_observer *observer = (struct redlock_observer *)owner;
-    if (!observer->ended && redlock_leadership_is_news(&observer->leadership)) {
+    if (!observer->ended && redlock_leadership_has_event(&observer->leadership)) {
         const char *token = redlock_leadership_tell(&observer->leadership)->bytes;
         const struct redlock_leader leader = {
             .size = sizeof leader, .token = token, .holder = redlock_token_holder(token)};
@@ -290,15 +291,15 @@ static void observer_callback(struct redlock_group *group, struct redlock_owner 
     free_if_over(observer);
 }
 
-static void observer_close(struct redlock_group *group, struct redlock_owner *owner) {
+static void observer_close(struct redlock_group *group, struct redlock_requester *owner) {
     (void)group;
     if (!((struct redlock_observer *)owner)->ended) {
         end((struct redlock_observer *)owner);
     }
 }
 
-const struct redlock_owner_ops redlock_observer_ops = {.answer = observer_answer,
-                                                       .due = observer_due,
-                                                       .callback = observer_callback,
-                                                       .close = observer_close,
-                                                       .free = observer_free};
+const struct redlock_requester_ops redlock_observer_ops = {.answer = observer_answer,
+                                                           .due = observer_due,
+                                                           .callback = observer_callback,
+                                                           .close = observer_close,
+                                                           .free = observer_free};

@@ -24,6 +24,6 @@ void redlock_observers_deaf(struct redlock_group *group, unsigned node);
 /* See redlock_group_moved(). */
 void redlock_observers_moved(struct redlock_group *group, unsigned node);
 
-extern const struct redlock_owner_ops redlock_observer_ops;
+extern const struct redlock_requester_ops redlock_observer_ops;
 
 #endif

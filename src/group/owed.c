@@ -23,17 +23,17 @@ static void wait_no_more(struct redlock_group *group, struct redlock_owed *owed)
 }
 
 /* The owner leaves its place in the list. */
-static void pass_by(struct redlock_group *group, const struct redlock_owner *owner) {
+static void pass_by(struct redlock_group *group, const struct redlock_requester *owner) {
     if (group->owed_next == owner) {
-        group->owed_next = redlock_owner_next(group, owner);
+        group->owed_next = redlock_requester_next(group, owner);
     }
 }
 
-static void owed_free(struct redlock_group *group, struct redlock_owner *owner) {
+static void owed_free(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_owed *owed = (struct redlock_owed *)owner;
     wait_no_more(group, owed);
     pass_by(group, owner);
-    redlock_owner_delist(group, owner);
+    redlock_requester_delist(group, owner);
     free(owed);
 }
 
@@ -41,7 +41,7 @@ static void owed_free(struct redlock_group *group, struct redlock_owner *owner) 
  * not meet it again. There are never more of these than requests that the nodes take. */
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
-        struct redlock_owner *owner = redlock_owner_first(group, REDLOCK_OWNER_OWED);
+        struct redlock_requester *owner = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
         if (!owner->in_flight) {
             count_dropped(group, (enum redlock_handing)((struct redlock_owed *)owner)->handing);
             owed_free(group, owner);
@@ -49,7 +49,7 @@ static void drop_oldest(struct redlock_group *group) {
         }
         pass_by(group, owner);
         redlock_list_remove(&owner->entry);
-        redlock_list_append(&group->owners[REDLOCK_OWNER_OWED].list, &owner->entry);
+        redlock_list_append(&group->owners[REDLOCK_REQUESTER_OWED].list, &owner->entry);
     }
 }
 
@@ -88,11 +88,11 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
 bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
     assert(release->nodes != 0 && release->token_size > 0 && release->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     const struct redlock_target *target = release->target;
-    if (group->owners[REDLOCK_OWNER_OWED].count >= REDLOCK_OWED_MAX) {
+    if (group->owners[REDLOCK_REQUESTER_OWED].count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
-    struct redlock_owed *owed =
-        redlock_owner_new(group, REDLOCK_OWNER_OWED, sizeof *owed + target->size + release->token_size, sizeof *owed);
+    struct redlock_owed *owed = redlock_requester_new(group, REDLOCK_REQUESTER_OWED,
+                                                      sizeof *owed + target->size + release->token_size, sizeof *owed);
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
         count_dropped(group, release->handing);
@@ -115,12 +115,12 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     return true;
 }
 
-static void owed_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+static void owed_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
                         const struct redlock_answer *answer) {
     (void)round; /* each asks for the same */
     struct redlock_owed *owed = (struct redlock_owed *)owner;
     const int64_t now_ns = redlock_group_now_ns(group);
-    if (answer->no_script && redlock_owner_may_ask_by_source(&owed->owner, node)) {
+    if (answer->no_script && redlock_requester_may_ask_by_source(&owed->owner, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);
     } else {
         redlock_debt_vote(&owed->debt, node, answer->vote, now_ns);
@@ -128,7 +128,7 @@ static void owed_answer(struct redlock_group *group, struct redlock_owner *owner
     end_or_schedule(group, owed, now_ns);
 }
 
-static void owed_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+static void owed_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
     struct redlock_owed *owed = (struct redlock_owed *)owner;
     wait_no_more(group, owed);
     if (!redlock_debt_over(&owed->debt, now_ns)) {
@@ -139,7 +139,7 @@ static void owed_due(struct redlock_group *group, struct redlock_owner *owner, i
 
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node) {
     group->owed_back |= REDLOCK_NODE(node);
-    group->owed_next = redlock_owner_first(group, REDLOCK_OWNER_OWED);
+    group->owed_next = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
     redlock_owed_go_on(group);
 }
 
@@ -147,7 +147,7 @@ void redlock_owed_go_on(struct redlock_group *group) {
     const int64_t now_ns = redlock_group_now_ns(group);
     for (unsigned left = ASKED_A_TURN; group->owed_next && left > 0; left--) {
         struct redlock_owed *owed = (struct redlock_owed *)group->owed_next;
-        group->owed_next = redlock_owner_next(group, &owed->owner);
+        group->owed_next = redlock_requester_next(group, &owed->owner);
         const redlock_nodes back = owed->debt.owing & group->owed_back & group->ready;
         if (back) {
             ask(group, owed, redlock_debt_ask(&owed->debt, back, now_ns), false, now_ns);
@@ -159,4 +159,4 @@ void redlock_owed_go_on(struct redlock_group *group) {
     }
 }
 
-const struct redlock_owner_ops redlock_owed_ops = {.answer = owed_answer, .due = owed_due, .free = owed_free};
+const struct redlock_requester_ops redlock_owed_ops = {.answer = owed_answer, .due = owed_due, .free = owed_free};

@@ -18,7 +18,7 @@ struct redlock_query_vote {
 };
 
 struct redlock_query {
-    struct redlock_errand errand; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its owner is the first member */
     redlock_callback cb;
     void *data;
     struct redlock_round round;
@@ -35,7 +35,7 @@ static struct redlock_query *query_new(struct redlock_group *group, bool connect
                                        size_t key_size, redlock_callback cb, void *data) {
     const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
     struct redlock_query *query =
-        redlock_owner_new(group, REDLOCK_OWNER_QUERY, size + redlock_target_size(key_size), size);
+        redlock_requester_new(group, REDLOCK_REQUESTER_QUERY, size + redlock_target_size(key_size), size);
     if (!query) {
         return NULL;
     }
@@ -54,14 +54,14 @@ static struct redlock_query *query_new(struct redlock_group *group, bool connect
     return query;
 }
 
-static void query_free(struct redlock_group *group, struct redlock_owner *owner) {
+static void query_free(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_query *query = (struct redlock_query *)owner;
-    assert(group->deleting || query->errand.owner.in_flight == 0);
+    assert(group->deleting || query->oneshot.owner.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_owner_delist(group, owner);
+    redlock_requester_delist(group, owner);
     free(query);
 }
 
@@ -69,8 +69,8 @@ static void finish(struct redlock_group *group, struct redlock_query *query, int
     assert(!query->done);
     query->done = true;
     query->code = code;
-    redlock_schedule_set(&group->schedule, &query->errand.owner.due, REDLOCK_NEVER_NS);
-    redlock_owner_queue_errand(group, &query->errand);
+    redlock_schedule_set(&group->schedule, &query->oneshot.owner.due, REDLOCK_NEVER_NS);
+    redlock_requester_queue_oneshot(group, &query->oneshot);
 }
 
 /* An inspection waits for all votes: a user wants to see every node. Each has its own timeout. */
@@ -107,11 +107,11 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                                       .target = query->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_owner_send(group, &query->errand.owner, nodes, &message);
+    return redlock_requester_send(group, &query->oneshot.owner, nodes, &message);
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     size_t key_size;
     int code = redlock_group_refuse(group, redlock_check_given(failure, "cb", cb != NULL));
     if (code == REDLOCK_OK) {
@@ -135,16 +135,16 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 }
 
 static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
-    if (query->callback_done && query->errand.owner.in_flight == 0) {
-        query_free(group, &query->errand.owner);
+    if (query->callback_done && query->oneshot.owner.in_flight == 0) {
+        query_free(group, &query->oneshot.owner);
     }
 }
 
-static void query_answer(struct redlock_group *group, struct redlock_owner *owner, uint32_t round, unsigned node,
+static void query_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
                          const struct redlock_answer *answer) {
     (void)round; /* a query has only one round */
     struct redlock_query *query = (struct redlock_query *)owner;
-    if (!query->done && answer->no_script && redlock_owner_may_ask_by_source(owner, node) &&
+    if (!query->done && answer->no_script && redlock_requester_may_ask_by_source(owner, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -177,7 +177,7 @@ static void finish_connect(struct redlock_group *group, struct redlock_query *qu
 }
 
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     int code = redlock_check_given(failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
         code = redlock_check_range(failure, "timeout_ms", timeout_ms, 0, REDLOCK_TIMEOUT_MS_MAX, "");
@@ -196,13 +196,14 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
     if (redlock_group_all_first_tries_done(group)) {
         finish_connect(group, query);
     } else {
-        redlock_schedule_set(&group->schedule, &query->errand.owner.due, redlock_after_ms(query->start_ns, timeout_ms));
+        redlock_schedule_set(&group->schedule, &query->oneshot.owner.due,
+                             redlock_after_ms(query->start_ns, timeout_ms));
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-static void query_due(struct redlock_group *group, struct redlock_owner *owner, int64_t now_ns) {
+static void query_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
     (void)now_ns;
     struct redlock_query *query = (struct redlock_query *)owner;
     assert(query->connects); /* an inspection ends with its votes */
@@ -213,7 +214,7 @@ void redlock_queries_ready_changed(struct redlock_group *group) {
     if (!redlock_group_all_first_tries_done(group)) {
         return;
     }
-    REDLOCK_OWNERS(owner, group, REDLOCK_OWNER_QUERY) {
+    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_QUERY) {
         struct redlock_query *query = (struct redlock_query *)owner;
         if (query->connects && !query->done) {
             finish_connect(group, query);
@@ -221,7 +222,7 @@ void redlock_queries_ready_changed(struct redlock_group *group) {
     }
 }
 
-static void query_close(struct redlock_group *group, struct redlock_owner *owner) {
+static void query_close(struct redlock_group *group, struct redlock_requester *owner) {
     struct redlock_query *query = (struct redlock_query *)owner;
     if (!query->done) {
         finish(group, query, REDLOCK_ERR_CLOSED);
@@ -277,10 +278,10 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     query->callback_done = true;
 }
 
-static void query_callback(struct redlock_group *group, struct redlock_owner *owner) {
+static void query_callback(struct redlock_group *group, struct redlock_requester *owner) {
     run_callback(group, (struct redlock_query *)owner);
     free_if_over(group, (struct redlock_query *)owner);
 }
 
-const struct redlock_owner_ops redlock_query_ops = {
+const struct redlock_requester_ops redlock_query_ops = {
     .answer = query_answer, .due = query_due, .callback = query_callback, .close = query_close, .free = query_free};

@@ -10,6 +10,6 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
 
 void redlock_queries_ready_changed(struct redlock_group *group);
 
-extern const struct redlock_owner_ops redlock_query_ops;
+extern const struct redlock_requester_ops redlock_query_ops;
 
 #endif

@@ -22,7 +22,7 @@ void redlock_acquire_options_default(redlock_acquire_options *options) {
                                          .heal = true};
 }
 
-static int check_times(struct redlock_failure *failure, const redlock_acquire_options *options) {
+static int check_times(struct redlock_error_text *failure, const redlock_acquire_options *options) {
     int code = redlock_check_range(failure, "ttl_ms", options->ttl_ms, 1, REDLOCK_TTL_MS_MAX, "");
     if (code == REDLOCK_OK && options->wait_timeout_ms != REDLOCK_WAIT_FOREVER) {
         code = redlock_check_range(failure, "wait_timeout_ms", options->wait_timeout_ms, 0, INT64_MAX,
@@ -45,7 +45,7 @@ static int check_times(struct redlock_failure *failure, const redlock_acquire_op
     return code;
 }
 
-static int check_expiring(struct redlock_failure *failure, const redlock_acquire_options *options) {
+static int check_expiring(struct redlock_error_text *failure, const redlock_acquire_options *options) {
     const int code = redlock_check_range(failure, "expiring_ms", options->expiring_ms, 0, options->ttl_ms / 2,
                                          " (half of ttl_ms; 0: never)");
     if (code == REDLOCK_OK && options->expiring_ms == 1) {
@@ -61,7 +61,7 @@ static int check_expiring(struct redlock_failure *failure, const redlock_acquire
     return code;
 }
 
-static int check_options(struct redlock_failure *failure, const redlock_acquire_options *options) {
+static int check_options(struct redlock_error_text *failure, const redlock_acquire_options *options) {
     int code = check_times(failure, options);
     if (code == REDLOCK_OK) {
         code = redlock_check_enum(failure, "order", (int)options->order, REDLOCK_ORDER_NONE, "redlock_order");
@@ -79,7 +79,7 @@ static int check_options(struct redlock_failure *failure, const redlock_acquire_
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
 static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     return redlock_check_range(failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms", ttl_ms + lock_delay_ms,
                                1, redlock_guards_ttl_max_ms(group), " (ttl_max_ms of the guards)");
 }
@@ -98,7 +98,7 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
-static int read_options(struct redlock_failure *failure, const redlock_acquire_options *given,
+static int read_options(struct redlock_error_text *failure, const redlock_acquire_options *given,
                         redlock_acquire_options *options) {
     if (given && given->size == sizeof *options) {
         *options = *given; /* nothing of the defaults would be left */
@@ -114,7 +114,7 @@ static int read_options(struct redlock_failure *failure, const redlock_acquire_o
 
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     int code = read_options(failure, given, options);
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
@@ -137,7 +137,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (group->owners[REDLOCK_OWNER_LEASE].count >= LEASES_MAX) {
+    if (group->owners[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
     const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
@@ -159,7 +159,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     redlock_acquire_options options;
     struct redlock_lease *lease;
     int code = redlock_check_given(failure, "cb", cb != NULL);
@@ -248,7 +248,7 @@ void redlock_request_cancel(redlock_request *request) {
 
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *given, redlock_lease **adopted) {
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     const size_t token_size = token ? strlen(token) : 0;
     redlock_acquire_options options;
     struct redlock_lease *lease;
@@ -283,7 +283,7 @@ static int check_lease(const struct redlock_lease *lease) {
     if (!lease) {
         return REDLOCK_ERR_INVALID;
     }
-    struct redlock_failure *failure = redlock_group_failure(lease->group);
+    struct redlock_error_text *failure = redlock_group_failure(lease->group);
     return lease->life != REDLOCK_LIFE_OUT
                ? redlock_group_refuse(
                      lease->group, redlock_fail(failure, REDLOCK_ERR_INVALID, "lease was released or forgotten before"))
@@ -294,7 +294,7 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
     const int64_t least_ms = 2 * (int64_t)lease->core.plan.expiring_ms;
-    struct redlock_failure *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = redlock_group_failure(group);
     int code =
         redlock_check_range(failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
                             least_ms > 0        ? " (no less than twice the lease's expiring_ms)"

@@ -311,7 +311,7 @@ const char *redlock_tell_operation_name(enum redlock_operation operation) {
 
 /* Whether the node's vote on this acquire differs from its last one: its kind, its text, or for a
  * waiter the holder or the rank. Hashes that are alike by chance only leave out a line. */
-static bool is_news(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_queue_view *view) {
+static bool is_new(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_grants_view *view) {
     const char *text = redlock_text_string(detail->text);
     const uint64_t parts[] = {redlock_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
     const uint16_t logged = (uint16_t)(redlock_hash((const char *)parts, sizeof parts) >> 48 | 1);
@@ -328,13 +328,13 @@ __attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsi
                                                const struct redlock_answer *answer) {
     char name[NAME_SIZE], rank[RANK_SIZE] = "";
     struct redlock_detail *detail = &lease->details[node];
-    struct redlock_queue_view view = {.rank = 0};
+    struct redlock_grants_view view = {.rank = 0};
     const enum redlock_operation operation = lease->core.operation;
     if (operation == REDLOCK_OP_WAIT && detail->kind == REDLOCK_VOTE_DENIED) {
         view = redlock_handle_view(lease, answer);
         (void)snprintf(rank, sizeof rank, ", %lu before us", (unsigned long)view.rank);
     }
-    if ((operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_ACQUIRE) && !is_news(lease, detail, &view)) {
+    if ((operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_ACQUIRE) && !is_new(lease, detail, &view)) {
         return;
     }
     const char *text = redlock_text_string(detail->text);
@@ -370,26 +370,26 @@ void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node) {
     }
 }
 
-static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_queue_step step) {
+static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_grants_step step) {
     switch (step) {
-    case REDLOCK_QUEUE_ENTERED:
+    case REDLOCK_GRANTS_ENTERED:
         LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
         break;
-    case REDLOCK_QUEUE_LOOKED:
+    case REDLOCK_GRANTS_LOOKED:
         LOG(lease, DEBUG, "wait '%s': %u nodes granted it, %u are needed: asks why", name,
             redlock_nodes_count(lease->core.queue->granted), lease->core.votes.quorum);
         break;
-    case REDLOCK_QUEUE_YIELDED:
+    case REDLOCK_GRANTS_YIELDED:
         LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);
         break;
-    case REDLOCK_QUEUE_POLLED:
+    case REDLOCK_GRANTS_POLLED:
         if (!lease->try_logged) {
             LOG(lease, DEBUG, "wait '%s': first in line, asks whether it is free", name);
         }
         lease->try_logged = true;
         break;
-    case REDLOCK_QUEUE_NOTHING:
-    case REDLOCK_QUEUE_REFRESHED:
+    case REDLOCK_GRANTS_NOTHING:
+    case REDLOCK_GRANTS_REFRESHED:
         break;
     }
 }
@@ -422,7 +422,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
 
 void redlock_tell_log_step(struct redlock_lease *lease, enum redlock_lease_state before,
                            const struct redlock_actions *actions, int64_t now_ns) {
-    const bool changed = lease->core.state != before || actions->step != REDLOCK_QUEUE_NOTHING;
+    const bool changed = lease->core.state != before || actions->step != REDLOCK_GRANTS_NOTHING;
     if (changed && (actions->lost || is_logged(lease, REDLOCK_LOG_DEBUG))) {
         log_step(lease, before, actions, now_ns);
     }

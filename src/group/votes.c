@@ -82,7 +82,7 @@ static void count(struct redlock_lease *lease, unsigned node, uint32_t round) {
     struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = round;
-    if (!(event.may_not_vote & event.nodes) && redlock_queue_may_grant(lease->core.queue, node, round)) {
+    if (!(event.may_not_vote & event.nodes) && redlock_grants_may_grant(lease->core.queue, node, round)) {
         redlock_tell_voted(lease->group, node, REDLOCK_VOTE_GRANTED, NULL);
         redlock_tell_log_push(lease, node);
         redlock_driver_feed(lease, &event);
@@ -96,8 +96,8 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
                                       .token = "",
                                       .now_ns = redlock_group_now_ns(lease->group),
                                       .round = REDLOCK_ROUND_PUSHED | round};
-    if (!redlock_queue_may_grant(lease->core.queue, node, round) ||
-        !redlock_owner_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
+    if (!redlock_grants_may_grant(lease->core.queue, node, round) ||
+        !redlock_requester_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
         (void)step(lease, node, REDLOCK_PUSH_NO_TIME);
     }
 }
@@ -194,7 +194,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 
 static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
                            const struct redlock_answer *answer) {
-    struct redlock_queue_view view;
+    struct redlock_grants_view view;
     struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOTE);
     event.nodes = REDLOCK_NODE(node);
     event.vote = vote;

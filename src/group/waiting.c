@@ -22,7 +22,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     if (REDLOCK_PLANTED(QUEUE_EARLY_TICKET)) {
         waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
     }
-    redlock_lease_may_queue(&lease->core, (struct redlock_queue *)(waiting + 1));
+    redlock_lease_may_queue(&lease->core, (struct redlock_grants *)(waiting + 1));
     lease->core.queue->barred = lease->group->line.polls;
     return true;
 }
@@ -68,7 +68,7 @@ static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_s
 }
 
 void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_actions *actions, redlock_nodes taken) {
-    struct redlock_queue *queue = lease->core.queue;
+    struct redlock_grants *queue = lease->core.queue;
     if (actions->send == REDLOCK_OP_WAIT) {
         redlock_push_step_all(queue, taken, REDLOCK_PUSH_ASK);
     } else if (actions->send == REDLOCK_OP_RELEASE) {
@@ -79,7 +79,7 @@ void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_acti
 }
 
 redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum redlock_push_state state) {
-    const struct redlock_queue *queue = lease->core.queue;
+    const struct redlock_grants *queue = lease->core.queue;
     return queue ? redlock_push_nodes_in(queue, redlock_nodes_all(lease->core.node_count), state) : 0;
 }
 
@@ -143,9 +143,9 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
         statistics->queued++;
         redlock_tell_queued(lease);
     }
-    statistics->splits += actions->step == REDLOCK_QUEUE_LOOKED;
-    statistics->yields += actions->step == REDLOCK_QUEUE_YIELDED;
-    statistics->polls += actions->step == REDLOCK_QUEUE_POLLED;
+    statistics->splits += actions->step == REDLOCK_GRANTS_LOOKED;
+    statistics->yields += actions->step == REDLOCK_GRANTS_YIELDED;
+    statistics->polls += actions->step == REDLOCK_GRANTS_POLLED;
     if (actions->acquired && actions->acquired_code == REDLOCK_OK && lease->core.operation == REDLOCK_OP_WAIT) {
         note_grants(lease);
     }
@@ -198,7 +198,7 @@ enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_
                                               .ttl_ms = LEFT_MS,
                                               .handing = REDLOCK_HAND_FREE,
                                               .delay_ms = REDLOCK_HAND_LATER};
-    const bool ends = group->owners[REDLOCK_OWNER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
+    const bool ends = group->owners[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
     group->statistics.left_free += ends;
     return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
@@ -207,8 +207,8 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-/* A node that reconnects and refuses again is no news, nor is the next acquire. */
-static bool is_news(struct redlock_line *line, const char *reason) {
+/* A node that reconnects and refuses again is nothing new, nor is the next acquire. */
+static bool is_new(struct redlock_line *line, const char *reason) {
     const uint64_t hash = redlock_hash(reason, strlen(reason));
     for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
         if (line->warned[i] == hash) {
@@ -236,7 +236,7 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
     }
     set_polls(line, true);
     const char *reason = redlock_text_string(why);
-    const redlock_log_level level = is_news(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
+    const redlock_log_level level = is_new(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     group->env.log(group->env.ctx, level,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
                    group->node_names[node], reason);
@@ -256,7 +256,7 @@ void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node) {
 static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {
     struct redlock_group *group = lease->group;
     char name[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
-    if (!is_news(&group->line, redlock_text_string(why))) {
+    if (!is_new(&group->line, redlock_text_string(why))) {
         return;
     }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);

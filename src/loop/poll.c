@@ -30,13 +30,13 @@ struct adapter {
 struct redlock_poll {
     int fd;
     /* An eventfd that is always readable. Watching it for one event makes `fd` readable. */
-    int bell;
-    bool ringing; /* the event has not come yet */
-    bool asked;   /* one of the adapters is */
+    int wake_up;
+    bool is_woken; /* the event has not come yet */
+    bool asked;    /* one of the adapters is */
     bool dispatching, freed;
     struct redlock_random *fork_mark;
     struct redlock_list adapters;
-    /* Their data are slots, or this struct for the bell; NULL once the slot watches anew. */
+    /* Their data are slots, or this struct for the wake-up; NULL once the slot watches anew. */
     struct epoll_event batch[BATCH];
     int batch_count;
 };
@@ -106,9 +106,9 @@ static void flush_soon(void *context) {
     struct adapter *adapter = context;
     redlock_poll *poll = adapter->poll;
     adapter->asked = poll->asked = true;
-    if (!poll->dispatching && !poll->ringing) {
-        poll->ringing = control(poll, EPOLL_CTL_MOD, poll->bell, EPOLLIN | EPOLLONESHOT, poll);
-        assert(poll->ringing);
+    if (!poll->dispatching && !poll->is_woken) {
+        poll->is_woken = control(poll, EPOLL_CTL_MOD, poll->wake_up, EPOLLIN | EPOLLONESHOT, poll);
+        assert(poll->is_woken);
     }
 }
 
@@ -125,8 +125,8 @@ static void destroy(redlock_poll *poll) {
     if (poll->fd >= 0) {
         (void)close(poll->fd);
     }
-    if (poll->bell >= 0) {
-        (void)close(poll->bell);
+    if (poll->wake_up >= 0) {
+        (void)close(poll->wake_up);
     }
     redlock_random_delete(poll->fork_mark);
     free(poll);
@@ -139,8 +139,8 @@ redlock_poll *redlock_poll_new(void) {
     }
     redlock_list_init(&poll->adapters);
     poll->fd = epoll_create1(EPOLL_CLOEXEC);
-    poll->bell = poll->fd < 0 ? -1 : eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (poll->bell >= 0 && control(poll, EPOLL_CTL_ADD, poll->bell, 0, poll)) {
+    poll->wake_up = poll->fd < 0 ? -1 : eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (poll->wake_up >= 0 && control(poll, EPOLL_CTL_ADD, poll->wake_up, 0, poll)) {
         poll->fork_mark = redlock_random_new();
         errno = poll->fork_mark == NULL ? ENOMEM : 0;
     }
@@ -162,7 +162,7 @@ static void report(redlock_poll *poll) {
         const uint32_t events = poll->batch[i].events, broken = EPOLLERR | EPOLLHUP;
         const struct slot *slot = poll->batch[i].data.ptr;
         if ((const void *)slot == poll) {
-            poll->ringing = false;
+            poll->is_woken = false;
         } else if (slot != NULL) {
             redlock_loop_report(slot->watch, ((events & (EPOLLIN | broken)) != 0 ? REDLOCK_READABLE : 0U) |
                                                  ((events & (EPOLLOUT | broken)) != 0 ? REDLOCK_WRITABLE : 0U));

@@ -63,7 +63,7 @@ __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *f
 
 static bool differs(const struct redlock_fleet *fleet, unsigned node, const struct redlock_message *message) {
     const struct redlock_form form = redlock_node_form(fleet->nodes[node]);
-    return (message->operation == REDLOCK_OP_ACQUIRE && form.naming != message->form.naming) ||
+    return (message->operation == REDLOCK_OP_ACQUIRE && form.holder_query != message->form.holder_query) ||
            (message->only_deletes && form.deleting != message->form.deleting);
 }
 
@@ -259,22 +259,22 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
                                 .log = env_log};
 }
 
-static struct redlock_node_listener listener_of(struct redlock_fleet *fleet) {
-    return (struct redlock_node_listener){.ctx = fleet,
-                                          .answer = on_answer,
-                                          .greeted = on_greeted,
-                                          .ready_changed = on_ready_changed,
-                                          .pushed = on_pushed,
-                                          .listens = on_listens,
-                                          .hinted = on_hinted,
-                                          .hears = on_hears,
-                                          .same_server = on_same_server,
-                                          .other_marks = on_other_marks};
+static struct redlock_node_callbacks callbacks_of(struct redlock_fleet *fleet) {
+    return (struct redlock_node_callbacks){.ctx = fleet,
+                                           .answer = on_answer,
+                                           .greeted = on_greeted,
+                                           .ready_changed = on_ready_changed,
+                                           .pushed = on_pushed,
+                                           .listens = on_listens,
+                                           .hinted = on_hinted,
+                                           .hears = on_hears,
+                                           .same_server = on_same_server,
+                                           .other_marks = on_other_marks};
 }
 
 /* A server that is listed twice would have two votes. */
 static int check_duplicate(const struct redlock_fleet *fleet, const struct redlock_address *address,
-                           struct redlock_failure *failure) {
+                           struct redlock_error_text *failure) {
     for (unsigned i = 0; i < fleet->count; i++) {
         if (redlock_address_is_same(fleet->names[i], address->name)) {
             return redlock_fail(failure, REDLOCK_ERR_INVALID,
@@ -285,15 +285,16 @@ static int check_duplicate(const struct redlock_fleet *fleet, const struct redlo
     return REDLOCK_OK;
 }
 
-static int add_tls(struct redlock_fleet *fleet, const redlock_tls_options *options, struct redlock_failure *failure) {
+static int add_tls(struct redlock_fleet *fleet, const redlock_tls_options *options,
+                   struct redlock_error_text *failure) {
     return fleet->tls == NULL ? redlock_manager_tls(options, &fleet->tls, failure) : REDLOCK_OK;
 }
 
 /* With the defaults for TLS, if the caller gave no options for it. */
 static int parse_address(struct redlock_fleet *fleet, const char *uri, struct redlock_address *address,
-                         struct redlock_failure *failure) {
+                         struct redlock_error_text *failure) {
     char text[200];
-    struct redlock_failure sentence = {text, sizeof text};
+    struct redlock_error_text sentence = {text, sizeof text};
     int code = redlock_address_parse(uri, address, &sentence);
     if (code == REDLOCK_OK && address->tls) {
         fleet->uses_tls = true;
@@ -306,14 +307,14 @@ static int parse_address(struct redlock_fleet *fleet, const char *uri, struct re
 }
 
 static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *options,
-                    struct redlock_failure *failure) {
+                    struct redlock_error_text *failure) {
     struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
                                                 .connect_timeout_ms = options->connect_timeout_ms,
                                                 .client_name = fleet->client_name,
                                                 .probed = fleet->probed,
                                                 .marker = fleet->marker,
                                                 .guarded = redlock_manager_is_guarded(options)};
-    const struct redlock_node_listener listener = listener_of(fleet);
+    const struct redlock_node_callbacks callbacks = callbacks_of(fleet);
     struct redlock_address address;
     assert(fleet->count < REDLOCK_NODES_MAX);
     int code = parse_address(fleet, options->nodes[fleet->count], &address, failure);
@@ -324,7 +325,7 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
     if (code == REDLOCK_OK) {
         node_options.tls = fleet->tls;
         fleet->nodes[fleet->count] =
-            redlock_node_new(fleet->count, &address, &node_options, &fleet->reactor, &listener);
+            redlock_node_new(fleet->count, &address, &node_options, &fleet->reactor, &callbacks);
         if (fleet->nodes[fleet->count] == NULL) {
             code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for node %u", fleet->count + 1);
         }
@@ -361,7 +362,7 @@ static bool make_names(struct redlock_fleet *fleet, const redlock_manager_option
 }
 
 static int add_nodes(struct redlock_fleet *fleet, const redlock_manager_options *options,
-                     struct redlock_failure *failure) {
+                     struct redlock_error_text *failure) {
     int code = options->tls == NULL ? REDLOCK_OK : add_tls(fleet, options->tls, failure);
     if (code == REDLOCK_OK && !make_names(fleet, options)) {
         code = redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
@@ -377,7 +378,7 @@ static int add_nodes(struct redlock_fleet *fleet, const redlock_manager_options 
 }
 
 static int add_group(struct redlock_fleet *fleet, const redlock_manager_options *options,
-                     struct redlock_failure *failure) {
+                     struct redlock_error_text *failure) {
     const struct redlock_env env = env_of(fleet);
     struct redlock_group_config config = {.node_count = fleet->count,
                                           .quorum = (unsigned)options->quorum,
@@ -408,7 +409,7 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
 }
 
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
-                       struct redlock_failure *failure) {
+                       struct redlock_error_text *failure) {
     fleet->loop = loop;
     redlock_loop_reactor(loop, &fleet->reactor);
     fleet->timer.on_timer = on_timer;

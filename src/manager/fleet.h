@@ -30,7 +30,7 @@ struct redlock_fleet {
 /* Of checked options. The fleet is all zero, and must stay where it is. Close it, too, if this
  * fails. */
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
-                       struct redlock_failure *failure);
+                       struct redlock_error_text *failure);
 /* In a forked child, set `forked`: it only closes descriptors. */
 void redlock_fleet_close(struct redlock_fleet *fleet, bool forked);
 

@@ -25,7 +25,7 @@ static void delete_manager(redlock_manager *manager, bool forked) {
 }
 
 static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void *loop,
-                    const redlock_manager_options *options, struct redlock_failure *failure) {
+                    const redlock_manager_options *options, struct redlock_error_text *failure) {
     struct redlock_loop_hooks hooks = {
         .on_log = options->on_log, .log_level = options->log_level, .log_data = options->log_data};
     manager->loop = redlock_loop_new(ops, loop, &hooks);
@@ -40,7 +40,7 @@ static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void 
 }
 
 static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
-                  redlock_manager **created, struct redlock_failure *failure) {
+                  redlock_manager **created, struct redlock_error_text *failure) {
     redlock_manager_options known;
     int code = redlock_manager_options_read(&known, options, failure);
     if (code != REDLOCK_OK) {
@@ -65,7 +65,7 @@ static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager
 }
 
 static int check_given(const char *name, const void *loop, const redlock_manager_options *options,
-                       redlock_manager **created, struct redlock_failure *failure) {
+                       redlock_manager **created, struct redlock_error_text *failure) {
     int code = redlock_check_given(failure, name, loop != NULL);
     if (code == REDLOCK_OK) {
         code = redlock_check_given(failure, "options", options != NULL);
@@ -75,21 +75,21 @@ static int check_given(const char *name, const void *loop, const redlock_manager
 
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
                            char *error, size_t error_size) {
-    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
     const int code = check_given("loop", loop, options, created, &failure);
     return code == REDLOCK_OK ? create(&redlock_libev_ops, loop, options, created, &failure) : code;
 }
 
 int redlock_manager_create_poll(redlock_poll *poll, const redlock_manager_options *options, redlock_manager **created,
                                 char *error, size_t error_size) {
-    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
     const int code = check_given("poll", poll, options, created, &failure);
     return code == REDLOCK_OK ? create(&redlock_poll_ops, poll, options, created, &failure) : code;
 }
 
 int redlock_manager_create_on(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
                               redlock_manager **created, char *error, size_t error_size) {
-    struct redlock_failure failure = {error, error == NULL ? 0 : error_size};
+    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
     redlock_loop_ops known = {0};
     int code = check_given("ops", ops, options, created, &failure);
     if (code != REDLOCK_OK) {
@@ -164,13 +164,13 @@ const char *redlock_manager_invalid(const redlock_manager *manager) {
     return manager->fleet.group->invalid;
 }
 
-static int check_index(struct redlock_failure *failure, const char *name, const redlock_manager *manager,
+static int check_index(struct redlock_error_text *failure, const char *name, const redlock_manager *manager,
                        size_t index) {
     return redlock_check_range(failure, name, redlock_check_count(index), 0, (int64_t)manager->fleet.count - 1, "");
 }
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
-    struct redlock_failure *failure = redlock_group_failure(manager->fleet.group);
+    struct redlock_error_text *failure = redlock_group_failure(manager->fleet.group);
     int code = redlock_check_struct(failure, "info", info);
     if (code == REDLOCK_OK) {
         code = check_index(failure, "index", manager, index);
@@ -186,7 +186,7 @@ int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_n
 }
 
 static int check_credentials(redlock_manager *manager, size_t node, const char *user, const char *password) {
-    struct redlock_failure *failure = redlock_group_failure(manager->fleet.group);
+    struct redlock_error_text *failure = redlock_group_failure(manager->fleet.group);
     int code = node == REDLOCK_ALL_NODES ? REDLOCK_OK : check_index(failure, "node", manager, node);
     if (code == REDLOCK_OK && user != NULL) {
         code = redlock_check_size(failure, "user", strlen(user), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");

@@ -17,7 +17,7 @@ bool redlock_manager_is_guarded(const redlock_manager_options *options) {
     return options->restart_guard != REDLOCK_RESTART_GUARD_OFF || options->clock_guard;
 }
 
-static int check_guards(struct redlock_failure *failure, const redlock_manager_options *options) {
+static int check_guards(struct redlock_error_text *failure, const redlock_manager_options *options) {
     int code = redlock_check_enum(failure, "restart_guard", (int)options->restart_guard, REDLOCK_RESTART_GUARD_STRICT,
                                   "redlock_restart_guard");
     if (code == REDLOCK_OK && options->ttl_max_ms != 0) {
@@ -36,7 +36,7 @@ static size_t size_of(const char *text, const char *otherwise) {
     return strlen(text != NULL ? text : otherwise);
 }
 
-static int check_texts(struct redlock_failure *failure, const redlock_manager_options *options) {
+static int check_texts(struct redlock_error_text *failure, const redlock_manager_options *options) {
     int code = redlock_check_size(failure, "key_prefix", size_of(options->key_prefix, ""), 0,
                                   REDLOCK_RESOURCE_SIZE_MAX - 1, ", to leave room for a resource");
     if (code == REDLOCK_OK) {
@@ -56,7 +56,7 @@ static int check_texts(struct redlock_failure *failure, const redlock_manager_op
     return code;
 }
 
-static int check_nodes(struct redlock_failure *failure, const redlock_manager_options *options) {
+static int check_nodes(struct redlock_error_text *failure, const redlock_manager_options *options) {
     const int64_t count = redlock_check_count(options->node_count);
     int code = redlock_check_range(failure, "node_count", count, 1, REDLOCK_NODES_MAX, "");
     if (code == REDLOCK_OK) {
@@ -71,7 +71,7 @@ static int check_nodes(struct redlock_failure *failure, const redlock_manager_op
 }
 
 /* Two quorums of one manager's nodes must share a node. */
-static int check_quorum(struct redlock_failure *failure, const redlock_manager_options *options) {
+static int check_quorum(struct redlock_error_text *failure, const redlock_manager_options *options) {
     const int64_t count = (int64_t)options->node_count;
     const int64_t quorum = redlock_check_count(options->quorum);
     return quorum == 0 ? REDLOCK_OK
@@ -79,7 +79,7 @@ static int check_quorum(struct redlock_failure *failure, const redlock_manager_o
                                              " (more than half of the nodes), or 0 for the least");
 }
 
-static int check(struct redlock_failure *failure, const redlock_manager_options *options) {
+static int check(struct redlock_error_text *failure, const redlock_manager_options *options) {
     int code = check_nodes(failure, options);
     if (code == REDLOCK_OK) {
         code = check_quorum(failure, options);
@@ -116,7 +116,7 @@ void redlock_manager_options_default(redlock_manager_options *options) {
 }
 
 int redlock_manager_options_read(redlock_manager_options *known, const redlock_manager_options *given,
-                                 struct redlock_failure *failure) {
+                                 struct redlock_error_text *failure) {
     redlock_manager_options_default(known);
     const int code = redlock_check_options(failure, "redlock_manager_options", known, sizeof *known, given);
     return code == REDLOCK_OK ? check(failure, known) : code;

@@ -14,7 +14,7 @@
  * allowed. *known gets them, with the defaults for what the older one lacks. Returns REDLOCK_OK or
  * REDLOCK_ERR_INVALID. */
 int redlock_manager_options_read(redlock_manager_options *known, const redlock_manager_options *given,
-                                 struct redlock_failure *failure);
+                                 struct redlock_error_text *failure);
 
 /* Whether a guard is on. */
 bool redlock_manager_is_guarded(const redlock_manager_options *options);

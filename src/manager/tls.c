@@ -11,7 +11,7 @@ void redlock_tls_options_default(redlock_tls_options *options) {
     *options = (redlock_tls_options){.size = sizeof *options, .min_version = REDLOCK_TLS_1_2, .verify = true};
 }
 
-static int check(const redlock_tls_options *options, struct redlock_failure *failure) {
+static int check(const redlock_tls_options *options, struct redlock_error_text *failure) {
     const struct {
         const char *name, *path;
     } files[] = {{"ca_file", options->ca_file},
@@ -37,7 +37,7 @@ static int check(const redlock_tls_options *options, struct redlock_failure *fai
 }
 
 int redlock_manager_tls(const redlock_tls_options *given, struct redlock_tls_context **context,
-                        struct redlock_failure *failure) {
+                        struct redlock_error_text *failure) {
     redlock_tls_options known;
     redlock_tls_options_default(&known);
     int code = redlock_check_options(failure, "redlock_tls_options", &known, sizeof known, given);

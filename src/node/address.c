@@ -62,7 +62,7 @@ static int hex_digit(char c) {
 }
 
 /* Errors name the parts of a URI that may be secret. They never quote them. */
-static int percent_decode(struct span span, const char *part, char **decoded, struct redlock_failure *failure) {
+static int percent_decode(struct span span, const char *part, char **decoded, struct redlock_error_text *failure) {
     char *text = copy(span);
     if (text == NULL) {
         return REDLOCK_ERR_NO_MEMORY;
@@ -100,7 +100,7 @@ static bool number(struct span span, uint32_t max, uint32_t *value) {
 }
 
 static int parse_db(struct span span, const char *hint, struct redlock_address *address,
-                    struct redlock_failure *failure) {
+                    struct redlock_error_text *failure) {
     if (!number(span, DB_MAX, &address->db)) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "the database of node '%s' is not a number from 0 to %d%s",
                             address->host, DB_MAX, hint);
@@ -108,7 +108,7 @@ static int parse_db(struct span span, const char *hint, struct redlock_address *
     return REDLOCK_OK;
 }
 
-static int parse_user_info(struct span user_info, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse_user_info(struct span user_info, struct redlock_address *address, struct redlock_error_text *failure) {
     struct span user = until(&user_info, ":");
     int code = REDLOCK_OK;
     bool password = take_prefix(&user_info, ":") && user_info.size > 0;
@@ -134,7 +134,7 @@ static bool host_byte(char c, bool literal) {
 }
 
 static int parse_host(struct span *rest, struct redlock_address *address, bool *literal,
-                      struct redlock_failure *failure) {
+                      struct redlock_error_text *failure) {
     *literal = take_prefix(rest, "[");
     struct span host = until(rest, *literal ? "]/?#" : ":/?#");
     int shown = (int)(host.size < 64 ? host.size : 64);
@@ -182,7 +182,7 @@ static const char *port_hint(const struct redlock_address *address, struct span 
 
 /* With a scheme, the first of two ':' may stand between a user and a password. */
 static int parse_port(struct span *rest, bool has_user, bool bare, struct redlock_address *address,
-                      struct redlock_failure *failure) {
+                      struct redlock_error_text *failure) {
     address->port = PORT_DEFAULT;
     if (!take_prefix(rest, ":")) {
         return REDLOCK_OK;
@@ -219,7 +219,7 @@ static bool is_odd_ipv4(const char *host) {
     return is_number && inet_pton(AF_INET, host, &room) != 1;
 }
 
-static int check_number(const char *host, bool literal, struct redlock_failure *failure) {
+static int check_number(const char *host, bool literal, struct redlock_error_text *failure) {
     if (literal && !is_ipv6(host)) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "'[%.64s]' in a node URI is not an IPv6 address", host);
     }
@@ -233,7 +233,7 @@ static int check_number(const char *host, bool literal, struct redlock_failure *
 }
 
 /* [user[:password]@]host[:port][/db] */
-static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse_tcp(struct span rest, bool bare, struct redlock_address *address, struct redlock_error_text *failure) {
     const char *at = memrchr(rest.bytes, '@', rest.size);
     int code = REDLOCK_OK;
     bool literal = false;
@@ -280,7 +280,7 @@ static int parse_tcp(struct span rest, bool bare, struct redlock_address *addres
 }
 
 /* /path[?db=n] */
-static int parse_unix(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse_unix(struct span rest, struct redlock_address *address, struct redlock_error_text *failure) {
     struct sockaddr_un room;
     int code = REDLOCK_OK;
     address->kind = REDLOCK_ADDRESS_UNIX;
@@ -338,7 +338,7 @@ static bool lacks_slashes(struct span uri, struct span *scheme) {
     return false;
 }
 
-static int parse_bare(struct span uri, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse_bare(struct span uri, struct redlock_address *address, struct redlock_error_text *failure) {
     struct span scheme;
     if (uri.bytes[0] == '/') {
         return redlock_fail(failure, REDLOCK_ERR_INVALID,
@@ -357,7 +357,7 @@ static int parse_bare(struct span uri, struct redlock_address *address, struct r
 }
 
 /* Two nodes in one URI would be one node less, with a strange password. */
-static int check_bytes(struct span uri, struct redlock_failure *failure) {
+static int check_bytes(struct span uri, struct redlock_error_text *failure) {
     if (uri.size == 0) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "a node URI is empty");
     }
@@ -377,7 +377,7 @@ static int check_bytes(struct span uri, struct redlock_failure *failure) {
     return REDLOCK_OK;
 }
 
-static int parse(struct span rest, struct redlock_address *address, struct redlock_failure *failure) {
+static int parse(struct span rest, struct redlock_address *address, struct redlock_error_text *failure) {
     const int code = check_bytes(rest, failure);
     if (code != REDLOCK_OK) {
         return code;
@@ -395,7 +395,7 @@ static int parse(struct span rest, struct redlock_address *address, struct redlo
     return parse_bare(rest, address, failure);
 }
 
-int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure) {
+int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_error_text *failure) {
     *address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
     int code = parse((struct span){uri, strlen(uri)}, address, failure);
     if (code == REDLOCK_ERR_NO_MEMORY) {

@@ -24,7 +24,7 @@ struct redlock_address {
 
 /* Returns REDLOCK_OK, REDLOCK_ERR_INVALID with a sentence that never quotes a password, or
  * REDLOCK_ERR_NO_MEMORY. */
-int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_failure *failure);
+int redlock_address_parse(const char *uri, struct redlock_address *address, struct redlock_error_text *failure);
 
 /* Whether two names of addresses surely mean the same. They may differ in how they write a host
  * name, an IP address or a path: [::1] and [0:0:0:0:0:0:0:1], /run/a and /run//a. What a host name

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "core/time.h"
-#include "node/naming.h"
+#include "node/holder_query.h"
 #include "node/phase.h"
 #include "node/requests.h"
 #include "node/rotation.h"
@@ -47,7 +47,7 @@ static bool greet(struct redlock_link *link) {
     dial->handshake.mark_count =
         node->options.marker == NULL
             ? 0
-            : node->listener.other_marks(node->listener.ctx, node->index, dial->handshake.marks);
+            : node->callbacks.other_marks(node->callbacks.ctx, node->index, dial->handshake.marks);
     dial->clock = (struct redlock_clock_sample){.sent_ns = redlock_node_now_ns(node)};
     dial->round_trip_ns = 0;
     return redlock_handshake_start(&dial->handshake, &link->connection.hello) != REDLOCK_HANDSHAKE_NO_MEMORY;
@@ -110,7 +110,7 @@ static void due(struct redlock_link *link) {
 static void tell_greeting(const struct redlock_node *node) {
     const struct redlock_greeting greeting = {
         .run_id = node->info.run_id, .uptime_s = node->info.uptime_s, .clock = node->dial.clock};
-    node->listener.greeted(node->listener.ctx, node->index, &greeting);
+    node->callbacks.greeted(node->callbacks.ctx, node->index, &greeting);
 }
 
 /* The first reply of the second part of the handshake: the others may have taken the server's
@@ -157,7 +157,7 @@ static void ready(struct redlock_node *node) {
     node->known_client_id = node->handshake.client_id;
     memcpy(node->known_run_id, node->info.run_id, sizeof node->known_run_id);
     redlock_outbox_clear(&node->connection.hello);
-    redlock_naming_begin(node);
+    redlock_holder_query_begin(node);
     redlock_phase_set(node, REDLOCK_PHASE_READY, NULL);
     redlock_rotation_ready(node);
     node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s is ready: %s%s%s", node->address.name,
@@ -177,7 +177,7 @@ static void ready(struct redlock_node *node) {
     }
     tell_greeting(node);
     redlock_subscription_begin(&node->subscription);
-    node->listener.ready_changed(node->listener.ctx, node->index, true);
+    node->callbacks.ready_changed(node->callbacks.ctx, node->index, true);
 }
 
 /* The handshake is done. One server under two names would have two votes (R18): of such nodes the
@@ -185,8 +185,9 @@ static void ready(struct redlock_node *node) {
 static void compare(struct redlock_node *node) {
     const char *twin = node->handshake.twin;
     const char *server = node->info.run_id[0] != '\0' ? node->info.run_id : twin;
-    const char *rival =
-        server[0] == '\0' ? NULL : node->listener.same_server(node->listener.ctx, node->index, server, &node->succeeds);
+    const char *rival = server[0] == '\0'
+                            ? NULL
+                            : node->callbacks.same_server(node->callbacks.ctx, node->index, server, &node->succeeds);
     if (rival == NULL) {
         /* The marker has the mark of a node that has gone: this one is known by it from now on. */
         if (twin[0] != '\0') {

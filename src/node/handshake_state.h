@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "node/address.h"
-#include "node/listener.h"
+#include "node/callbacks.h"
 #include "node/outbox.h"
 #include "wire/error.h"
 #include "wire/info.h"

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "node/address.h"
+#include "node/callbacks.h"
 #include "node/connection.h"
-#include "node/listener.h"
 #include "node/resolve.h"
 
 /*

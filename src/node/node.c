@@ -121,7 +121,7 @@ static bool make_texts(struct redlock_node *node) {
 
 /* Returns false without memory. */
 static bool attach(struct redlock_node *node) {
-    node->subscription.listener = &node->listener;
+    node->subscription.callbacks = &node->callbacks;
     node->subscription.index = node->index;
     node->subscription.jitter = &node->jitter;
     node->subscription.endpoint = &node->endpoint;
@@ -132,7 +132,7 @@ static bool attach(struct redlock_node *node) {
 
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
                                       const struct redlock_node_options *options, const struct redlock_reactor *reactor,
-                                      const struct redlock_node_listener *listener) {
+                                      const struct redlock_node_callbacks *callbacks) {
     struct redlock_node *node = calloc(1, sizeof *node);
     if (node == NULL) {
         return NULL;
@@ -140,7 +140,7 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
     node->connection.watch =
         (struct redlock_watch){.on_io = redlock_traffic_io, .on_timer = on_timer, .on_flush = redlock_traffic_flush};
     node->reactor = *reactor;
-    node->listener = *listener;
+    node->callbacks = *callbacks;
     node->options = *options;
     node->timeout_ns = options->node_timeout_ms * REDLOCK_NS_PER_MS;
     node->index = index;

@@ -4,8 +4,8 @@
 
 #include "loop/reactor.h"
 #include "node/address.h"
+#include "node/callbacks.h"
 #include "node/credentials.h"
-#include "node/listener.h"
 
 struct redlock_node;
 
@@ -13,7 +13,7 @@ struct redlock_node;
  * without memory. */
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
                                       const struct redlock_node_options *options, const struct redlock_reactor *reactor,
-                                      const struct redlock_node_listener *listener);
+                                      const struct redlock_node_callbacks *callbacks);
 
 /* Closes the connection and answers nothing in flight. In a forked child, set `forked`: it only
  * closes descriptors. */

@@ -6,7 +6,7 @@
 #include "node/link.h"
 #include "node/rotation_state.h"
 #include "node/subscription.h"
-#include "wire/naming.h"
+#include "wire/holder_query.h"
 #include "wire/wire.h"
 
 /* The states of architecture.md. The first three are CONNECTING. */
@@ -40,7 +40,7 @@ struct redlock_node {
     /* The watch is the first member of the connection, so a watch pointer is a node pointer. */
     struct redlock_connection connection;
     struct redlock_reactor reactor;
-    struct redlock_node_listener listener;
+    struct redlock_node_callbacks callbacks;
     struct redlock_node_options options;
     int64_t timeout_ns; /* options.node_timeout_ms */
     struct redlock_address address;
@@ -78,12 +78,12 @@ struct redlock_node {
     struct redlock_text *timed_out, *withdrawn; /* the texts of votes at their timeout */
     struct redlock_text *far;                   /* `timed_out` while it is far; NULL until it is */
 
-    struct redlock_form form;               /* what this server has, and has not refused */
-    enum redlock_naming_reply naming_first; /* of two replies, the one that has come: */
-    char naming_value[REDLOCK_TOKEN_SIZE_MAX];
-    uint8_t naming_value_size; /* 0: none, or it is no token */
-    bool naming_barred;        /* never ask this node again */
-    struct redlock_info info;  /* from the last handshake that got so far */
+    struct redlock_form form;                           /* what the server has and did not refuse */
+    enum redlock_holder_query_reply holder_query_first; /* of two replies, the one that has come: */
+    char holder_query_value[REDLOCK_TOKEN_SIZE_MAX];
+    uint8_t holder_query_value_size; /* 0: none, or it is no token */
+    bool holder_query_barred;        /* never ask this node again */
+    struct redlock_info info;        /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
     char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
     int64_t round_trip_ns;                   /* of the last reply; -1 for none */

@@ -30,7 +30,7 @@ void redlock_phase_set(struct redlock_node *node, enum redlock_node_phase phase,
 static void end_try(struct redlock_node *node, enum redlock_node_phase phase, struct redlock_text *why) {
     const int64_t now_ns = redlock_node_now_ns(node);
     const bool unusable = phase == REDLOCK_PHASE_UNUSABLE;
-    const bool news = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
+    const bool is_new = strcmp(redlock_text_string(why), redlock_text_string(node->why)) != 0;
     const redlock_log_level level = unusable ? REDLOCK_LOG_ERROR : REDLOCK_LOG_WARNING;
     /* Random too, so that the clients of a demoted node do not retry in step (R16). */
     unsigned most = REDLOCK_LINK_FAILURES_MAX;
@@ -44,12 +44,12 @@ static void end_try(struct redlock_node *node, enum redlock_node_phase phase, st
     node->resumes = false;
     node->retry_ns = now_ns + delay_ns;
     redlock_phase_set(node, phase, why);
-    node->reactor.log(node->reactor.ctx, news ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
+    node->reactor.log(node->reactor.ctx, is_new ? level : REDLOCK_LOG_DEBUG, "node %s: %s; next try in about %lld ms",
                       node->address.name, redlock_text_string(why), (long long)(delay_ns / REDLOCK_NS_PER_MS));
     node->first_try_done = true;
     redlock_requests_end(node);
     redlock_subscription_end(&node->subscription, node->why);
-    node->listener.ready_changed(node->listener.ctx, node->index, false);
+    node->callbacks.ready_changed(node->callbacks.ctx, node->index, false);
     redlock_node_rearm(node, node->retry_ns);
 }
 

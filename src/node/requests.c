@@ -50,7 +50,7 @@ static void answer(struct redlock_node *node, const struct redlock_inflight_entr
                    struct redlock_text *text, int64_t now_ns) {
     struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
     if (!entry->own) {
-        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+        node->callbacks.answer(node->callbacks.ctx, node->index, entry->owner, entry->round, &told);
     }
 }
 

@@ -107,7 +107,7 @@ void redlock_spare_replaced(struct redlock_node *node) {
         redlock_requests_end_written(node);
     } else {
         redlock_requests_end(node);
-        node->listener.ready_changed(node->listener.ctx, node->index, false);
+        node->callbacks.ready_changed(node->callbacks.ctx, node->index, false);
     }
 }
 

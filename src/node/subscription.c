@@ -27,15 +27,15 @@ static int64_t in_ms(const struct redlock_subscription *subscription, int64_t de
 
 static void tell(const struct redlock_subscription *subscription, enum redlock_listening listening,
                  struct redlock_text *why) {
-    subscription->listener->listens(subscription->listener->ctx, subscription->index, listening, why);
+    subscription->callbacks->listens(subscription->callbacks->ctx, subscription->index, listening, why);
 }
 
 /* Keeps the reason, and takes it over. Returns whether it differs from the last one. */
 static bool set_why(struct redlock_subscription *subscription, struct redlock_text *why) {
-    const bool news = strcmp(redlock_text_string(why), redlock_text_string(subscription->why)) != 0;
+    const bool is_new = strcmp(redlock_text_string(why), redlock_text_string(subscription->why)) != 0;
     redlock_text_drop(subscription->why);
     subscription->why = why;
-    return news;
+    return is_new;
 }
 
 /* Those who wait need not rely on this node any more: it cannot tell them of a grant. */
@@ -102,7 +102,7 @@ static void channel_answered(struct redlock_subscription *subscription, bool hea
     subscription->asked = NULL;
     if (channel != NULL) {
         *(heard ? &channel->heard : &channel->refused) |= REDLOCK_NODE(subscription->index);
-        subscription->listener->hears(subscription->listener->ctx, subscription->index, channel);
+        subscription->callbacks->hears(subscription->callbacks->ctx, subscription->index, channel);
     }
     redlock_subscription_hear(subscription);
 }
@@ -299,13 +299,13 @@ static void take_refusal(struct redlock_subscription *subscription, const struct
 /* Somebody has said something on one of the channels, or on the manager's own. */
 static void take_message(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
     const struct redlock_reactor *reactor = subscription->link.connection.reactor;
-    const struct redlock_node_listener *listener = subscription->listener;
+    const struct redlock_node_callbacks *callbacks = subscription->callbacks;
     struct redlock_push push;
     struct redlock_hint hint;
     if (redlock_wire_push(reply, subscription->channel, &push)) {
-        listener->pushed(listener->ctx, subscription->index, &push);
+        callbacks->pushed(callbacks->ctx, subscription->index, &push);
     } else if (redlock_wire_hint(reply, &hint)) {
-        listener->hinted(listener->ctx, subscription->index, &hint);
+        callbacks->hinted(callbacks->ctx, subscription->index, &hint);
     } else if (!subscription->push_warned) {
         subscription->push_warned = true;
         reactor->log(reactor->ctx, REDLOCK_LOG_WARNING, "node %s: a message on the channel %s is not ours, and ignored",

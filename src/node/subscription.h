@@ -29,7 +29,7 @@
  * be handed locks. So the next connection to the same run of the server kills the dead one by its
  * id, before it subscribes.
  *
- * What the listener is told is another matter, `refused`:
+ * What the callbacks are told is another matter, `refused`:
  *
  * refused    event                                                → refused
  * no         SUBSCRIBE is not permitted, or unknown               → yes; tell REFUSED
@@ -57,7 +57,7 @@ struct redlock_subscription {
      * `hello`. */
     struct redlock_link link;
     /* Of the node: whom to tell, where to go, and to which server (run_id; "" if it is unknown). */
-    const struct redlock_node_listener *listener;
+    const struct redlock_node_callbacks *callbacks;
     unsigned index;
     uint32_t *jitter;
     const struct redlock_endpoint *endpoint;
@@ -68,7 +68,7 @@ struct redlock_subscription {
     unsigned failures;    /* failed tries in a row, for the backoff (R16) */
     unsigned unconfirmed; /* of these, the tries while the node was READY */
     unsigned refusals;    /* of SUBSCRIBE in a row, for their own backoff */
-    bool refused;         /* the listener was told REFUSED, and has not listened since */
+    bool refused;         /* the callbacks were told REFUSED, and has not listened since */
     bool pinged;          /* OPEN: the PONG is due at due_ns */
     bool push_warned, refusal_warned;
     uint32_t leaving; /* replies to UNSUBSCRIBE that are to come */

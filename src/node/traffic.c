@@ -5,7 +5,7 @@
 
 #include "core/time.h"
 #include "node/connect.h"
-#include "node/naming.h"
+#include "node/holder_query.h"
 #include "node/phase.h"
 #include "node/requests.h"
 #include "node/rotation.h"
@@ -54,7 +54,7 @@ __attribute__((noinline, cold)) static void drain(struct redlock_node *node) {
     if (node->connection.inflight.count == 0) {
         redlock_phase_set(node, REDLOCK_PHASE_READY, NULL);
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", node->address.name);
-        node->listener.ready_changed(node->listener.ctx, node->index, true);
+        node->callbacks.ready_changed(node->callbacks.ctx, node->index, true);
     } else if (stall_end_ns > node->stall_end_ns) { /* it has answered */
         node->stall_end_ns = stall_end_ns;
     }
@@ -83,17 +83,17 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
     }
 }
 
-/* What an answer that is no plain vote says of the form in which the node was asked. Returns whether
- * a node may answer so. */
+/* What an answer that is no plain vote says of the form in which the node was asked. Returns
+ * whether a node may answer so. */
 __attribute__((noinline, cold)) static bool note_form(struct redlock_node *node, unsigned kind,
                                                       const struct redlock_reply *reply, struct redlock_answer *told) {
     if (kind & REDLOCK_KIND_TWICE) {
-        return redlock_naming_second(node, reply, told);
+        return redlock_holder_query_second(node, reply, told);
     }
     const bool possible = told->vote != REDLOCK_VOTE_UNKNOWN;
-    if (kind & REDLOCK_KIND_NAMING) {
+    if (kind & REDLOCK_KIND_HOLDER_QUERY) {
         if (told->no_script || !possible) {
-            redlock_naming_refused(node, told);
+            redlock_holder_query_refused(node, told);
         }
     } else if (told->no_script && (kind & REDLOCK_KIND_DELETING)) {
         delete_by_script(node, told->text);
@@ -108,7 +108,7 @@ __attribute__((noinline, cold)) static bool note_form(struct redlock_node *node,
 static bool take_answer(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
                         const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_answer told;
-    if ((entry->reply_kind & REDLOCK_KIND_TWICE) && redlock_naming_first(node, entry, in_time, reply)) {
+    if ((entry->reply_kind & REDLOCK_KIND_TWICE) && redlock_holder_query_first(node, entry, in_time, reply)) {
         return true;
     }
     redlock_wire_answer(entry->reply_kind, reply, node->address.credentials.password, &told);
@@ -123,7 +123,7 @@ static bool take_answer(struct redlock_node *node, const struct redlock_inflight
         possible = note_form(node, entry->reply_kind, reply, &told);
     }
     if (in_time || redlock_requests_has_no_timeout(entry)) {
-        node->listener.answer(node->listener.ctx, node->index, entry->owner, entry->round, &told);
+        node->callbacks.answer(node->callbacks.ctx, node->index, entry->owner, entry->round, &told);
     }
     redlock_text_drop(told.text);
     return possible;
@@ -184,7 +184,7 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_node *node, 
         redlock_phase_ended(node, redlock_link_read_text(&node->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
-        redlock_naming_protocol(node);
+        redlock_holder_query_protocol(node);
         redlock_phase_lost(node, redlock_link_garbled_text(&node->connection, ""));
         break;
     }
@@ -208,7 +208,7 @@ __attribute__((noinline, cold)) static void read_from_afar(struct redlock_node *
     if (redlock_node_is_up(node) && !redlock_node_is_far(node)) {
         node->reactor.log(node->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers within %lld ms now", node->address.name,
                           (long long)node->options.node_timeout_ms);
-        node->listener.ready_changed(node->listener.ctx, node->index, true);
+        node->callbacks.ready_changed(node->callbacks.ctx, node->index, true);
     }
 }
 
@@ -253,7 +253,7 @@ void redlock_traffic_due(struct redlock_node *node, int64_t now_ns) {
                           redlock_text_string(node->why));
         redlock_requests_end_kept(node, now_ns);
         redlock_rotation_was_withdrawn(node);
-        node->listener.ready_changed(node->listener.ctx, node->index, false);
+        node->callbacks.ready_changed(node->callbacks.ctx, node->index, false);
         redlock_requests_ping(node);
     } else if (node->phase == REDLOCK_PHASE_STALLED && now_ns >= node->stall_end_ns) {
         redlock_phase_lost(

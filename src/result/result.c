@@ -41,7 +41,7 @@ size_t redlock_result_vote_count(const redlock_result *result) {
 }
 
 int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote *vote) {
-    struct redlock_failure nowhere = {0};
+    struct redlock_error_text nowhere = {0};
     if (redlock_check_struct(&nowhere, "vote", vote) != REDLOCK_OK || index >= result->count) {
         return REDLOCK_ERR_INVALID;
     }

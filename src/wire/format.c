@@ -44,7 +44,7 @@ char *redlock_format_set(char *at, const struct redlock_message *message) {
     return format_set(at, message, head, sizeof head - 1);
 }
 
-static inline char *format_naming(char *at, const struct redlock_message *message) {
+static inline char *format_holder_query(char *at, const struct redlock_message *message) {
     static const char head[] = "*7\r\n$3\r\nSET\r\n", get[] = "$3\r\nGET\r\n";
     return literal(format_set(at, message, head, sizeof head - 1), get, sizeof get - 1);
 }
@@ -129,9 +129,9 @@ static char *format_acquire(char *at, const struct redlock_message *message, boo
 }
 
 char *redlock_format_acquire(char *at, const struct redlock_message *message, unsigned kind) {
-    if (kind & REDLOCK_KIND_NAMING) {
-        at = kind & REDLOCK_KIND_TWICE ? format_naming(at, message) : at;
-        return format_naming(at, message);
+    if (kind & REDLOCK_KIND_HOLDER_QUERY) {
+        at = kind & REDLOCK_KIND_TWICE ? format_holder_query(at, message) : at;
+        return format_holder_query(at, message);
     }
     if (kind & (REDLOCK_KIND_FENCED | REDLOCK_KIND_TIMED)) {
         return format_acquire(at, message, (kind & REDLOCK_KIND_FENCED) != 0);

@@ -67,18 +67,18 @@ enum redlock_deleting {
     REDLOCK_DELETING_DELIFEQ /* Valkey 9.0 */
 };
 
-/* How an ACQUIRE asks a node to name the holder where it denies the lock: wire/naming.h. */
-enum redlock_naming {
-    REDLOCK_NAMING_NOT,   /* it does not */
-    REDLOCK_NAMING_TWICE, /* until the connection has proven that it is understood */
-    REDLOCK_NAMING_ONCE,
-    REDLOCK_NAMING_COUNT
+/* How an ACQUIRE asks a node to name the holder where it denies the lock: wire/holder_query.h. */
+enum redlock_holder_query {
+    REDLOCK_HOLDER_QUERY_NOT,   /* it does not */
+    REDLOCK_HOLDER_QUERY_TWICE, /* until the connection has proven that it is understood */
+    REDLOCK_HOLDER_QUERY_ONCE,
+    REDLOCK_HOLDER_QUERY_COUNT
 };
 
 /* In which form a node gets a request, by what its server has. */
 struct redlock_form {
-    uint8_t naming;   /* enum redlock_naming: ACQUIRE by SET */
-    uint8_t deleting; /* enum redlock_deleting: RELEASE with only_deletes */
+    uint8_t holder_query; /* enum redlock_holder_query: ACQUIRE by SET */
+    uint8_t deleting;     /* enum redlock_deleting: RELEASE with only_deletes */
 };
 
 _Static_assert(sizeof(struct redlock_form) == sizeof(uint16_t), "a form is one number, too");
@@ -93,11 +93,11 @@ static inline uint16_t redlock_form_bits(struct redlock_form form) {
 /* The kind of a request is its operation with these flags. It decides which replies it can have. */
 enum redlock_kind_flags {
     REDLOCK_KIND_OPERATION = 0x0f,
-    REDLOCK_KIND_FENCED = 0x10,   /* ACQUIRE: raises the counter of fencing tokens */
-    REDLOCK_KIND_TIMED = 0x20,    /* ACQUIRE, EXTEND: tells the node's time */
-    REDLOCK_KIND_NAMING = 0x40,   /* ACQUIRE: with GET */
-    REDLOCK_KIND_TWICE = 0x80,    /* with NAMING: two replies, redlock_naming_judge() */
-    REDLOCK_KIND_DELETING = 0x100 /* RELEASE: by a command, not the script */
+    REDLOCK_KIND_FENCED = 0x10,       /* ACQUIRE: raises the counter of fencing tokens */
+    REDLOCK_KIND_TIMED = 0x20,        /* ACQUIRE, EXTEND: tells the node's time */
+    REDLOCK_KIND_HOLDER_QUERY = 0x40, /* ACQUIRE: with GET */
+    REDLOCK_KIND_TWICE = 0x80,        /* and it has two replies: redlock_holder_query_judge() */
+    REDLOCK_KIND_DELETING = 0x100     /* RELEASE: by a command, not the script */
 };
 
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
@@ -127,7 +127,7 @@ struct redlock_message {
 };
 
 /* Which replies to an ACQUIRE with GET had values, of which the owner knows whether they are its
- * token: redlock_naming_compared(). */
+ * token: redlock_holder_query_compared(). */
 enum redlock_named {
     REDLOCK_NAMED_NOT,
     REDLOCK_NAMED_ONCE,     /* the only one: `holder` */

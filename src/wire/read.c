@@ -62,8 +62,8 @@ void redlock_read_set(const struct redlock_reply *reply, struct redlock_answer *
     }
 }
 
-/* Of two replies, nil says nothing alone: redlock_naming_judge(). */
-static inline void read_naming(const struct redlock_reply *reply, bool twice, struct redlock_answer *answer) {
+/* Of two replies, nil says nothing alone: redlock_holder_query_judge(). */
+static inline void read_holder_query(const struct redlock_reply *reply, bool twice, struct redlock_answer *answer) {
     const struct redlock_reply_value *value = &reply->value;
     if (value->type == REDLOCK_REPLY_NIL && !twice) {
         answer->vote = REDLOCK_VOTE_GRANTED;
@@ -181,8 +181,8 @@ static inline void answer_acquired(const struct redlock_reply *reply, bool fence
 }
 
 void redlock_read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
-    if (kind & REDLOCK_KIND_NAMING) {
-        read_naming(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
+    if (kind & REDLOCK_KIND_HOLDER_QUERY) {
+        read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
     } else if (kind & REDLOCK_KIND_TIMED) {
         answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, true, answer);
     } else if (kind & REDLOCK_KIND_FENCED) {

@@ -5,19 +5,19 @@
 
 #include "core/number.h"
 #include "wire/format.h"
-#include "wire/naming.h"
+#include "wire/holder_query.h"
 #include "wire/read.h"
 
 static unsigned kind_of(const struct redlock_message *message) {
-    static const unsigned namings[REDLOCK_NAMING_COUNT] = {0, REDLOCK_KIND_NAMING | REDLOCK_KIND_TWICE,
-                                                           REDLOCK_KIND_NAMING};
+    static const unsigned holder_queries[REDLOCK_HOLDER_QUERY_COUNT] = {
+        0, REDLOCK_KIND_HOLDER_QUERY | REDLOCK_KIND_TWICE, REDLOCK_KIND_HOLDER_QUERY};
     const unsigned operation = message->operation, timed = message->timed ? REDLOCK_KIND_TIMED : 0;
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         if (message->fence != 0) {
             return operation | REDLOCK_KIND_FENCED | timed;
         }
-        return operation | (timed != 0 || message->by_source ? timed : namings[message->form.naming]);
+        return operation | (timed != 0 || message->by_source ? timed : holder_queries[message->form.holder_query]);
     case REDLOCK_OP_EXTEND:
         return operation | timed;
     case REDLOCK_OP_RELEASE:
@@ -87,8 +87,8 @@ void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         redlock_read_error(&reply->value, password, answer);
         answer->no_script |= (kind & REDLOCK_KIND_DELETING) != 0;
-        if (kind & REDLOCK_KIND_NAMING) {
-            redlock_naming_read_error(&reply->value, answer);
+        if (kind & REDLOCK_KIND_HOLDER_QUERY) {
+            redlock_holder_query_read_error(&reply->value, answer);
         }
     } else if (operation == REDLOCK_OP_ACQUIRE) {
         redlock_read_acquire(reply, kind, answer);

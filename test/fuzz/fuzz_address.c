@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     memcpy(uri, data, size);
     uri[size] = '\0';
-    int code = redlock_address_parse(uri, &address, &(struct redlock_failure){error, sizeof error});
+    int code = redlock_address_parse(uri, &address, &(struct redlock_error_text){error, sizeof error});
     if (code == REDLOCK_OK) {
         assert(error[0] == '\0');
         assert(address.host[0] != '\0' && address.name[0] != '\0' && address.db <= 65535);

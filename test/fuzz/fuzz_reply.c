@@ -6,7 +6,7 @@
 
 #include "base/holder.h"
 #include "kinds.h"
-#include "wire/naming.h"
+#include "wire/holder_query.h"
 #include "wire/page.h"
 #include "wire/push.h"
 #include "wire/wire.h"
@@ -52,7 +52,7 @@ static void check_page(const struct redlock_answer *answer) {
 
 static void check_acquired(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
     const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
-    if (kind & REDLOCK_KIND_NAMING) {
+    if (kind & REDLOCK_KIND_HOLDER_QUERY) {
         assert(reply->value.type == REDLOCK_REPLY_NIL && !(kind & REDLOCK_KIND_TWICE));
     } else if (!timed && !(kind & REDLOCK_KIND_FENCED)) {
         assert(reply->value.type == REDLOCK_REPLY_STATUS && reply->value.size == 2);
@@ -187,7 +187,7 @@ static void vote(const struct redlock_reply *reply) {
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
             check_holder(&answer, answer.holder, answer.holder_size);
         }
-        if ((kind & REDLOCK_KIND_NAMING) && answer.vote == REDLOCK_VOTE_DENIED) {
+        if ((kind & REDLOCK_KIND_HOLDER_QUERY) && answer.vote == REDLOCK_VOTE_DENIED) {
             assert(reply->value.type == REDLOCK_REPLY_STRING || reply->value.type == REDLOCK_REPLY_ERROR);
             check_holder(&answer, reply->value.bytes, reply->value.size);
         }

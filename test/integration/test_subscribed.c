@@ -70,12 +70,12 @@ static const char *on_same_server(void *context, unsigned index, const char *run
 static void open_node(const char *credentials) {
     const struct redlock_node_options options = {
         .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me", .probed = REDLOCK_PROBED_KEY};
-    const struct redlock_node_listener listener = {.answer = on_answer,
-                                                   .greeted = on_greeted,
-                                                   .ready_changed = on_ready_changed,
-                                                   .pushed = on_pushed,
-                                                   .listens = on_listens,
-                                                   .same_server = on_same_server};
+    const struct redlock_node_callbacks listener = {.answer = on_answer,
+                                                    .greeted = on_greeted,
+                                                    .ready_changed = on_ready_changed,
+                                                    .pushed = on_pushed,
+                                                    .listens = on_listens,
+                                                    .same_server = on_same_server};
     const struct redlock_loop_hooks hooks = {0};
     struct redlock_reactor reactor;
     struct redlock_address address;
@@ -86,7 +86,7 @@ static void open_node(const char *credentials) {
     assert_non_null(heard.loop);
     redlock_loop_reactor(heard.loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s%s", credentials, server->name);
-    assert_is(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
+    assert_is(redlock_address_parse(uri, &address, &(struct redlock_error_text){0}), REDLOCK_OK);
     heard.node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(heard.node);
     redlock_node_listen(heard.node, "ch");

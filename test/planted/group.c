@@ -10,14 +10,14 @@
 
 int __real_redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
 int __wrap_redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool for_place);
-redlock_nodes __real_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
-                                        struct redlock_message *message);
-redlock_nodes __wrap_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
-                                        struct redlock_message *message);
-
-redlock_nodes __real_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+redlock_nodes __real_redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner,
                                             redlock_nodes nodes, struct redlock_message *message);
-redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+redlock_nodes __wrap_redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner,
+                                            redlock_nodes nodes, struct redlock_message *message);
+
+redlock_nodes __real_redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner,
+                                            redlock_nodes nodes, struct redlock_message *message);
+redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner,
                                             redlock_nodes nodes, struct redlock_message *message);
 
 void __real_redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push);
@@ -50,15 +50,15 @@ static void change_release(struct redlock_message *message, char *token) {
     }
 }
 
-redlock_nodes __wrap_redlock_owner_send(struct redlock_group *group, struct redlock_owner *owner, redlock_nodes nodes,
-                                        struct redlock_message *message) {
+redlock_nodes __wrap_redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner,
+                                            redlock_nodes nodes, struct redlock_message *message) {
     const char *own_token = message->token;
     char token[REDLOCK_TOKEN_SIZE_MAX];
     change_release(message, token);
     if (REDLOCK_PLANTED(HEAL_OUTLIVES) && message->operation == REDLOCK_OP_HEAL) {
         message->ttl_ms *= 2;
     }
-    const redlock_nodes taken = __real_redlock_owner_send(group, owner, nodes, message);
+    const redlock_nodes taken = __real_redlock_requester_send(group, owner, nodes, message);
     message->token = own_token;
     if (REDLOCK_PLANTED(START_AFTER_SEND) && message->operation == REDLOCK_OP_ACQUIRE) {
         struct redlock_lease_core *core = &((struct redlock_lease *)owner)->core;
@@ -68,11 +68,11 @@ redlock_nodes __wrap_redlock_owner_send(struct redlock_group *group, struct redl
     return taken;
 }
 
-redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_owner *owner,
+redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner,
                                             redlock_nodes nodes, struct redlock_message *message) {
     const bool frees = message->handing == REDLOCK_HAND_FREE;
-    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees       ? redlock_owner_send(group, owner, nodes, message)
-           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees ? redlock_owner_send(group, owner, nodes, message)
+    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees       ? redlock_requester_send(group, owner, nodes, message)
+           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees ? redlock_requester_send(group, owner, nodes, message)
                                                           : __real_redlock_guards_release(group, owner, nodes, message);
 }
 

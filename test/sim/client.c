@@ -124,7 +124,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     struct sim_world *world = client->world;
     struct redlock_message form = *message;
     unsigned kind;
-    form.form.naming = sim_names(world) ? REDLOCK_NAMING_ONCE : REDLOCK_NAMING_NOT;
+    form.form.holder_query = sim_names(world) ? REDLOCK_HOLDER_QUERY_ONCE : REDLOCK_HOLDER_QUERY_NOT;
     if (message->only_deletes && sim_deletes(world)) {
         form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }

@@ -44,7 +44,7 @@ void sim_places_check(struct sim_world *world) {
         if (client->group == NULL || client->closing) {
             continue;
         }
-        REDLOCK_OWNERS(owner, client->group, REDLOCK_OWNER_LEASE) {
+        REDLOCK_REQUESTERS(owner, client->group, REDLOCK_REQUESTER_LEASE) {
             const struct redlock_lease *lease = (const struct redlock_lease *)owner;
             if (lease->waiting != NULL && !redlock_handle_is_forgotten(lease)) {
                 check_lease(client, &lease->core);

@@ -35,7 +35,7 @@ set_tests_properties(unit_loop_suspended PROPERTIES LABELS "unit" TIMEOUT 300 SK
 
 add_library(redlock_test_peer STATIC EXCLUDE_FROM_ALL peer.c)
 target_link_libraries(redlock_test_peer PUBLIC redlock_test_io)
-foreach(name node_guarded node_naming)
+foreach(name node_guarded node_holder_query)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_peer)
   add_test(NAME unit_${name} COMMAND test_${name})

@@ -53,15 +53,15 @@ void assert_asked(redlock_nodes which) {
 }
 
 void assert_news(const char *token) {
-    assert_true(redlock_leadership_is_news(&it));
+    assert_true(redlock_leadership_has_event(&it));
     const struct redlock_leader_token *told = redlock_leadership_tell(&it);
     assert_string_equal(told->bytes, token);
     assert_int_equal(told->size, strlen(token));
-    assert_false(redlock_leadership_is_news(&it));
+    assert_false(redlock_leadership_has_event(&it));
 }
 
 void assert_no_news(void) {
-    assert_false(redlock_leadership_is_news(&it));
+    assert_false(redlock_leadership_has_event(&it));
 }
 
 void pass_to_next(int64_t least_ms, int64_t most_ms) {

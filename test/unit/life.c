@@ -7,8 +7,8 @@ void life_init(struct life *life, unsigned n) {
     redlock_lease_init(&life->core, n, redlock_quorum(n), 12345);
 }
 
-struct redlock_queue *life_queue(struct life *life) {
-    return (struct redlock_queue *)(void *)life->queue;
+struct redlock_grants *life_queue(struct life *life) {
+    return (struct redlock_grants *)(void *)life->queue;
 }
 
 void life_may_queue(struct life *life) {
@@ -34,9 +34,9 @@ static struct life *step(struct life *life, struct redlock_event event) {
     if (broken) {
         fail_msg("after this step, not true: %s", broken);
     }
-    if (life->did.send == REDLOCK_OP_WAIT && life->did.step != REDLOCK_QUEUE_YIELDED) {
-        const bool moves = life->misplaced && life->did.step != REDLOCK_QUEUE_LOOKED;
-        assert_int_equal(life->did.fresh_token, moves || life->did.step == REDLOCK_QUEUE_ENTERED);
+    if (life->did.send == REDLOCK_OP_WAIT && life->did.step != REDLOCK_GRANTS_YIELDED) {
+        const bool moves = life->misplaced && life->did.step != REDLOCK_GRANTS_LOOKED;
+        assert_int_equal(life->did.fresh_token, moves || life->did.step == REDLOCK_GRANTS_ENTERED);
     }
     return life;
 }
@@ -89,7 +89,7 @@ struct life *life_fenced(struct life *life, unsigned node, int vote, uint64_t co
                                              .round = life->core.round});
 }
 
-struct life *life_queued(struct life *life, unsigned node, struct redlock_queue_view view) {
+struct life *life_queued(struct life *life, unsigned node, struct redlock_grants_view view) {
     life->view = view;
     life_vote(life, node, D);
     return life;
@@ -159,7 +159,7 @@ struct life *life_begin_in_line(struct life *life, unsigned n) {
     return life;
 }
 
-struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view) {
+struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_grants_view view) {
     life->view = view;
     for (unsigned i = 0; nodes >> i != 0; i++) {
         if (nodes & REDLOCK_NODE(i)) {

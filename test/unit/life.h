@@ -26,10 +26,10 @@ struct life {
     bool in_line;               /* at the next event: others here wait already */
     bool misplaced;             /* at the next event: its ticket is wrong */
     bool may_leave;             /* at the next event: a release may leave the lock free */
-    struct redlock_queue_view view;
+    struct redlock_grants_view view;
     /* Use life_queue(): a copy of a life has a queue of its own. */
-    _Alignas(struct redlock_queue) unsigned char queue[sizeof(struct redlock_queue) +
-                                                       REDLOCK_NODES_MAX * sizeof(struct redlock_queue_node)];
+    _Alignas(struct redlock_grants) unsigned char queue[sizeof(struct redlock_grants) +
+                                                        REDLOCK_NODES_MAX * sizeof(struct redlock_grants_node)];
 };
 
 /* An idle lease on n nodes. The plan is one attempt with TTL_MS, and retry delays of 50 to 200
@@ -40,11 +40,11 @@ struct life *life_start(struct life *life, unsigned n);
 
 /* After life_init(): it waits in queues for a minute; a node answers or fails within 50 ms. */
 void life_may_queue(struct life *life);
-struct redlock_queue *life_queue(struct life *life);
+struct redlock_grants *life_queue(struct life *life);
 /* A lease on n nodes that takes its places without a first try. */
 struct life *life_begin_in_line(struct life *life, unsigned n);
 #define LIFE_VIEW(kind, id, pttl, before)                                                                              \
-    (struct redlock_queue_view) {                                                                                      \
+    (struct redlock_grants_view) {                                                                                     \
         .holder = REDLOCK_HOLDER_##kind, .holder_id = (id), .pttl_ms = (pttl), .rank = (before)                        \
     }
 
@@ -71,9 +71,9 @@ struct life *life_refuse(struct life *life, redlock_nodes nodes);
  * with its counter. */
 struct life *life_fenced(struct life *life, unsigned node, int vote, uint64_t counter);
 /* A node's vote on the current WAIT: queued, behind this holder. */
-struct life *life_queued(struct life *life, unsigned node, struct redlock_queue_view view);
+struct life *life_queued(struct life *life, unsigned node, struct redlock_grants_view view);
 /* These nodes answer the current WAIT; all but the last must cause no action. */
-struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_queue_view view);
+struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_grants_view view);
 struct life *life_push(struct life *life, unsigned node, uint32_t round);
 struct life *life_listen(struct life *life);
 struct life *life_ready(struct life *life, unsigned node);
@@ -103,7 +103,7 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
 
 /* Shorthands for life_expect(). */
 #define SENDS(op, nodes, number)    .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
-#define WAITS(nodes, number, step_) SENDS(WAIT, nodes, number), .step = REDLOCK_QUEUE_##step_
+#define WAITS(nodes, number, step_) SENDS(WAIT, nodes, number), .step = REDLOCK_GRANTS_##step_
 #define ACQUIRED(code)              .acquired = true, .acquired_code = REDLOCK_##code
 #define EXTENDED(code)              .extended = true, .extended_code = REDLOCK_##code
 #define RELEASED(code)              .released = true, .released_code = REDLOCK_##code

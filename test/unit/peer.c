@@ -2,7 +2,7 @@
 #include "peer.h"
 
 #include "test.h"
-#include "wire/naming.h"
+#include "wire/holder_query.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ev.h>
@@ -24,7 +24,7 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     assert_int_equal(index, 0);
     if (answer->named != REDLOCK_NAMED_NOT) {
         const bool is_first_ours = answer->named == REDLOCK_NAMED_TWICE && is_token(answer->first, answer->first_size);
-        if (redlock_naming_compared(answer, is_first_ours, is_token(answer->holder, answer->holder_size))) {
+        if (redlock_holder_query_compared(answer, is_first_ours, is_token(answer->holder, answer->holder_size))) {
             redlock_node_names_holders(peer->node);
         }
     }
@@ -140,16 +140,16 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
                                            .probed = REDLOCK_PROBED_KEY,
                                            .marker = marker,
                                            .guarded = guarded};
-    struct redlock_node_listener listener = {.ctx = peer,
-                                             .answer = on_answer,
-                                             .greeted = on_greeted,
-                                             .ready_changed = on_ready_changed,
-                                             .pushed = on_pushed,
-                                             .listens = on_listens,
-                                             .hinted = on_hinted,
-                                             .hears = on_hears,
-                                             .same_server = on_same_server,
-                                             .other_marks = on_other_marks};
+    struct redlock_node_callbacks listener = {.ctx = peer,
+                                              .answer = on_answer,
+                                              .greeted = on_greeted,
+                                              .ready_changed = on_ready_changed,
+                                              .pushed = on_pushed,
+                                              .listens = on_listens,
+                                              .hinted = on_hinted,
+                                              .hears = on_hears,
+                                              .same_server = on_same_server,
+                                              .other_marks = on_other_marks};
     struct redlock_loop_hooks hooks = {.on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;
     struct redlock_address address;
@@ -162,7 +162,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
     assert_non_null(peer->loop);
     redlock_loop_reactor(peer->loop, &reactor);
     (void)snprintf(uri, sizeof uri, "redis://%s127.0.0.1:%u", credentials, (unsigned)peer->port);
-    assert_is(redlock_address_parse(uri, &address, &(struct redlock_failure){0}), REDLOCK_OK);
+    assert_is(redlock_address_parse(uri, &address, &(struct redlock_error_text){0}), REDLOCK_OK);
     peer->node = redlock_node_new(0, &address, &options, &reactor, &listener);
     assert_non_null(peer->node);
 }

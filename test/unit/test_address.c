@@ -51,7 +51,7 @@ TEST(good_uris) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
-        struct redlock_failure failure = {error, sizeof error};
+        struct redlock_error_text failure = {error, sizeof error};
         int code = redlock_address_parse(rows[i].uri, &address, &failure);
         assert_string_equal(error, "");
         assert_is(code, REDLOCK_OK);
@@ -162,7 +162,7 @@ TEST(bad_uris) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct redlock_address address;
         char error[256] = "";
-        struct redlock_failure failure = {error, sizeof error};
+        struct redlock_error_text failure = {error, sizeof error};
         assert_is(redlock_address_parse(rows[i][0], &address, &failure), REDLOCK_ERR_INVALID);
         if (strstr(error, rows[i][1]) == NULL) {
             fail_msg("'%s': \"%s\" does not say \"%s\"", rows[i][0], error, rows[i][1]);
@@ -170,7 +170,7 @@ TEST(bad_uris) {
         assert_lacks(error, "secre");
         assert_null(address.host);
         assert_null(address.credentials.password);
-        assert_is(redlock_address_parse(rows[i][0], &address, &(struct redlock_failure){0}), REDLOCK_ERR_INVALID);
+        assert_is(redlock_address_parse(rows[i][0], &address, &(struct redlock_error_text){0}), REDLOCK_ERR_INVALID);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "base/check.h"
 
 static char text[REDLOCK_INVALID_SIZE];
-static struct redlock_failure failure = {text, sizeof text};
+static struct redlock_error_text failure = {text, sizeof text};
 
 #define says(sentence, check)                                                                                          \
     do {                                                                                                               \
@@ -117,7 +117,7 @@ TEST(a_pointer_that_is_needed_is_given) {
 }
 
 TEST(without_room_only_the_code_tells) {
-    struct redlock_failure nowhere = {NULL, 0}, small = {text, 5};
+    struct redlock_error_text nowhere = {NULL, 0}, small = {text, 5};
     assert_is(redlock_check_range(&nowhere, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
     assert_is(redlock_check_range(&small, "n", 0, 1, 3, ""), REDLOCK_ERR_INVALID);
     assert_string_equal(text, "n is");

@@ -119,7 +119,7 @@ static void queued(struct life *life) {
     life_init(life, 3);
     life_may_queue(life);
     life->in_line = true;
-    life->view = (struct redlock_queue_view){.holder = REDLOCK_HOLDER_EARLIER, .holder_id = 9, .pttl_ms = 1000};
+    life->view = (struct redlock_grants_view){.holder = REDLOCK_HOLDER_EARLIER, .holder_id = 9, .pttl_ms = 1000};
     life_begin(life);
     life->at_ms = 1000;
     life->core.next_try_ns = T0 + 1000 * MS;

@@ -216,7 +216,8 @@ static void answer_named(unsigned node, enum redlock_named named, redlock_vote_k
                                                .holder_size = strlen(holder)});
 }
 
-/* Only the owner of a request knows whether the value at the key is its token (wire/naming.h). */
+/* Only the owner of a request knows whether the value at the key is its token
+ * (wire/holder_query.h). */
 GROUP_TEST(a_value_at_the_key_may_be_our_own_token, five_nodes) {
     static const char other[] = "0123456789abcdef0123456789abcdef";
     acquire(NULL, &seen);

@@ -74,7 +74,7 @@ FRESH_TEST(what_changed_back_is_no_news) {
     for (unsigned i = 0; i < 3; i++) {
         announce(i, BOB, 5000);
     }
-    assert_true(redlock_leadership_is_news(&it));
+    assert_true(redlock_leadership_has_event(&it));
     announce(0, ALICE, 5000);
     assert_asked(24); /* they said so before Bob led */
     answer(3, ALICE, 5000);
@@ -237,7 +237,7 @@ FRESH_TEST(a_token_may_hold_any_byte) {
     assert_no_news();
     const struct redlock_leader_word word = {.token = tokens[1], .token_size = 3, .ttl_ms = 5000};
     redlock_leadership_answer(&it, 4, &word, now_ns);
-    assert_true(redlock_leadership_is_news(&it));
+    assert_true(redlock_leadership_has_event(&it));
     assert_memory_equal(redlock_leadership_tell(&it)->bytes, tokens[1], 4);
 }
 

@@ -1,7 +1,7 @@
 /* A quorum of grants makes a lease: from when it counts, its fencing token, and what comes late. */
 #include "life.h"
 
-static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 60000};
+static const struct redlock_grants_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 60000};
 
 /* QUEUED on n nodes; `waits` WAITs, sent at 0, 1000, 2000, … ms, and no answers. */
 static void queued(struct life *life, unsigned n, unsigned waits, bool heals, bool auto_extend) {

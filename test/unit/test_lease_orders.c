@@ -153,7 +153,7 @@ static void play_all(enum redlock_operation operation) {
         if (operation == REDLOCK_OP_WAIT) {
             life_may_queue(&life);
             life.in_line = true;
-            life.view = (struct redlock_queue_view){.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = TTL_MS};
+            life.view = (struct redlock_grants_view){.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = TTL_MS};
         }
         life_begin(&life);
         for (unsigned i = 0; !acquires && i < n; i++) {

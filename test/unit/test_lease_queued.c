@@ -3,7 +3,7 @@
 
 #define WAIT_MS 60000
 
-static const struct redlock_queue_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 9000};
+static const struct redlock_grants_view later = {.holder = REDLOCK_HOLDER_LATER, .holder_id = 9, .pttl_ms = 9000};
 
 TEST(a_begin_in_line_takes_places_and_the_lock_if_it_is_free) {
     for (unsigned n = 1; n <= REDLOCK_NODES_MAX; n++) {

@@ -296,8 +296,8 @@ static void answer_wait(struct onlooker *o, unsigned node) {
         o->may_hold &= ~REDLOCK_NODE(node) | o->before | (o->granted_round[node] != 0 ? REDLOCK_NODE(node) : 0);
     }
     static const int64_t pttls_ms[] = {-2, -1, 0, 1, 50, 400};
-    const enum redlock_queue_holder holder = (enum redlock_queue_holder)draw(o, REDLOCK_HOLDER_STRANGER + 1);
-    o->life.view = (struct redlock_queue_view){
+    const enum redlock_grants_holder holder = (enum redlock_grants_holder)draw(o, REDLOCK_HOLDER_STRANGER + 1);
+    o->life.view = (struct redlock_grants_view){
         .holder = holder, .holder_id = holder + 5 * draw(o, 2), .pttl_ms = pttls_ms[draw(o, 6)], .rank = draw(o, 3)};
     life_vote(&o->life, node, kind);
     check_step(o, &before);
@@ -312,7 +312,7 @@ static void push(struct onlooker *o, unsigned node) {
         return;
     }
     if (before.state == REDLOCK_LEASE_QUEUED && round >= o->first_round && round >= o->queued_round[node] &&
-        back < REDLOCK_QUEUE_SENT_MAX) {
+        back < REDLOCK_GRANTS_SENT_MAX) {
         note_grant(o, node, round);
     } else if (before.state != REDLOCK_LEASE_QUEUED && round > o->granted_round[node]) {
         return; /* who is held or extended already has told all that is true */

@@ -42,8 +42,8 @@ LIFE_TEST(a_grant_that_is_gone_is_no_split, look(&life)) {
 }
 
 TEST(behind_another_that_has_a_quorum_it_yields_to_nobody) {
-    static const enum redlock_queue_holder holders[] = {REDLOCK_HOLDER_LATER, REDLOCK_HOLDER_EARLIER,
-                                                        REDLOCK_HOLDER_DIRECT, REDLOCK_HOLDER_STRANGER};
+    static const enum redlock_grants_holder holders[] = {REDLOCK_HOLDER_LATER, REDLOCK_HOLDER_EARLIER,
+                                                         REDLOCK_HOLDER_DIRECT, REDLOCK_HOLDER_STRANGER};
     for (unsigned i = 0; i < 4; i++) {
         struct life life;
         look(&life);
@@ -97,13 +97,13 @@ LIFE_TEST(a_split_lock_is_handed_over_only_twice, life_begin_in_line(&life, 3)) 
         life_queued(&life, 2, LIFE_VIEW(DIRECT, 7, 60000, 0));
         life_expect_next(&life, 2, 2);
         life_timer(&life);
-        assert_is(life.did.step, REDLOCK_QUEUE_LOOKED);
+        assert_is(life.did.step, REDLOCK_GRANTS_LOOKED);
         life_vote(&life, 0, G);
         life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
-        life.view.holder = (enum redlock_queue_holder)kind;
+        life.view.holder = (enum redlock_grants_holder)kind;
         life.view.holder_id += yields < 4;
         life_vote(&life, 2, D);
-        assert_is(life.did.step, REDLOCK_QUEUE_YIELDED);
+        assert_is(life.did.step, REDLOCK_GRANTS_YIELDED);
         assert_int_equal(life.did.handing == REDLOCK_HAND_NOBODY, yields >= 2);
     }
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */

@@ -265,14 +265,14 @@ LIFE_TEST(who_is_not_the_first_behind_a_stranger_does_not_poll, life_begin_in_li
 
 LIFE_TEST(a_lock_that_goes_to_a_later_ticket_is_counted, life_begin_in_line(&life, 1)) {
     static const struct {
-        enum redlock_queue_holder holder;
+        enum redlock_grants_holder holder;
         uint64_t id;
         uint32_t passed_over;
     } views[] = {{REDLOCK_HOLDER_LATER, 1, 1},    {REDLOCK_HOLDER_LATER, 1, 1}, {REDLOCK_HOLDER_EARLIER, 2, 1},
                  {REDLOCK_HOLDER_STRANGER, 3, 1}, {REDLOCK_HOLDER_LATER, 4, 2}, {REDLOCK_HOLDER_LATER, 1, 3}};
     for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
         life_queued(&life, 0,
-                    (struct redlock_queue_view){
+                    (struct redlock_grants_view){
                         .holder = views[i].holder, .holder_id = views[i].id, .pttl_ms = 60000, .rank = 1});
         assert_int_equal(life_queue(&life)->passed_over, views[i].passed_over);
         life.at_ms += 3000;

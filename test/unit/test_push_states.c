@@ -148,13 +148,13 @@ TEST(what_is_kept_is_kept_for_ever) {
 }
 
 static struct {
-    _Alignas(struct redlock_queue) unsigned char memory[sizeof(struct redlock_queue) +
-                                                        REDLOCK_NODES_MAX * sizeof(struct redlock_queue_node)];
+    _Alignas(struct redlock_grants) unsigned char memory[sizeof(struct redlock_grants) +
+                                                         REDLOCK_NODES_MAX * sizeof(struct redlock_grants_node)];
 } record;
 
 TEST(nodes_step_alone_and_a_fresh_token_begins_anew) {
     memset(&record, 0, sizeof record);
-    struct redlock_queue *queue = (struct redlock_queue *)(void *)record.memory;
+    struct redlock_grants *queue = (struct redlock_grants *)(void *)record.memory;
     const redlock_nodes all = redlock_nodes_all(REDLOCK_NODES_MAX), some = REDLOCK_NODE(0) | REDLOCK_NODE(30);
     redlock_push_step_all(queue, some, ASK);
     redlock_push_step_all(queue, 0, RELEASE);
@@ -163,7 +163,7 @@ TEST(nodes_step_alone_and_a_fresh_token_begins_anew) {
     assert_int_equal(redlock_push_nodes_in(queue, all, UNASKED), all & ~some);
     redlock_push_step_all(queue, all, GIVE_UP);
     assert_int_equal(redlock_push_nodes_in(queue, all, GIVEN_UP), some);
-    redlock_queue_begin(queue, REDLOCK_NODES_MAX, 1);
+    redlock_grants_begin(queue, REDLOCK_NODES_MAX, 1);
     assert_int_equal(redlock_push_nodes_in(queue, all, UNASKED), all);
 }
 

@@ -176,12 +176,12 @@ TEST(healing_is_the_same_set_and_time_is_time) {
 }
 
 TEST(an_acquire_may_ask_for_the_holder) {
-#define NAMING "*7\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL "$3\r\nGET\r\n"
+#define HOLDER_QUERY "*7\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL "$3\r\nGET\r\n"
     struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
-    message.form.naming = REDLOCK_NAMING_ONCE;
-    assert_bytes(&message, NAMING);
-    message.form.naming = REDLOCK_NAMING_TWICE;
-    assert_bytes(&message, NAMING NAMING);
+    message.form.holder_query = REDLOCK_HOLDER_QUERY_ONCE;
+    assert_bytes(&message, HOLDER_QUERY);
+    message.form.holder_query = REDLOCK_HOLDER_QUERY_TWICE;
+    assert_bytes(&message, HOLDER_QUERY HOLDER_QUERY);
 }
 
 static unsigned kind_of(const struct redlock_message *message) {
@@ -191,9 +191,9 @@ static unsigned kind_of(const struct redlock_message *message) {
     return kind;
 }
 
-static unsigned kind_as(const struct redlock_message *message, enum redlock_naming naming) {
+static unsigned kind_as(const struct redlock_message *message, enum redlock_holder_query holder_query) {
     struct redlock_message formed = *message;
-    formed.form.naming = naming;
+    formed.form.holder_query = holder_query;
     return kind_of(&formed);
 }
 
@@ -203,14 +203,14 @@ TEST(the_kind_is_the_messages_form) {
     message.fence_keys = &fence_keys;
     message.place = &place;
     assert_int_equal(kind_of(&message), SET);
-    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), NAMED);
-    assert_int_equal(kind_as(&message, REDLOCK_NAMING_TWICE), NAMED_TWICE);
+    assert_int_equal(kind_as(&message, REDLOCK_HOLDER_QUERY_ONCE), NAMED);
+    assert_int_equal(kind_as(&message, REDLOCK_HOLDER_QUERY_TWICE), NAMED_TWICE);
     message.by_source = true; /* after a refusal */
-    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), SET);
+    assert_int_equal(kind_as(&message, REDLOCK_HOLDER_QUERY_ONCE), SET);
     message.by_source = false;
     message.timed = true;
     assert_int_equal(kind_of(&message), TIMED);
-    assert_int_equal(kind_as(&message, REDLOCK_NAMING_ONCE), TIMED); /* a script does not name */
+    assert_int_equal(kind_as(&message, REDLOCK_HOLDER_QUERY_ONCE), TIMED); /* no script */
     message.fence = 1;
     assert_int_equal(kind_of(&message), BOTH);
     message.timed = false;
@@ -271,6 +271,6 @@ TEST(the_longest_messages_fit) {
         assert_in_range(redlock_wire_format(&message, buffer, &kind), sizeof key, sizeof buffer);
     }
     message.operation = REDLOCK_OP_ACQUIRE;
-    message.form.naming = REDLOCK_NAMING_TWICE;
+    message.form.holder_query = REDLOCK_HOLDER_QUERY_TWICE;
     assert_in_range(redlock_wire_format(&message, buffer, &kind), 2 * sizeof key, sizeof buffer);
 }

@@ -157,7 +157,7 @@ static void look_at_nodes(struct ev_loop *loop, ev_prepare *watcher, int events)
 }
 
 /* A copy of the URIs' user info, and what is in it. */
-struct news {
+struct changes {
     char *given[REDLOCK_NODES_MAX]; /* NULL: the file does not have the node */
     struct tool_login logins[REDLOCK_NODES_MAX];
     unsigned other_line; /* the first that is none of our nodes; 0: none */
@@ -165,10 +165,10 @@ struct news {
     const char *bare;    /* likewise, without the password that it had */
 };
 
-static void clear_news(struct news *news) {
+static void clear_changes(struct changes *changes) {
     for (size_t i = 0; i < REDLOCK_NODES_MAX; i++) {
-        tool_userinfo_clear(&news->given[i]);
-        tool_login_clear(&news->logins[i]);
+        tool_userinfo_clear(&changes->given[i]);
+        tool_login_clear(&changes->logins[i]);
     }
 }
 
@@ -189,26 +189,27 @@ static size_t find_node(const struct tool_options *options, const struct tool_ur
 }
 
 /* Returns NULL, or what is wrong with the URI. */
-static const char *read_uri(const struct tool_options *options, const char *text, unsigned line, struct news *news) {
+static const char *read_uri(const struct tool_options *options, const char *text, unsigned line,
+                            struct changes *changes) {
     const struct tool_uri uri = tool_uri_split(text, scheme_of(options));
     const size_t node = find_node(options, &uri);
     if (node == options->node_count) {
-        news->other_line = news->other_line != 0 ? news->other_line : line;
+        changes->other_line = changes->other_line != 0 ? changes->other_line : line;
         return NULL;
     }
-    if (news->given[node] != NULL) {
+    if (changes->given[node] != NULL) {
         return "it is the second one for this node";
     }
-    news->given[node] = tool_userinfo_copy(&uri);
-    return news->given[node] != NULL ? tool_login_read(&news->logins[node], uri.user_info, uri.user_info_size)
-                                     : "there is no memory for it";
+    changes->given[node] = tool_userinfo_copy(&uri);
+    return changes->given[node] != NULL ? tool_login_read(&changes->logins[node], uri.user_info, uri.user_info_size)
+                                        : "there is no memory for it";
 }
 
 /* Returns whether the file can be used. */
-static bool read_news(struct tool_reload *reload, const struct tool_nodes_file *file, struct news *news) {
+static bool read_changes(struct tool_reload *reload, const struct tool_nodes_file *file, struct changes *changes) {
     const struct tool_options *options = reload->session->options;
     for (size_t i = 0; i < file->count; i++) {
-        const char *wrong = read_uri(options, file->uris[i], file->lines[i], news);
+        const char *wrong = read_uri(options, file->uris[i], file->lines[i], changes);
         if (wrong != NULL) {
             warn(reload, "%s has changed, and cannot be used: line %u: %s; the old users and passwords stay in use",
                  options->nodes_file, file->lines[i], wrong);
@@ -218,9 +219,9 @@ static bool read_news(struct tool_reload *reload, const struct tool_nodes_file *
     return true;
 }
 
-static void offer(struct tool_reload *reload, size_t node, struct news *news) {
+static void offer(struct tool_reload *reload, size_t node, struct changes *changes) {
     struct tool_session *session = reload->session;
-    const struct tool_login *login = &news->logins[node];
+    const struct tool_login *login = &changes->logins[node];
     const uint32_t bit = UINT32_C(1) << node;
     const int code = redlock_manager_set_credentials(session->manager, node, login->user, login->password);
     if (code != REDLOCK_OK) {
@@ -229,24 +230,24 @@ static void offer(struct tool_reload *reload, size_t node, struct news *news) {
         return;
     }
     tool_userinfo_clear(&reload->given[node]);
-    reload->given[node] = news->given[node];
-    news->given[node] = NULL;
+    reload->given[node] = changes->given[node];
+    changes->given[node] = NULL;
     reload->pending |= bit;
     reload->refused &= ~bit;
     session->warned_unusable &= ~bit;
 }
 
 /* What the file has for our nodes. */
-static void give(struct tool_reload *reload, struct news *news) {
+static void give(struct tool_reload *reload, struct changes *changes) {
     for (size_t i = 0; i < reload->session->options->node_count; i++) {
         const redlock_node_info info = tool_session_node(reload->session, i);
-        const bool is_other = news->given[i] != NULL && strcmp(news->given[i], reload->given[i]) != 0;
-        if (news->given[i] == NULL) {
-            news->missing = info.name;
-        } else if (is_other && news->logins[i].password == NULL) {
-            news->bare = info.name;
+        const bool is_other = changes->given[i] != NULL && strcmp(changes->given[i], reload->given[i]) != 0;
+        if (changes->given[i] == NULL) {
+            changes->missing = info.name;
+        } else if (is_other && changes->logins[i].password == NULL) {
+            changes->bare = info.name;
         } else if (is_other || info.credentials_error[0] != '\0') {
-            offer(reload, i, news);
+            offer(reload, i, changes);
         }
     }
     if (reload->pending != 0) {
@@ -254,16 +255,17 @@ static void give(struct tool_reload *reload, struct news *news) {
     }
 }
 
-static void warn_of_rest(struct tool_reload *reload, const struct tool_nodes_file *file, const struct news *news) {
+static void warn_of_rest(struct tool_reload *reload, const struct tool_nodes_file *file,
+                         const struct changes *changes) {
     const char *path = reload->session->options->nodes_file;
     static const char rule[] = "only users and passwords may change while redlock runs: restart it to use the rest";
-    if (news->other_line != 0) {
-        warn(reload, "%s has changed, and line %u is none of the nodes that are in use; %s", path, news->other_line,
+    if (changes->other_line != 0) {
+        warn(reload, "%s has changed, and line %u is none of the nodes that are in use; %s", path, changes->other_line,
              rule);
-    } else if (news->missing != NULL) {
-        warn(reload, "%s has changed, and does not have node %s any more; %s", path, news->missing, rule);
-    } else if (news->bare != NULL) {
-        warn(reload, "%s has changed, and node %s has no password there any more; %s", path, news->bare, rule);
+    } else if (changes->missing != NULL) {
+        warn(reload, "%s has changed, and does not have node %s any more; %s", path, changes->missing, rule);
+    } else if (changes->bare != NULL) {
+        warn(reload, "%s has changed, and node %s has no password there any more; %s", path, changes->bare, rule);
     } else if (file->warning[0] != '\0') {
         warn(reload, "%s", file->warning);
     } else {
@@ -274,7 +276,7 @@ static void warn_of_rest(struct tool_reload *reload, const struct tool_nodes_fil
 static void take(struct ev_loop *loop, ev_async *watcher, int events) {
     (void)loop, (void)events;
     struct tool_reload *reload = watcher->data;
-    struct news news = {0};
+    struct changes changes = {0};
     pthread_mutex_lock(&reload->mutex);
     struct tool_nodes_file *file = reload->fresh;
     reload->fresh = NULL;
@@ -285,11 +287,11 @@ static void take(struct ev_loop *loop, ev_async *watcher, int events) {
     if (file->why[0] != '\0') {
         warn(reload, "the nodes file has changed, and cannot be used: %s; the old users and passwords stay in use",
              file->why);
-    } else if (read_news(reload, file, &news)) {
-        give(reload, &news);
-        warn_of_rest(reload, file, &news);
+    } else if (read_changes(reload, file, &changes)) {
+        give(reload, &changes);
+        warn_of_rest(reload, file, &changes);
     }
-    clear_news(&news);
+    clear_changes(&changes);
     drop(file);
 }
 

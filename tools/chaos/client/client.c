@@ -320,11 +320,11 @@ static bool is_protected(const struct client *client) {
     return protection->fencing || chaos_has_guard(protection);
 }
 
-/* What the library has counted: after news of a guard, once a second, and at the end. */
+/* What the library has counted: after an event of a guard, once a second, and at the end. */
 static void tally(struct client *client, const redlock_statistics *now, bool last) {
     int64_t now_us = tool_now_us();
-    bool news = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
-    if (news || last || now_us - client->told_us >= TALLY_US) {
+    bool is_new = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
+    if (is_new || last || now_us - client->told_us >= TALLY_US) {
         client->told = *now;
         client->told_us = now_us;
         chaos_journal_tally(&client->journal, now);

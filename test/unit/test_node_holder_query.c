@@ -61,70 +61,70 @@ static void expect_answer(const struct peer_answer *answer, redlock_vote_kind vo
     assert_contains(answer->text, text);
 }
 
-#define NAMING_TEST(name) TEST_WITH(name, start, stop)
+#define HOLDER_QUERY_TEST(name) TEST_WITH(name, start, stop)
 
-NAMING_TEST(only_a_server_that_has_it_is_asked) {
+HOLDER_QUERY_TEST(only_a_server_that_has_it_is_asked) {
     connect_as("redis_version:6.2.14");
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_NOT);
     peer_close(&peer);
     peer.version = "redis_version:7.0.15";
     peer_greet(&peer, "r2", 8, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_TWICE);
 }
 
 struct pair {
     const char *first, *second;
     redlock_vote_kind vote;
     const char *text;
-    enum redlock_naming naming;
+    enum redlock_holder_query holder_query;
 };
 
-/* The table in wire/naming.h, but for what is out of protocol. */
-NAMING_TEST(both_replies_make_one_vote) {
+/* The table in wire/holder_query.h, but for what is out of protocol. */
+HOLDER_QUERY_TEST(both_replies_make_one_vote) {
     static const struct pair pairs[] = {
-        {NIL, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_NOT},
-        {NIL, OURS, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
-        {NIL, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {NIL, WRONGTYPE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {NIL, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
-        {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OURS, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OURS, OURS, REDLOCK_VOTE_UNKNOWN, "it is the same server as another node", REDLOCK_NAMING_TWICE},
-        {OURS, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OURS, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {VALUE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {VALUE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
-        {VALUE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {VALUE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {VALUE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {WRONGTYPE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {OK, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
-        {OK, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OOM, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OOM, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_NAMING_TWICE},
-        {OOM, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_TWICE},
-        {OOM, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_NAMING_TWICE},
-        {OOM, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_NOT},
-        {OOM, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
-        {SYNTAX, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_NAMING_NOT},
-        {SYNTAX, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_TWICE},
-        {OOM, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_NAMING_NOT},
+        {NIL, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_NOT},
+        {NIL, OURS, REDLOCK_VOTE_GRANTED, "", REDLOCK_HOLDER_QUERY_ONCE},
+        {NIL, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {NIL, WRONGTYPE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {NIL, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_HOLDER_QUERY_NOT},
+        {NIL, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {NIL, SYNTAX, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OURS, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OURS, OURS, REDLOCK_VOTE_UNKNOWN, "it is the same server as another node", REDLOCK_HOLDER_QUERY_TWICE},
+        {OURS, VALUE, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OURS, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {VALUE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, OOM, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {WRONGTYPE, SYNTAX, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {OK, NIL, REDLOCK_VOTE_GRANTED, "", REDLOCK_HOLDER_QUERY_NOT},
+        {OK, OOM, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, NIL, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, OURS, REDLOCK_VOTE_UNKNOWN, "did not make clear", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, VALUE, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, WRONGTYPE, REDLOCK_VOTE_DENIED, "held under another token", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, OK, REDLOCK_VOTE_GRANTED, "", REDLOCK_HOLDER_QUERY_NOT},
+        {OOM, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_HOLDER_QUERY_TWICE},
+        {SYNTAX, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_HOLDER_QUERY_NOT},
+        {SYNTAX, OOM, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_HOLDER_QUERY_TWICE},
+        {OOM, SYNTAX, REDLOCK_VOTE_FAILED, "ERR syntax error", REDLOCK_HOLDER_QUERY_NOT},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         connect_as(NULL);
         const struct peer_answer *answer = ask_twice(pairs[i].first, pairs[i].second);
-        if (answer->vote != pairs[i].vote || redlock_node_form(peer.node).naming != pairs[i].naming ||
+        if (answer->vote != pairs[i].vote || redlock_node_form(peer.node).holder_query != pairs[i].holder_query ||
             strstr(answer->text, pairs[i].text) == NULL || (answer->text[0] != '\0' && pairs[i].text[0] == '\0')) {
-            fail_msg("%s then %s: vote %d, '%s', naming %d", pairs[i].first, pairs[i].second, (int)answer->vote,
-                     answer->text, (int)redlock_node_form(peer.node).naming);
+            fail_msg("%s then %s: vote %d, '%s', holder_query %d", pairs[i].first, pairs[i].second, (int)answer->vote,
+                     answer->text, (int)redlock_node_form(peer.node).holder_query);
         }
         /* Nothing of it stays behind on the connection. */
         assert_true(peer_send(&peer, "s", 2));
@@ -136,7 +136,7 @@ NAMING_TEST(both_replies_make_one_vote) {
 }
 
 /* R20. Then this node is not asked again, whatever the connection: it would be lost each time. */
-NAMING_TEST(what_is_out_of_protocol_ends_the_connection_once) {
+HOLDER_QUERY_TEST(what_is_out_of_protocol_ends_the_connection_once) {
     static const char *const pairs[][2] = {{OURS, OK}, {VALUE, OK},   {OK, OK},      {OK, VALUE},
                                            {OK, OURS}, {NUMBER, NIL}, {NIL, NUMBER}, {"+QUEUED\r\n", "+QUEUED\r\n"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
@@ -144,38 +144,39 @@ NAMING_TEST(what_is_out_of_protocol_ends_the_connection_once) {
         expect_answer(ask_twice(pairs[i][0], pairs[i][1]), REDLOCK_VOTE_UNKNOWN, "out of protocol");
         peer_expect_end(&peer, true);
         greet_again();
-        assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
+        assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_NOT);
         (void)stop(state);
         (void)start(state);
     }
 }
 
-NAMING_TEST(a_proven_connection_is_asked_once) {
+HOLDER_QUERY_TEST(a_proven_connection_is_asked_once) {
     connect_as(NULL);
     (void)ask_twice(NIL, OURS);
-    static const struct pair replies[] = {{NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_NAMING_ONCE},
-                                          {VALUE, NULL, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_NAMING_ONCE},
-                                          {OURS, NULL, REDLOCK_VOTE_UNKNOWN, "the same server", REDLOCK_NAMING_ONCE},
-                                          {WRONGTYPE, NULL, REDLOCK_VOTE_DENIED, "held under", REDLOCK_NAMING_ONCE},
-                                          {OOM, NULL, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_NAMING_ONCE},
-                                          {SYNTAX, NULL, REDLOCK_VOTE_FAILED, "ERR syntax", REDLOCK_NAMING_NOT}};
+    static const struct pair replies[] = {
+        {NIL, NULL, REDLOCK_VOTE_GRANTED, "", REDLOCK_HOLDER_QUERY_ONCE},
+        {VALUE, NULL, REDLOCK_VOTE_DENIED, "held by b", REDLOCK_HOLDER_QUERY_ONCE},
+        {OURS, NULL, REDLOCK_VOTE_UNKNOWN, "the same server", REDLOCK_HOLDER_QUERY_ONCE},
+        {WRONGTYPE, NULL, REDLOCK_VOTE_DENIED, "held under", REDLOCK_HOLDER_QUERY_ONCE},
+        {OOM, NULL, REDLOCK_VOTE_FAILED, "OOM", REDLOCK_HOLDER_QUERY_ONCE},
+        {SYNTAX, NULL, REDLOCK_VOTE_FAILED, "ERR syntax", REDLOCK_HOLDER_QUERY_NOT}};
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
         const size_t answers = peer.answer_count;
         assert_true(peer_send_as(&peer, "s", NAMED, 2));
         peer_serve(&peer, "s", replies[i].first);
         peer_until_answers(&peer, answers + 1);
         expect_answer(&peer.answers[answers], replies[i].vote, replies[i].text);
-        assert_int_equal(redlock_node_form(peer.node).naming, replies[i].naming);
+        assert_int_equal(redlock_node_form(peer.node).holder_query, replies[i].holder_query);
     }
     assert_int_equal(peer_times_logged(&peer, "does not tell an acquire who holds the lock"), 1);
     (void)ask_twice(NIL, OURS); /* one that was under way proves nothing any more */
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_NOT);
     reconnect();
     (void)ask_twice(OK, NIL);
     assert_int_equal(peer_times_logged(&peer, "it ignores the GET of a SET"), 1);
 }
 
-NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
+HOLDER_QUERY_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     connect_as(NULL);
     (void)ask_twice(NIL, OURS);
     assert_true(peer_send_as(&peer, "s", NAMED, 2));
@@ -184,11 +185,11 @@ NAMING_TEST(one_reply_out_of_protocol_bars_the_node_too) {
     expect_answer(&peer.answers[1], REDLOCK_VOTE_UNKNOWN, "out of protocol");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_NOT);
 }
 
 /* A huge value at the key of a lock ends one connection, not one after the other. */
-NAMING_TEST(a_value_over_the_limit_bars_the_node) {
+HOLDER_QUERY_TEST(a_value_over_the_limit_bars_the_node) {
     static char bytes[32768];
     connect_as(NULL);
     memset(bytes, 'x', sizeof bytes - 1);
@@ -202,12 +203,12 @@ NAMING_TEST(a_value_over_the_limit_bars_the_node) {
     expect_answer(&peer.answers[0], REDLOCK_VOTE_UNKNOWN, "1 MiB");
     peer_expect_end(&peer, true);
     greet_again();
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_NOT);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_NOT);
 }
 
 /* Between both replies the request still waits: it times out, and is UNKNOWN with the connection,
  * like any other. What comes late proves nothing. */
-NAMING_TEST(between_both_replies_it_is_still_under_way) {
+HOLDER_QUERY_TEST(between_both_replies_it_is_still_under_way) {
     connect_as(NULL);
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 1));
     peer_serve(&peer, BOTH_SENT, NIL);
@@ -219,7 +220,7 @@ NAMING_TEST(between_both_replies_it_is_still_under_way) {
     peer_until_answers(&peer, 2);
     assert_int_equal(peer.answers[1].round, 2);
     /* Nobody knows its token any more. */
-    assert_is(redlock_node_form(peer.node).naming, REDLOCK_NAMING_TWICE);
+    assert_is(redlock_node_form(peer.node).holder_query, REDLOCK_HOLDER_QUERY_TWICE);
     /* Both replies late. */
     assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE, 3));
     peer_expect(&peer, BOTH_SENT);

@@ -1,7 +1,7 @@
 /* A waiter in the queues of all nodes: who has granted it the lock, whom it waits for, and when to
  * ask again. */
-#ifndef REDLOCK_CORE_QUEUE_H
-#define REDLOCK_CORE_QUEUE_H
+#ifndef REDLOCK_CORE_GRANTS_H
+#define REDLOCK_CORE_GRANTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,10 +9,10 @@
 #include "core/quorum.h"
 
 /* WAITs whose send time is remembered: a grant of an older one does not count. */
-#define REDLOCK_QUEUE_SENT_MAX 8
+#define REDLOCK_GRANTS_SENT_MAX 8
 
 /* Who has the lock at a node, as seen by a waiter. */
-enum redlock_queue_holder {
+enum redlock_grants_holder {
     REDLOCK_HOLDER_NONE,
     REDLOCK_HOLDER_EARLIER, /* a waiter with a lower token */
     REDLOCK_HOLDER_LATER,   /* a waiter with a higher token */
@@ -21,32 +21,32 @@ enum redlock_queue_holder {
 };
 
 /* A node's answer "queued". */
-struct redlock_queue_view {
-    enum redlock_queue_holder holder;
+struct redlock_grants_view {
+    enum redlock_grants_holder holder;
     uint64_t holder_id; /* differs between tokens */
     int64_t pttl_ms;    /* of the lock; -1: no end, -2: it is free */
     uint32_t rank;      /* waiters before us */
 };
 
-struct redlock_queue_node {
+struct redlock_grants_node {
     int64_t bound_ns;   /* the send time of the WAIT that the node granted */
     int64_t expires_ns; /* when the holder's key ends */
     uint64_t holder_id;
     uint32_t granted; /* the round of the WAIT that it granted; 0: none */
     uint32_t queued;  /* a grant of an older round is stale: the node said "queued" since */
     uint32_t rank;
-    uint8_t holder; /* enum redlock_queue_holder */
+    uint8_t holder; /* enum redlock_grants_holder */
     uint8_t push;   /* enum redlock_push_state, core/push.h */
 };
 
 /* What a waiter did, for the statistics and the log. */
-enum redlock_queue_step {
-    REDLOCK_QUEUE_NOTHING,
-    REDLOCK_QUEUE_ENTERED,
-    REDLOCK_QUEUE_REFRESHED,
-    REDLOCK_QUEUE_POLLED,
-    REDLOCK_QUEUE_LOOKED, /* some nodes granted, but no quorum */
-    REDLOCK_QUEUE_YIELDED
+enum redlock_grants_step {
+    REDLOCK_GRANTS_NOTHING,
+    REDLOCK_GRANTS_ENTERED,
+    REDLOCK_GRANTS_REFRESHED,
+    REDLOCK_GRANTS_POLLED,
+    REDLOCK_GRANTS_LOOKED, /* some nodes granted, but no quorum */
+    REDLOCK_GRANTS_YIELDED
 };
 
 /*
@@ -57,7 +57,7 @@ enum redlock_queue_step {
  * grant of a round below n does not count any more, however late it comes, and it does not matter
  * in which order two connections deliver (docs/protocols.md, "Waiting in a queue").
  */
-struct redlock_queue {
+struct redlock_grants {
     redlock_nodes granted;   /* nodes whose grant counts now */
     redlock_nodes fresh;     /* nodes that answered the current round */
     uint32_t first_round;    /* of the current token */
@@ -79,39 +79,39 @@ struct redlock_queue {
     int64_t look_ns;        /* when to find out why there is no quorum */
     int64_t ask_ns;         /* when the first in line asks, or the retry where too few answered */
     int64_t polls_until_ns; /* takes no place before */
-    int64_t sent_ns[REDLOCK_QUEUE_SENT_MAX];
-    struct redlock_queue_node nodes[]; /* one for each node */
+    int64_t sent_ns[REDLOCK_GRANTS_SENT_MAX];
+    struct redlock_grants_node nodes[]; /* one for each node */
 };
 
 /* A fresh token: nothing is granted. Its first WAIT is that of `round`; 0: it has no place. */
-void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round);
-void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns);
+void redlock_grants_begin(struct redlock_grants *queue, unsigned node_count, uint32_t round);
+void redlock_grants_sent(struct redlock_grants *queue, uint32_t round, int64_t now_ns);
 /* Whether a grant of the WAIT of `round` would count: it is neither too old nor known. */
-bool redlock_queue_may_grant(const struct redlock_queue *queue, unsigned node, uint32_t round);
+bool redlock_grants_may_grant(const struct redlock_grants *queue, unsigned node, uint32_t round);
 /* Takes it. Returns whether it counts. */
-bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns);
+bool redlock_grants_grant(struct redlock_grants *queue, unsigned node, uint32_t round, int64_t now_ns);
 /* The node answered the current WAIT with "queued". */
-void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
-                        int64_t now_ns);
+void redlock_grants_deny(struct redlock_grants *queue, unsigned node, const struct redlock_grants_view *view,
+                         int64_t now_ns);
 /* Grants of these nodes do not count, however late they come, if their WAIT was sent before now. */
-void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes);
+void redlock_grants_void(struct redlock_grants *queue, redlock_nodes nodes);
 
 /* The send time that the lease may count from: the quorum-th latest bound of the grants. Only with
  * a quorum of grants. */
-int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quorum);
+int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quorum);
 /* The nodes that granted with this bound or a later one. */
-redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns);
+redlock_nodes redlock_grants_backing(const struct redlock_grants *queue, int64_t bound_ns);
 
 /* How many of the nodes that answered have the lock under this node's token. */
-unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned node);
+unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node);
 /* The nodes that answered "queued" with this kind of holder. */
-redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redlock_queue_holder holder);
+redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder);
 /* The nodes that answered "queued" and where nobody waits before us. */
-redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue);
+redlock_nodes redlock_grants_first_at(const struct redlock_grants *queue);
 /* The fewest waiters before us at a node that answered "queued"; UINT32_MAX without such a node. */
-uint32_t redlock_queue_rank(const struct redlock_queue *queue);
+uint32_t redlock_grants_rank(const struct redlock_grants *queue);
 /* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if
  * not. */
-int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum);
+int64_t redlock_grants_expiry_ns(const struct redlock_grants *queue, unsigned quorum);
 
 #endif

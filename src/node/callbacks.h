@@ -1,6 +1,6 @@
 /* What a node is told at its creation, and whom it calls. */
-#ifndef REDLOCK_NODE_LISTENER_H
-#define REDLOCK_NODE_LISTENER_H
+#ifndef REDLOCK_NODE_CALLBACKS_H
+#define REDLOCK_NODE_CALLBACKS_H
 
 #include "core/guard.h"
 #include "node/tls_context.h"
@@ -27,7 +27,7 @@ struct redlock_node_options {
 };
 
 /* Callbacks of a node. None runs inside a call of node.h. */
-struct redlock_node_listener {
+struct redlock_node_callbacks {
     void *ctx;
     /* May change the answer. */
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer);

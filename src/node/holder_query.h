@@ -1,6 +1,6 @@
-/* Whether acquires ask a node to name the holder where it denies the lock: wire/naming.h. */
-#ifndef REDLOCK_NODE_NAMING_H
-#define REDLOCK_NODE_NAMING_H
+/* Whether acquires ask a node to name the holder where it denies the lock: wire/holder_query.h. */
+#ifndef REDLOCK_NODE_HOLDER_QUERY_H
+#define REDLOCK_NODE_HOLDER_QUERY_H
 
 #include "node/node_state.h"
 
@@ -18,21 +18,22 @@
  */
 
 /* A new connection is about to be READY. */
-void redlock_naming_begin(struct redlock_node *node);
+void redlock_holder_query_begin(struct redlock_node *node);
 
 /* Takes the first of two replies: the request goes back into its queue. Returns false if this is
  * the second. */
-bool redlock_naming_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
-                          const struct redlock_reply *reply);
+bool redlock_holder_query_first(struct redlock_node *node, const struct redlock_inflight_entry *entry, bool in_time,
+                                const struct redlock_reply *reply);
 
 /* The second, as redlock_wire_answer() has it: corrects the answer. Returns false for two replies
  * that cannot be. */
-bool redlock_naming_second(struct redlock_node *node, const struct redlock_reply *reply, struct redlock_answer *answer);
+bool redlock_holder_query_second(struct redlock_node *node, const struct redlock_reply *reply,
+                                 struct redlock_answer *answer);
 
 /* The only reply to such a request is a refusal (no_script), or one that it cannot have. */
-void redlock_naming_refused(struct redlock_node *node, const struct redlock_answer *answer);
+void redlock_holder_query_refused(struct redlock_node *node, const struct redlock_answer *answer);
 
 /* What the node says next is no reply: if it is to such a request, bars the node. */
-void redlock_naming_protocol(struct redlock_node *node);
+void redlock_holder_query_protocol(struct redlock_node *node);
 
 #endif

@@ -1,5 +1,5 @@
 /* What the nodes have said to a waiter. */
-#include "core/queue.h"
+#include "core/grants.h"
 
 #include <assert.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define NODES(node, nodes) for (unsigned node = 0; (nodes) >> node != 0; node++)
 #define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)
 
-void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint32_t round) {
+void redlock_grants_begin(struct redlock_grants *queue, unsigned node_count, uint32_t round) {
     assert(node_count >= 1 && node_count <= REDLOCK_NODES_MAX);
     memset(queue->nodes, 0, node_count * sizeof queue->nodes[0]);
     queue->granted = queue->fresh = 0;
@@ -19,48 +19,48 @@ void redlock_queue_begin(struct redlock_queue *queue, unsigned node_count, uint3
     queue->first_round = queue->round = round;
 }
 
-void redlock_queue_sent(struct redlock_queue *queue, uint32_t round, int64_t now_ns) {
+void redlock_grants_sent(struct redlock_grants *queue, uint32_t round, int64_t now_ns) {
     assert(round >= queue->first_round && round >= queue->round);
     queue->round = round;
     queue->fresh = 0;
-    queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX] = now_ns;
+    queue->sent_ns[round % REDLOCK_GRANTS_SENT_MAX] = now_ns;
 }
 
-static bool is_stale(const struct redlock_queue *queue, unsigned node, uint32_t round) {
-    /* The send time of one as old as REDLOCK_QUEUE_SENT_MAX rounds is forgotten. */
+static bool is_stale(const struct redlock_grants *queue, unsigned node, uint32_t round) {
+    /* The send time of one as old as REDLOCK_GRANTS_SENT_MAX rounds is forgotten. */
     const bool unknown = round == 0 || round < queue->first_round || round > queue->round ||
-                         queue->round - round >= REDLOCK_QUEUE_SENT_MAX;
+                         queue->round - round >= REDLOCK_GRANTS_SENT_MAX;
     return unknown || round < queue->nodes[node].queued;
 }
 
 /* With the planted bug, it may be a grant of any WAIT. */
-static uint32_t round_of(const struct redlock_queue *queue, uint32_t round) {
+static uint32_t round_of(const struct redlock_grants *queue, uint32_t round) {
     return REDLOCK_PLANTED(QUEUE_NO_SERIALS) ? queue->round : round;
 }
 
-bool redlock_queue_may_grant(const struct redlock_queue *queue, unsigned node, uint32_t round) {
+bool redlock_grants_may_grant(const struct redlock_grants *queue, unsigned node, uint32_t round) {
     assert(node < REDLOCK_NODES_MAX);
     round = round_of(queue, round);
     return !is_stale(queue, node, round) && !(HAS(queue->granted, node) && round <= queue->nodes[node].granted);
 }
 
-bool redlock_queue_grant(struct redlock_queue *queue, unsigned node, uint32_t round, int64_t now_ns) {
-    struct redlock_queue_node *at = &queue->nodes[node];
-    if (!redlock_queue_may_grant(queue, node, round)) {
+bool redlock_grants_grant(struct redlock_grants *queue, unsigned node, uint32_t round, int64_t now_ns) {
+    struct redlock_grants_node *at = &queue->nodes[node];
+    if (!redlock_grants_may_grant(queue, node, round)) {
         return false;
     }
     round = round_of(queue, round);
     at->granted = round;
-    at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_QUEUE_SENT_MAX];
+    at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_GRANTS_SENT_MAX];
     queue->looked = HAS(queue->granted, node) ? queue->looked : 0;
     queue->granted |= REDLOCK_NODE(node);
     return true;
 }
 
-void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct redlock_queue_view *view,
-                        int64_t now_ns) {
+void redlock_grants_deny(struct redlock_grants *queue, unsigned node, const struct redlock_grants_view *view,
+                         int64_t now_ns) {
     assert(node < REDLOCK_NODES_MAX && view);
-    struct redlock_queue_node *at = &queue->nodes[node];
+    struct redlock_grants_node *at = &queue->nodes[node];
     at->queued = at->queued > queue->round ? at->queued : queue->round; /* a void stays */
     at->holder = (uint8_t)view->holder;
     at->holder_id = view->holder_id;
@@ -73,7 +73,7 @@ void redlock_queue_deny(struct redlock_queue *queue, unsigned node, const struct
     }
 }
 
-void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes) {
+void redlock_grants_void(struct redlock_grants *queue, redlock_nodes nodes) {
     queue->fresh &= ~(queue->granted & nodes);
     queue->granted &= ~nodes;
     NODES(i, nodes) {
@@ -83,7 +83,7 @@ void redlock_queue_void(struct redlock_queue *queue, redlock_nodes nodes) {
     }
 }
 
-int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quorum) {
+int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quorum) {
     int64_t bounds[REDLOCK_NODES_MAX];
     unsigned count = 0;
     NODES(i, queue->granted) {
@@ -95,7 +95,7 @@ int64_t redlock_queue_bound_ns(const struct redlock_queue *queue, unsigned quoru
     return bounds[count - quorum];
 }
 
-redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t bound_ns) {
+redlock_nodes redlock_grants_backing(const struct redlock_grants *queue, int64_t bound_ns) {
     assert(queue->granted != 0);
     redlock_nodes nodes = 0;
     NODES(i, queue->granted) {
@@ -107,11 +107,11 @@ redlock_nodes redlock_queue_backing(const struct redlock_queue *queue, int64_t b
 }
 
 /* The nodes that answered the current WAIT, and not with a grant. */
-static redlock_nodes viewed(const struct redlock_queue *queue) {
+static redlock_nodes viewed(const struct redlock_grants *queue) {
     return queue->fresh & ~queue->granted;
 }
 
-unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned node) {
+unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node) {
     const redlock_nodes nodes = viewed(queue);
     unsigned count = 0;
     NODES(i, nodes) {
@@ -121,7 +121,7 @@ unsigned redlock_queue_count_like(const struct redlock_queue *queue, unsigned no
     return count;
 }
 
-redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redlock_queue_holder holder) {
+redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder) {
     redlock_nodes held = 0;
     NODES(i, viewed(queue)) {
         if (HAS(viewed(queue), i) && queue->nodes[i].holder == holder) {
@@ -131,7 +131,7 @@ redlock_nodes redlock_queue_held_by(const struct redlock_queue *queue, enum redl
     return held;
 }
 
-redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue) {
+redlock_nodes redlock_grants_first_at(const struct redlock_grants *queue) {
     redlock_nodes first = 0;
     NODES(i, viewed(queue)) {
         if (HAS(viewed(queue), i) && queue->nodes[i].rank == 0) {
@@ -141,7 +141,7 @@ redlock_nodes redlock_queue_first_at(const struct redlock_queue *queue) {
     return first;
 }
 
-uint32_t redlock_queue_rank(const struct redlock_queue *queue) {
+uint32_t redlock_grants_rank(const struct redlock_grants *queue) {
     uint32_t rank = UINT32_MAX;
     NODES(i, viewed(queue)) {
         if (HAS(viewed(queue), i) && queue->nodes[i].rank < rank) {
@@ -151,7 +151,7 @@ uint32_t redlock_queue_rank(const struct redlock_queue *queue) {
     return rank;
 }
 
-int64_t redlock_queue_expiry_ns(const struct redlock_queue *queue, unsigned quorum) {
+int64_t redlock_grants_expiry_ns(const struct redlock_grants *queue, unsigned quorum) {
     assert(quorum > 0);
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;

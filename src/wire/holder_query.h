@@ -1,6 +1,6 @@
 /* An ACQUIRE that asks for the holder's name: SET … NX GET, and the proof that it is understood. */
-#ifndef REDLOCK_WIRE_NAMING_H
-#define REDLOCK_WIRE_NAMING_H
+#ifndef REDLOCK_WIRE_HOLDER_QUERY_H
+#define REDLOCK_WIRE_HOLDER_QUERY_H
 
 #include "wire/message.h"
 #include "wire/reply.h"
@@ -26,36 +26,37 @@
  * "A value" is also WRONGTYPE: a key of another type is there, and only GET looks at it. Unclear is
  * UNKNOWN: the key may be ours. Broken is out of protocol, as anything else is (R20).
  */
-enum redlock_naming_reply {
-    REDLOCK_NAMING_NIL,
-    REDLOCK_NAMING_VALUE, /* our token, or another value */
-    REDLOCK_NAMING_OK,
-    REDLOCK_NAMING_ERROR,
-    REDLOCK_NAMING_OTHER,
-    REDLOCK_NAMING_REPLY_COUNT
+enum redlock_holder_query_reply {
+    REDLOCK_HOLDER_QUERY_NIL,
+    REDLOCK_HOLDER_QUERY_VALUE, /* our token, or another value */
+    REDLOCK_HOLDER_QUERY_OK,
+    REDLOCK_HOLDER_QUERY_ERROR,
+    REDLOCK_HOLDER_QUERY_OTHER,
+    REDLOCK_HOLDER_QUERY_REPLY_COUNT
 };
 
-enum redlock_naming_reply redlock_naming_reply_of(const struct redlock_reply *reply);
+enum redlock_holder_query_reply redlock_holder_query_reply_of(const struct redlock_reply *reply);
 
 /* What is known of the connection after both replies, before any value is compared. */
-enum redlock_naming_proof {
-    REDLOCK_NAMING_OPEN,    /* send the next acquire twice, too, unless a value is ours */
-    REDLOCK_NAMING_REFUTED, /* GET is ignored, refused, or perhaps ignored: ask no more */
-    REDLOCK_NAMING_BROKEN   /* out of protocol: end the connection (R20) */
+enum redlock_holder_query_proof {
+    REDLOCK_HOLDER_QUERY_OPEN,    /* send the next acquire twice, too, unless a value is ours */
+    REDLOCK_HOLDER_QUERY_REFUTED, /* GET is ignored, refused, or perhaps ignored: ask no more */
+    REDLOCK_HOLDER_QUERY_BROKEN   /* out of protocol: end the connection (R20) */
 };
 
 /* `answer` is what redlock_wire_answer() says of the second reply. Becomes what both replies mean
  * if no value is our token. */
-enum redlock_naming_proof redlock_naming_judge(enum redlock_naming_reply first, enum redlock_naming_reply second,
-                                               struct redlock_answer *answer);
+enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_query_reply first,
+                                                           enum redlock_holder_query_reply second,
+                                                           struct redlock_answer *answer);
 
 /* With answer->named: whether `first` and `holder` are our token. Becomes what that means. Returns
  * whether the connection is proven. */
-bool redlock_naming_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours);
+bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours);
 
 /* After redlock_read_error(): WRONGTYPE is DENIED; a server that does not have the command, or does
  * not let us run it so, is asked plainly (no_script). Where the key is refused, the text says what
  * the user needs. */
-void redlock_naming_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer);
+void redlock_holder_query_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer);
 
 #endif

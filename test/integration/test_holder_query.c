@@ -43,21 +43,21 @@ static void release(redlock_lease *lease) {
 
 /* All fakes have heard so many of each. */
 struct heard {
-    int naming, plain;
+    int holder_query, plain;
 };
 
 static bool all_heard(void *data) {
     const struct heard *heard = data;
     bool all = true;
     for (size_t i = 0; i < 3; i++) {
-        all = all && fake_server_replies(fakes[i], "SET GET") == heard->naming &&
+        all = all && fake_server_replies(fakes[i], "SET GET") == heard->holder_query &&
               fake_server_replies(fakes[i], "SET") == heard->plain;
     }
     return all;
 }
 
-static void assert_heard(int naming, int plain) {
-    struct heard heard = {naming, plain};
+static void assert_heard(int holder_query, int plain) {
+    struct heard heard = {holder_query, plain};
     if (!drive_until(world_loop, all_heard, &heard, DRIVE_TIMEOUT_MS)) {
         fail_msg("node 0 heard %d SET with GET, and %d without", fake_server_replies(fakes[0], "SET GET"),
                  fake_server_replies(fakes[0], "SET"));
