@@ -83,8 +83,8 @@ static void delete_by_script(struct redlock_node *node, const struct redlock_tex
     }
 }
 
-/* What an answer that is no plain vote says of the form in which the node was asked. Returns whether
- * a node may answer so. */
+/* What an answer that is no plain vote says of the form in which the node was asked. Returns
+ * whether a node may answer so. */
 __attribute__((noinline, cold)) static bool note_form(struct redlock_node *node, unsigned kind,
                                                       const struct redlock_reply *reply, struct redlock_answer *told) {
     if (kind & REDLOCK_KIND_TWICE) {
