@@ -304,6 +304,7 @@ static bool start(struct redlock_loop *loop, void *on) {
 struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, const struct redlock_loop_hooks *hooks) {
     struct redlock_loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL) {
+        errno = ENOMEM; /* an allocator need not say so */
         return NULL;
     }
     loop->ops = *ops;
