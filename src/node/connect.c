@@ -148,7 +148,7 @@ static void ready(struct redlock_node *node) {
     node->timeouts = 0;
     node->connects++;
     node->first_try_done = true;
-    node->form.deleting = redlock_info_deleting(&node->info);
+    node->form.deleting = (uint8_t)redlock_info_deleting(&node->info);
     /* No warning: a program that never waits does not need it. */
     node->no_queue[0] = '\0';
     if (node->handshake.wanted[0] != '\0') {

@@ -193,7 +193,7 @@ static unsigned kind_of(const struct redlock_message *message) {
 
 static unsigned kind_as(const struct redlock_message *message, enum redlock_holder_query holder_query) {
     struct redlock_message formed = *message;
-    formed.form.holder_query = holder_query;
+    formed.form.holder_query = (uint8_t)holder_query;
     return kind_of(&formed);
 }
 
