@@ -124,9 +124,9 @@ static struct redlock_loop_watch *first_due(const struct redlock_loop *loop, int
 }
 
 /* Each timer may attach or detach watches, or delete the loop. The watch that was attached first
- * comes last. */
+ * comes last. A program that runs the loop in a callback comes here again. */
 static void run_due(struct redlock_loop *loop) {
-    bool deleted = false;
+    bool deleted = false, *outer = loop->deleted;
     int64_t now_ns = redlock_loop_now_ns(loop), next_ns = REDLOCK_NEVER_NS;
     loop->deleted = &deleted;
     REDLOCK_LIST_EACH(at, &loop->watches) {
@@ -137,10 +137,13 @@ static void run_due(struct redlock_loop *loop) {
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
         if (deleted) {
+            if (outer != NULL) {
+                *outer = true;
+            }
             return;
         }
     }
-    loop->deleted = NULL;
+    loop->deleted = outer;
     REDLOCK_LIST_EACH(at, &loop->watches) {
         next_ns = redlock_min_ns(next_ns, watched_of(at)->timer_ns);
     }
