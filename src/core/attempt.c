@@ -222,8 +222,9 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
         redlock_attempt_decide(lease, event, actions);
         return;
     }
+    const redlock_nodes backed = lease->keys.backing;
     lease->keys.backing &= ~event->nodes;
-    if (redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
+    if (lease->keys.backing != backed && redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
         lose(lease, REDLOCK_ERR_NO_QUORUM, event, actions);
     }
 }

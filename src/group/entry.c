@@ -294,6 +294,9 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
     assert(owner->in_flight > 0 && node < group->node_count);
     owner->in_flight--;
     group->in_flight--;
+    if (owner->kind == REDLOCK_REQUESTER_LEASE && answer->named) {
+        compare(owner_pointer, node, answer);
+    }
     if (group->guards) {
         guards_seen(group, node, answer);
     }
@@ -303,9 +306,6 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         guards_read_clock(group, node, &answer->clock);
     }
     if (owner->kind == REDLOCK_REQUESTER_LEASE) {
-        if (answer->named) {
-            compare(owner_pointer, node, answer);
-        }
         redlock_votes_answer((struct redlock_lease *)owner, round, node, answer);
     } else {
         ops[owner->kind]->answer(group, owner, round, node, answer);
