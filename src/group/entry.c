@@ -294,7 +294,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
     assert(owner->in_flight > 0 && node < group->node_count);
     owner->in_flight--;
     group->in_flight--;
-    if (owner->kind == REDLOCK_REQUESTER_LEASE && answer->named) {
+    if (answer->named != REDLOCK_NAMED_NOT && owner->kind == REDLOCK_REQUESTER_LEASE) {
         compare(owner_pointer, node, answer);
     }
     if (group->guards) {
