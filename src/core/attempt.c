@@ -222,9 +222,9 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
         redlock_attempt_decide(lease, event, actions);
         return;
     }
-    const redlock_nodes backed = lease->keys.backing;
+    const bool breaks = redlock_keys_jump_breaks(lease->keys.backing, event->nodes, lease->votes.quorum);
     lease->keys.backing &= ~event->nodes;
-    if (lease->keys.backing != backed && redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
+    if (breaks) {
         lose(lease, REDLOCK_ERR_NO_QUORUM, event, actions);
     }
 }

@@ -318,8 +318,7 @@ void redlock_held_void(struct redlock_lease_core *lease, redlock_nodes nodes, in
     lease->keys.backing = backing & ~nodes;
     lease->votes.granted &= ~granted;
     lease->votes.unknown |= granted;
-    if (lease->was_held && backing != lease->keys.backing &&
-        redlock_nodes_count(lease->keys.backing) < lease->votes.quorum) {
+    if (lease->was_held && redlock_keys_jump_breaks(backing, nodes, lease->votes.quorum)) {
         redlock_held_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
     } else if (lease->state == REDLOCK_LEASE_EXTENDING) {
         redlock_held_decide(lease, now_ns, actions);

@@ -290,9 +290,8 @@ void redlock_driver_begin(struct redlock_lease *lease, const struct redlock_plan
  * nodes back the lock itself. */
 static bool is_void(const struct redlock_lease *lease, unsigned node) {
     const struct redlock_lease_core *core = &lease->core;
-    const redlock_nodes self = REDLOCK_NODE(node), backing = core->keys.backing;
     return core->state == REDLOCK_LEASE_FENCING
-               ? (backing & self) != 0 && redlock_nodes_count(backing & ~self) < core->votes.quorum
+               ? redlock_keys_jump_breaks(core->keys.backing, REDLOCK_NODE(node), core->votes.quorum)
                : lease->details[node].kind == REDLOCK_VOTE_GRANTED;
 }
 
