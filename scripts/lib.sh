@@ -56,18 +56,31 @@ redlock_install() {
     fi
 }
 
-# redlock_build BUILD_DIR [cmake args…] : configures and builds all targets that the arguments
-# select. Prints output only if it fails.
+# redlock_build BUILD_DIR [--only LABEL] [cmake args…] : configures and builds all targets that the
+# arguments select, or only the programs of the tests with LABEL: each test has the name of its
+# program. Prints output only if it fails.
 redlock_build() {
-    local build=$1 log
+    local build=$1 label='' log
     shift
+    [[ ${1:-} != --only ]] || { label=$2 && shift 2; }
     log=$(mktemp)
-    if ! { cmake -S "$REDLOCK_ROOT" -B "$build" -G Ninja "$@" && cmake --build "$build"; } >"$log" 2>&1 </dev/null; then
+    if ! {
+        cmake -S "$REDLOCK_ROOT" -B "$build" -G Ninja "$@" && redlock_targets "$build" "$label" &&
+            cmake --build "$build" --target "${targets[@]}"
+    } >"$log" 2>&1 </dev/null; then
         cat "$log" >&2
         rm -f "$log"
         redlock_die "the build in $build failed (see the output above)"
     fi
     rm -f "$log"
+}
+
+# redlock_targets BUILD_DIR LABEL : sets targets.
+redlock_targets() {
+    targets=(all)
+    [[ -n $2 ]] || return 0
+    mapfile -t targets < <(cd "$1" && ctest -N -L "^$2\$" | sed -n 's/^ *Test *#[0-9]*: //p')
+    ((${#targets[@]})) || { echo "no test has the label $2" && return 1; }
 }
 
 # redlock_start_server PORT FOLDER [redis-server arguments…] : on loopback, with its data, its log

@@ -93,14 +93,16 @@ yield() {
     ((niceness == 0)) || renice -n "$niceness" "$BASHPID" >/dev/null 2>&1
 }
 
-# build NAME [cmake args…] : builds in $builds/NAME, or updates a build that exists.
+# build NAME [--only LABEL] [cmake args…] : builds in $builds/NAME, or updates a build that exists;
+# everything, or what the tests with LABEL need.
 build() {
-    local name=$1 began=$SECONDS
+    local name=$1 began=$SECONDS only=()
     shift
+    [[ ${1:-} != --only ]] || { only=("$1" "$2") && shift 2; }
     printf '%s: building in %s …\n' "$name" "$builds/$name"
     (
         yield
-        redlock_build "$builds/$name" -DREDLOCK_TESTS=ON "$@"
+        redlock_build "$builds/$name" "${only[@]}" -DREDLOCK_TESTS=ON "$@"
     ) || {
         fail "$name does not build"
         return 1
@@ -266,7 +268,7 @@ part_tsan() {
     # gcc's ThreadSanitizer fails if address spaces are more random than it expects.
     setarch -R true 2>/dev/null && wrap=(setarch -R)
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
-    build tsan --preset tsan && run_lanes tsan tsan '^blocking$' ''
+    build tsan --only blocking --preset tsan && run_lanes tsan tsan '^blocking$' ''
     unset TSAN_OPTIONS
     wrap=()
 }
@@ -290,7 +292,7 @@ part_coverage() {
         fail "gcovr is not installed"
         return
     }
-    build coverage --preset coverage || return
+    build coverage --only core --preset coverage || return
     find "$builds/coverage" -name '*.gcda' -delete
     run_tests coverage coverage "$jobs" -L '^core$'
     # Do not count the branches of assertions: no test survives an assertion that fails.
