@@ -203,6 +203,8 @@ void peer_stop(struct peer *peer) {
 void peer_turn(struct peer *peer) {
     ev_run(peer->ev, EVRUN_NOWAIT);
     if (peer->connection < 0) {
+        struct pollfd caller = {.fd = peer->listener, .events = POLLIN};
+        (void)poll(&caller, 1, 1);
         return;
     }
     ssize_t got =
