@@ -265,28 +265,6 @@ WORLD_TEST(with_an_expiry_a_number_far_ahead_is_refused) {
     assert_true(next_token(manager, "future") > wall_token(HOUR_MS / 4));
 }
 
-WORLD_TEST(invalid_options) {
-    static const struct {
-        const char *suffix;
-        int64_t expiry_ms;
-        const char *says;
-    } cases[] = {
-        {"", 0, "fence_suffix"},
-        {"12345678901234567890123456789012345678901234567890123456789012345", 0, "fence_suffix"},
-        {":fence", EXPIRY_MS - 1, "fence_expiry_ms"},
-        {":fence", -1, "fence_expiry_ms"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        redlock_manager_options options = world_options();
-        redlock_manager *manager = NULL;
-        char error[256] = "";
-        options.fence_suffix = cases[i].suffix;
-        options.fence_expiry_ms = cases[i].expiry_ms;
-        assert_is(redlock_manager_create(world_loop, &options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
-        assert_contains(error, cases[i].says);
-    }
-}
-
 /* The counter is a key of its own. A user who may not touch it gets an error that says so, and no
  * lock. */
 WORLD_TEST(a_user_who_may_not_touch_the_counter) {

@@ -155,14 +155,3 @@ MANAGER_TEST(an_adopted_lease_can_have_one) {
     redlock_lease_forget(lease);
     world_release_all(adopted, "door");
 }
-
-MANAGER_TEST(invalid_delays) {
-    redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_is(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
