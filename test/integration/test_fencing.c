@@ -3,8 +3,6 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include <redlock/blocking.h>
-
 #include "world.h"
 
 #define TTL_MS    60000
@@ -107,43 +105,6 @@ MANAGER_TEST(the_counter_outlives_the_lock) {
     wait_for_counters("left:fence", token, 5); /* each resource has a counter of its own */
 }
 
-MANAGER_TEST(a_lease_without_fencing_has_no_token) {
-    redlock_lease *adopted, *lease = world_acquire(manager, "plain", TTL_MS);
-    assert_int_equal(redlock_lease_fence(lease), 0);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS)); /* and no counter */
-
-    lease = acquire_fenced(manager, "handed");
-    assert_true(redlock_lease_fence(lease) > 0);
-    assert_is(redlock_adopt(manager, "handed", redlock_lease_token(lease), NULL, &adopted), REDLOCK_OK);
-    assert_int_equal(redlock_lease_fence(adopted), 0);
-    assert_is(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
-    assert_int_equal(redlock_lease_fence(adopted), 0);
-    redlock_lease_forget(adopted);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-MANAGER_TEST(it_stays_the_same_through_extensions) {
-    redlock_lease *lease = acquire_fenced(manager, "stretch");
-    uint64_t token = redlock_lease_fence(lease);
-    for (int i = 0; i < 3; i++) {
-        assert_is(drive_extend(world_loop, lease, 2 * TTL_MS, outcome), REDLOCK_OK);
-        assert_int_equal(redlock_lease_fence(lease), token);
-    }
-    wait_for_counters("stretch:fence", token, 5);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-WORLD_TEST(tokens_rise_across_managers) {
-    redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
-    uint64_t last = 0;
-    for (int i = 0; i < 40; i++) {
-        uint64_t token = next_token(managers[i % 3 == 0], "shared");
-        assert_true(token > last);
-        last = token;
-    }
-}
-
 static bool has_tried_twice(void *data) {
     return world_statistics(data).attempts >= 2;
 }
@@ -187,33 +148,6 @@ MANAGER_TEST(tokens_rise_after_a_minority_forgot) {
         uint64_t token = next_token(manager, "flushed");
         assert_true(token > last);
         last = token;
-    }
-}
-
-/* No quorum accepts a number from the clock, so one more round trip writes a larger one back. */
-MANAGER_TEST(counters_ahead_of_the_clock_take_a_round_more) {
-    for (size_t ahead = 1; ahead <= 5; ahead++) {
-        char resource[32], key[40];
-        uint64_t far = wall_token(HOUR_MS);
-        snprintf(resource, sizeof resource, "ahead-%zu", ahead);
-        snprintf(key, sizeof key, "%s:fence", resource);
-        for (size_t i = 0; i < ahead; i++) {
-            set_counter(&world_servers.at[i], key, far);
-        }
-        uint64_t slow = world_statistics(manager).fenced_slow;
-        redlock_lease *lease = acquire_fenced(manager, resource);
-        uint64_t token = redlock_lease_fence(lease);
-        if (ahead >= 3) { /* every quorum has seen it */
-            assert_true(token > far);
-            assert_int_equal(world_statistics(manager).fenced_slow, slow + 1);
-        }
-        struct counter_wanted wanted = {.key = key, .number = token, .count = 3};
-        assert_true(drive_until(world_loop, has_counters, &wanted, DRIVE_TIMEOUT_MS));
-        for (size_t i = 0; i < ahead; i++) {
-            assert_true(counter_at(&world_servers.at[i], key) >= far); /* no token is smaller */
-        }
-        assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);
-        assert_true(next_token(manager, resource) > token);
     }
 }
 
@@ -301,26 +235,4 @@ MANAGER_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     redlock_lease *lease = world_acquire(manager, "taken:fence", TTL_MS);
     assert_int_not_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_OK);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-WORLD_TEST(the_blocking_api_has_them) {
-    redlock_manager_options options = world_options();
-    redlock_client_acquire_options acquire;
-    redlock_client *client;
-    char error[256] = "";
-    uint64_t last = 0;
-    redlock_client_acquire_options_default(&acquire);
-    acquire.lock.ttl_ms = TTL_MS;
-    acquire.lock.fencing = true;
-    if (redlock_client_open(&options, &client, error, sizeof error) != REDLOCK_OK) {
-        fail_msg("redlock_client_open: %s", error);
-    }
-    for (int i = 0; i < 10; i++) {
-        redlock_lease *lease = NULL;
-        assert_is(redlock_client_acquire(client, "blocking", &acquire, &lease, NULL), REDLOCK_OK);
-        assert_true(redlock_lease_fence(lease) > last);
-        last = redlock_lease_fence(lease);
-        assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
-    }
-    assert_is(redlock_client_close(client), REDLOCK_OK);
 }

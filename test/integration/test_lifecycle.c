@@ -55,10 +55,8 @@ WORLD_TEST(close_with_requests_in_flight) {
 
 MANAGER_TEST(close_with_leases_held) {
     struct loss *loss = world_loss();
-    redlock_acquire_options options = world_acquire_options(600000, 0);
+    redlock_acquire_options options = world_loss_options(600000, 0, loss);
     options.auto_extend = true;
-    options.on_lost = loss_collect;
-    options.lost_data = loss;
     assert_is(drive_acquire(world_loop, manager, "held-1", &options, outcome), REDLOCK_OK);
     assert_is(drive_acquire(world_loop, manager, "held-2", &options, outcome), REDLOCK_OK);
     assert_true(world_wait_with_key("held-2", 5, DRIVE_TIMEOUT_MS));

@@ -188,6 +188,13 @@ redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeo
     return options;
 }
 
+redlock_acquire_options world_loss_options(int64_t ttl_ms, int64_t wait_timeout_ms, struct loss *loss) {
+    redlock_acquire_options options = world_acquire_options(ttl_ms, wait_timeout_ms);
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
+    return options;
+}
+
 redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
                                   const redlock_acquire_options *options) {
     struct outcome *outcome = world_outcome();

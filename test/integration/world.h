@@ -69,6 +69,8 @@ const char *world_closed_uri(void);
 redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeout_ms);
 /* A pointer to such options. */
 #define TIMES(ttl_ms, wait_timeout_ms) ((redlock_acquire_options[]){world_acquire_options(ttl_ms, wait_timeout_ms)})
+/* The same, and `loss` is told of the loss. */
+redlock_acquire_options world_loss_options(int64_t ttl_ms, int64_t wait_timeout_ms, struct loss *loss);
 /* Acquires with these options; with defaults except the ttl. Fails the test if that fails. */
 redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
                                   const redlock_acquire_options *options);
