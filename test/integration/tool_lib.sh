@@ -50,14 +50,17 @@ finish() {
 
 # eventually COMMAND… : repeats it until it succeeds, for at most 30 s.
 eventually() {
-    local deadline=$((SECONDS + 30))
+    local deadline=$((SECONDS + 30)) pause_ms=20 pause
     checks=$((checks + 1))
     until "$@" >/dev/null 2>&1; do
         if ((SECONDS > deadline)); then
             fail "never came true in 30 s: $*"
             return 1
         fi
-        sleep 0.02
+        printf -v pause '0.%03d' $pause_ms
+        sleep "$pause"
+        # Most come true soon; the others shall not keep a processor busy.
+        ((pause_ms >= 100)) || pause_ms=$((pause_ms + 5))
     done
 }
 
