@@ -68,17 +68,6 @@ EXPIRING_TEST(work_that_is_told_stops_while_it_holds_the_lock) {
     kit_expect_no_keys();
 }
 
-EXPIRING_TEST(a_time_of_more_than_half_the_ttl_is_refused) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    redlock_client_acquire_options made = options();
-    redlock_lease *lease;
-    char sentence[256];
-    made.lock.expiring_ms = TTL_MS / 2 + 1;
-    assert_is(redlock_client_acquire(client, "r", &made, &lease, NULL), REDLOCK_ERR_INVALID);
-    (void)redlock_client_invalid(client, sentence, sizeof sentence);
-    assert_string_equal(sentence, "expiring_ms is 3001; it must be 0 to 3000 (half of ttl_ms; 0: never)");
-}
-
 static redlock_client_election *elect_warned(redlock_client *client) {
     redlock_election_options made;
     redlock_client_election *election;

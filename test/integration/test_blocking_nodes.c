@@ -219,6 +219,7 @@ CLIENT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     refused(redlock_client_statistics(client, NULL), "statistics is NULL");
     refused(redlock_client_statistics(client, &statistics),
             "statistics.size is 0; set it to the size of the struct before the call");
+    refused(redlock_client_telemetry(NULL, &telemetry), "client is NULL");
     refused(redlock_client_telemetry(client, NULL), "telemetry is NULL");
     refused(redlock_client_telemetry(client, &telemetry),
             "telemetry.size is 0; set it to the size of the struct before the call");

@@ -3,16 +3,6 @@
 
 TESTS_WITH(world_five, world_end);
 
-MANAGER_TEST(one_and_two_of_five_killed) {
-    for (size_t dead = 1; dead <= 2; dead++) {
-        server_kill(&world_servers.at[dead]);
-        redlock_lease *lease = world_acquire(manager, "job", 20000);
-        assert_true(redlock_lease_validity_ms(lease) > 0);
-        assert_is(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
-        world_release_all(lease, "job");
-    }
-}
-
 MANAGER_TEST(three_of_five_killed_says_so) {
     for (size_t dead = 0; dead < 3; dead++) {
         server_kill(&world_servers.at[dead]);
@@ -65,23 +55,6 @@ MANAGER_TEST(scripts_flushed_on_every_node) {
     assert_is(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
-MANAGER_TEST(one_and_two_of_five_paused) {
-    for (size_t paused = 1; paused <= 2; paused++) {
-        char resource[32];
-        snprintf(resource, sizeof resource, "paused-%zu", paused);
-        server_pause(&world_servers.at[paused]);
-        int64_t before_ms = support_now_ms();
-        redlock_lease *lease = world_acquire(manager, resource, 60000);
-        /* The other nodes decided, without waiting for a node timeout (R7). */
-        assert_true(support_now_ms() - before_ms < PATIENT_MS);
-        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    }
-    server_resume(&world_servers.at[1]);
-    server_resume(&world_servers.at[2]);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
 WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     servers_each(&world_servers, 0, 3, server_pause);
@@ -107,24 +80,6 @@ static bool is_empty_of_owed(void *data) {
 
 static bool is_owing(void *data) {
     return world_statistics(data).releases_owed == 1;
-}
-
-MANAGER_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
-    servers_each(&world_servers, 0, 5, server_pause);
-    redlock_request *request;
-    assert_is(
-        redlock_acquire(manager, "cancelled", TIMES(600000, REDLOCK_WAIT_FOREVER), &request, outcome_collect, outcome),
-        REDLOCK_OK);
-    drive_for(world_loop, 20); /* the SETs are written */
-    redlock_request_cancel(request);
-    assert_true(outcome_wait(world_loop, outcome));
-    assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
-    servers_each(&world_servers, 0, 5, server_resume);
-    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 5; i++) {
-        assert_true(world_calls(&world_servers.at[i], "set") >= 1);
-    }
-    assert_true(world_wait_without_key("cancelled", DRIVE_TIMEOUT_MS));
 }
 
 /* Three nodes behind proxies; on two of them the lock is taken by another client. */

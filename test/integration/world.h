@@ -51,6 +51,8 @@ redlock_manager *world_manager_with(redlock_manager_options *options);
 redlock_manager *world_manager_at_once(redlock_manager_options *options);
 /* A manager with all of world_servers. */
 redlock_manager *world_manager_all(int64_t node_timeout_ms);
+/* The same, patient, that logs in with these credentials: "user:password@". */
+redlock_manager *world_manager_as(const char *credentials);
 /* Closes the manager and waits for its end. */
 void world_close(redlock_manager *manager);
 /* The test closes this manager itself. */
