@@ -42,6 +42,20 @@ fail() {
     fi
 }
 
+# start_proxy : the fault proxy before all nodes; sets links to the ports of its links.
+start_proxy() {
+    coproc proxy { exec "$REDLOCK_PROXY" "${ports[@]/#/0=}"; }
+    read -r -a links <&"${proxy[0]}"
+    links=("${links[@]:1}") # behind the word "ready"
+}
+
+# tell COMMAND… : to the proxy; sets answer.
+tell() {
+    echo "$*" >&"${proxy[1]}"
+    read -r -a answer <&"${proxy[0]}"
+    [[ ${answer[0]} == ok ]] || fail "the proxy answers '$*' with ${answer[*]}"
+}
+
 # The last line of every test.
 finish() {
     printf '%d checks, %d failures\n' "$checks" "$failures"
