@@ -1,5 +1,5 @@
-/* Fencing tokens: they rise from lease to lease, for any holder, and if a minority of nodes
- * forgets; and the errors when there is no token. */
+/* Fencing tokens: they rise from lease to lease, for any holder, also if a minority of nodes forgets
+ * or lies; and the errors when there is no token. */
 #include <inttypes.h>
 #include <time.h>
 
@@ -17,12 +17,9 @@ static redlock_acquire_options fencing_options(void) {
 }
 
 static redlock_lease *acquire_fenced(redlock_manager *manager, const char *resource) {
-    struct outcome *outcome = world_outcome();
     redlock_acquire_options options = fencing_options();
-    if (drive_acquire(world_loop, manager, resource, &options, outcome) != REDLOCK_OK) {
-        fail_msg("acquiring %s: %s", resource, outcome->message);
-    }
-    return outcome->lease;
+    options.wait_timeout_ms = PATIENT_MS;
+    return world_acquire_with(manager, resource, &options);
 }
 
 /* The token of one more lease. */
@@ -32,6 +29,16 @@ static uint64_t next_token(redlock_manager *manager, const char *resource) {
     uint64_t token = redlock_lease_fence(lease);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
     return token;
+}
+
+/* The tokens of so many leases rise, above this. Returns the last. */
+static uint64_t assert_rise(redlock_manager *manager, const char *resource, int leases, uint64_t last) {
+    for (int i = 0; i < leases; i++) {
+        const uint64_t token = next_token(manager, resource);
+        assert_true(token > last);
+        last = token;
+    }
+    return last;
 }
 
 static uint64_t wall_token(int64_t ahead_ms) {
@@ -80,12 +87,7 @@ static void wait_for_counters(const char *key, uint64_t number, size_t count) {
 TESTS_WITH(world_five, world_end);
 
 MANAGER_TEST(tokens_rise_from_lease_to_lease) {
-    uint64_t last = wall_token(-60000);
-    for (int i = 0; i < 50; i++) {
-        uint64_t token = next_token(manager, "rising");
-        assert_true(token > last);
-        last = token;
-    }
+    const uint64_t last = assert_rise(manager, "rising", 50, wall_token(-60000));
     assert_true(last < wall_token(60000)); /* of the wall clock, as docs/fencing.md says */
     assert_true(last <= INT64_MAX);
     wait_for_counters("rising:fence", last, 5);
@@ -231,4 +233,40 @@ MANAGER_TEST(a_key_that_holds_something_else_is_not_overwritten) {
     redlock_lease *lease = world_acquire(manager, "taken:fence", TTL_MS);
     assert_int_not_equal(drive_acquire(world_loop, manager, "taken", &options, outcome), REDLOCK_OK);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
+}
+
+/* --- Counters that no client made --- */
+
+WORLD_TEST(an_absurd_counter_of_a_node_does_not_spread) {
+    redlock_manager *managers[2] = {world_manager_all(PATIENT_MS), world_manager_all(PATIENT_MS)};
+    const uint64_t lies[] = {INT64_MAX, INT64_MAX - 1, UINT64_C(7258118400000000999), UINT64_C(7226582400000000000),
+                             wall_token(48 * HOUR_MS)};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        char resource[32], key[40];
+        snprintf(resource, sizeof resource, "lie-%zu", i);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        set_counter(&world_servers.at[i], key, lies[i]);
+        for (size_t m = 0; m < 2; m++) {
+            assert_true(assert_rise(managers[m], resource, 20, wall_token(-HOUR_MS)) < wall_token(HOUR_MS));
+        }
+        for (size_t node = 0; node < 5; node++) {
+            const uint64_t counter = counter_at(&world_servers.at[node], key);
+            assert_true(node == i ? counter >= lies[i] : counter < wall_token(HOUR_MS));
+        }
+    }
+}
+
+/* An older client had a clock in the year 2150. The counters that it left on most or all nodes do
+ * not keep others out. */
+MANAGER_TEST(counters_of_a_wrong_clock_are_continued) {
+    const uint64_t far = UINT64_C(5680281600000000123);
+    for (size_t nodes = 3; nodes <= 5; nodes++) {
+        char resource[32], key[40];
+        snprintf(resource, sizeof resource, "wrong-%zu", nodes);
+        snprintf(key, sizeof key, "%s:fence", resource);
+        for (size_t i = 0; i < nodes; i++) {
+            set_counter(&world_servers.at[i], key, far + i * 1000000);
+        }
+        assert_true(assert_rise(manager, resource, 20, far) < far + UINT64_C(1000000000));
+    }
 }

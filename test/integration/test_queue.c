@@ -273,43 +273,6 @@ FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
     assert_in_order(3);
 }
 
-FRESH_TEST(two_nodes_down_change_nothing) {
-    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 3);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    server_kill(&world_servers.at[0]);
-    server_kill(&world_servers.at[3]);
-    queue_up_in_order(managers, 3, LONG_MS, 3);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_in_order(3);
-}
-
-FRESH_TEST(two_nodes_hang_while_all_wait) {
-    redlock_manager *managers[3], *holder = world_manager_all(BRISK_MS);
-    for (int i = 0; i < 3; i++) {
-        managers[i] = world_manager_all(BRISK_MS);
-    }
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    queue_up_in_order(managers, 3, LONG_MS, 5);
-    server_pause(&world_servers.at[1]);
-    server_pause(&world_servers.at[4]);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_served(3);
-    server_resume(&world_servers.at[1]);
-    server_resume(&world_servers.at[4]);
-    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
-}
-
-/* The holder is gone: nobody releases. */
-FRESH_TEST(a_lock_that_ends_by_itself_goes_to_the_first_in_line) {
-    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 3);
-    redlock_lease *lease = world_acquire(holder, "line", 3000);
-    queue_up_in_order(managers, 3, LONG_MS, 5);
-    redlock_lease_forget(lease);
-    assert_in_order(3);
-}
-
 static void set_as_stranger(const char *ttl_ms) {
     servers_say(&world_servers, 0, world_servers.count, "OK", "SET", "line", "another library", "PX", ttl_ms);
 }
@@ -380,20 +343,4 @@ FRESH_TEST(names_that_meet_do_no_harm) {
     assert_served(2);
     assert_is(redlock_release(odd, NULL, NULL), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-FRESH_TEST(polling_and_queueing_live_together) {
-    redlock_manager *managers[4], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 4);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    for (int i = 0; i < 4; i++) {
-        redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-        options.order = i % 2 ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
-        line.waiters[i] = (struct waiter){&line, i};
-        assert_is(redlock_acquire(managers[i], "line", &options, NULL, on_turn, &line.waiters[i]), REDLOCK_OK);
-    }
-    wait_for_length(2, 5);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_served(4);
-    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
 }

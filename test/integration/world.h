@@ -12,7 +12,7 @@
 #include "test.h"
 
 #define WORLD_MANAGERS 16
-#define WORLD_OUTCOMES 256
+#define WORLD_OUTCOMES 512
 
 /* For tests where the timeout does not matter: a healthy node never takes so long, however loaded
  * the machine. */
