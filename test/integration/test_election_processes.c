@@ -2,7 +2,7 @@
  * and who is told of it. */
 #include "crowd.h"
 
-#define TTL_MS 1000
+#define TTL_MS 2000 /* long enough for a loaded machine to renew in */
 /* What the next leader needs beyond the ttl, and after a resignation: a round trip and the ends of
  * keys. */
 #define HANDOVER_MS 20

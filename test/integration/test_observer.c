@@ -215,6 +215,21 @@ CANDIDATES_TEST(the_end_of_a_leader_that_died_is_told) {
     assert_true(support_now_ms() - start_ms < 9000); /* then it would have asked without a reason */
 }
 
+static bool was_pinged(UNUSED void *data) {
+    return strstr(server_ask(&world_servers.at[0], "CLIENT", "LIST", "TYPE", "pubsub"), " cmd=ping ") != NULL;
+}
+
+/* The server's PONG has the form for subscribers, and the connection stays. */
+CANDIDATES_TEST(its_ping_is_answered) {
+    observe(world_manager_all(PATIENT_MS), "door", &told);
+    until_subscribed("redlock:leader:door", 1, 5);
+    assert_contains(server_ask(&world_servers.at[0], "CLIENT", "LIST", "TYPE", "pubsub"), "-sub ");
+    assert_true(drive_until(world_loop, was_pinged, NULL, DRIVE_TIMEOUT_MS));
+    take_all(ALICE, LONG_MS);
+    until_told(&told, ALICE);
+    assert_lacks(world_log.text, "subscription:"); /* none was lost */
+}
+
 CANDIDATES_TEST(what_was_missed_is_asked_for) {
     observe(world_manager_all(PATIENT_MS), "door", &told);
     take_all(ALICE, LONG_MS);

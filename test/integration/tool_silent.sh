@@ -31,15 +31,6 @@ ended() {
     is 'the exit status' $? "$1"
 }
 
-# A lease outlives its connections: the command goes on for longer.
-begin run -t 5s job -- bash -c "$work_until_told" "$work" 0
-tell treat all freeze
-sleep 7
-is 'the job is still running' "$(kill -0 "$runner" && echo yes)" yes
-never_says "$err" 'is lost'
-ended 0
-eventually no_keys_left job
-
 # A release goes through, on new connections. No key is left for its ttl.
 begin run -t 1h job -- bash -c "$work_until_told" "$work" 0
 tell treat all freeze
