@@ -87,7 +87,11 @@ INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
     /* A call that is accepted does not change it, nor does one without a manager or a lease. */
     outcome = (struct outcome){0};
     assert_is(redlock_inspect(manager, "r", outcome_collect, &outcome), REDLOCK_OK);
-    assert_is(redlock_inspect(NULL, "", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_inspect(NULL, "r", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(NULL, "r", "token", NULL, &(redlock_lease *){NULL}), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_connect(NULL, 1000, outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_statistics(NULL, &(redlock_statistics){.size = sizeof(redlock_statistics)}),
+              REDLOCK_ERR_INVALID);
     assert_is(redlock_acquire(NULL, "", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_is(redlock_extend(NULL, 0, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_is(redlock_release(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
