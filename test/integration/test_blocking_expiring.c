@@ -37,9 +37,7 @@ static redlock_client_acquire_options options(void) {
 }
 
 static void hang(bool hangs) {
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        (hangs ? server_pause : server_resume)(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, kit_servers.count, hangs ? server_pause : server_resume);
 }
 
 /* It stops its work when it is told, and still holds the lock. */
