@@ -166,42 +166,6 @@ FRESH_TEST(texts_of_holders_change_no_order) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static bool is_queued_or_over(void *data) {
-    struct length length = {"line:wait", 1, 5};
-    return ((struct outcome *)data)->runs > 0 || is_long(&length);
-}
-
-/* Waits until the timeout, with a place at every node: a loaded machine gets the time that this
- * needs. */
-static void wait_in_vain(redlock_manager *manager, struct outcome *outcome) {
-    redlock_acquire_options options = world_acquire_options(LONG_MS, 500);
-    for (bool is_queued = false; !is_queued; options.wait_timeout_ms *= 2) {
-        assert_true(options.wait_timeout_ms < DRIVE_TIMEOUT_MS);
-        wait_for_length(0, 5);
-        outcome_clear(outcome);
-        assert_is(redlock_acquire(manager, "line", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
-        assert_true(drive_until(world_loop, is_queued_or_over, outcome, DRIVE_TIMEOUT_MS));
-        is_queued = outcome->runs == 0;
-        assert_true(outcome_wait(world_loop, outcome));
-    }
-    assert_is(outcome->code, REDLOCK_ERR_CONTENDED);
-}
-
-FRESH_TEST(who_waited_in_vain_hears_who_holds_it) {
-    redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
-    assert_is(drive_acquire(world_loop, holder, "line", TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), outcome), REDLOCK_OK);
-    wait_in_vain(manager, outcome);
-    assert_contains(outcome->message, "cannot acquire 'line': held by db-1:7: 0 of 5 nodes granted it");
-    assert_contains(outcome->message, ": queued behind db-1:7)");
-    assert_is(drive_inspect(world_loop, manager, "line", outcome), REDLOCK_OK);
-    for (size_t i = 0; i < 5; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        assert_is(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
-        assert_string_equal(vote.holder_text, "db-1:7");
-        assert_string_equal(strchr(vote.holder, '@'), "@db-1:7");
-    }
-}
-
 /* Else the one who releases would take the lock again and again. */
 FRESH_TEST(the_one_who_releases_goes_to_the_end) {
     redlock_manager *managers[2];
