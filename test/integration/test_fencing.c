@@ -1,5 +1,5 @@
-/* Fencing tokens: they rise from lease to lease, for any holder, also if a minority of nodes forgets
- * or lies; and the errors when there is no token. */
+/* Fencing tokens: they rise from lease to lease, for any holder, also if a minority of nodes
+ * forgets or lies; and the errors when there is no token. */
 #include <inttypes.h>
 #include <time.h>
 

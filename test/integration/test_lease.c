@@ -1,5 +1,5 @@
-/* The end of a lease by its own clock: when the keys live on, and when every node hangs. And what an
- * inspection returns. */
+/* The end of a lease by its own clock: when the keys live on, and when every node hangs. And what
+ * an inspection returns. */
 #include "world.h"
 
 static bool has_expired(void *data) {
