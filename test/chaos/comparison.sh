@@ -7,26 +7,9 @@ usage='usage: comparison.sh REDLOCK_CHAOS [--refusals] [ARGUMENT of run]…'
 chaos=${1:?$usage} refusals=0
 shift
 [[ ${1-} != --refusals ]] || { refusals=1 && shift; }
-for program in redis-server jq; do
-    command -v "$program" >/dev/null || { echo "skipped: $program is not installed" && exit 77; }
-done
-# What a loaded machine may add to an operation's deadline: other tests run beside this one.
-slack=(--slack 5s)
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
-out=$temp/run
-
-die() {
-    echo "comparison.sh: $*"
-    echo "the load: $(cut -d ' ' -f 1-3 /proc/loadavg); too much of it makes each request too late"
-    tail -n 40 "$temp/err"
-    exit 1
-}
-
-status=0
-"$chaos" run "$@" "${slack[@]}" --compare --output "$out" >"$temp/out" 2>"$temp/err" </dev/null || status=$?
-cat "$temp/out"
-last=$(tail -n 1 "$temp/out")
+# shellcheck source-path=SCRIPTDIR source=run_lib.sh
+source "$(dirname "$0")/run_lib.sh"
+run_it "$@" --compare
 [[ $last =~ ^comparison=(holds|fails)\ none=([0-9]+)\ fencing=([0-9]+)\ guards=([0-9]+)$ ]] ||
     die "exit status $status, and the last line is no verdict: $last"
 holds=${BASH_REMATCH[1]} none=${BASH_REMATCH[2]} guards=${BASH_REMATCH[4]}
@@ -62,9 +45,4 @@ cp "$out/report.html" "$temp/page"
 again=$("$chaos" report "${slack[@]}" "$out" | tail -n 1)
 [[ $again == "$last" ]] || die "judged again: $again"
 cmp "$temp/page" "$out/report.html" || die 'the page made again is another one'
-# Nothing runs that has the run's directory in its command line, or that is its working directory.
-for proc in /proc/[0-9]*; do
-    [[ ${proc#/proc/} != "$$" ]] || continue
-    told=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
-    [[ $told != *"$out"* ]] || die "process ${proc#/proc/} is left: $told"
-done
+nothing_is_left

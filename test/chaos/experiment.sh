@@ -24,26 +24,9 @@ while (($#)) && [[ $1 != -- ]]; do
 done
 shift
 
-for program in redis-server jq; do
-    command -v "$program" >/dev/null || { echo "skipped: $program is not installed" && exit 77; }
-done
-# What a loaded machine may add to an operation's deadline: other tests run beside this one.
-slack=(--slack 5s)
-temp=$(mktemp -d)
-trap 'rm -rf "$temp"' EXIT
-out=$temp/run
-
-die() {
-    echo "experiment.sh: $*"
-    echo "the load: $(cut -d ' ' -f 1-3 /proc/loadavg); too much of it makes each request too late"
-    tail -n 40 "$temp/err"
-    exit 1
-}
-
-status=0
-"$chaos" run "$@" "${slack[@]}" --output "$out" >"$temp/out" 2>"$temp/err" </dev/null || status=$?
-cat "$temp/out"
-last=$(tail -n 1 "$temp/out")
+# shellcheck source-path=SCRIPTDIR source=run_lib.sh
+source "$(dirname "$0")/run_lib.sh"
+run_it "$@"
 [[ $last =~ ^violations=([0-9]+)\ lost_updates=([0-9]+)\ operations=([0-9]+)\ availability=([01]\.[0-9]{4}|none)$ ]] ||
     die "exit status $status, and the last line is no verdict: $last"
 violations=${BASH_REMATCH[1]} lost=${BASH_REMATCH[2]} operations=${BASH_REMATCH[3]} available=${BASH_REMATCH[4]}
@@ -87,9 +70,4 @@ fi
 # The same history, judged again, has the same verdict.
 again=$("$chaos" check "${slack[@]}" "$out" | tail -n 1) || true
 [[ $again == "$last" ]] || die "judged again: $again"
-# Nothing runs that has the run's directory in its command line, or that is its working directory.
-for proc in /proc/[0-9]*; do
-    [[ ${proc#/proc/} != "$$" ]] || continue
-    told=$({ tr '\0' ' ' <"$proc/cmdline" && readlink "$proc/cwd"; } 2>/dev/null) || continue
-    [[ $told != *"$out"* ]] || die "process ${proc#/proc/} is left: $told"
-done
+nothing_is_left

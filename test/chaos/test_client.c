@@ -28,27 +28,6 @@ KIT_TEST(a_client_alone) {
     assert_true(servers_wait_without_key(&kit_servers, NULL, KIT_TIMEOUT_MS));
 }
 
-KIT_TEST(two_clients_of_one_resource) {
-    const char *paths[] = {kit_path("client-1.jsonl"), kit_path("client-2.jsonl")};
-    struct chaos_settings settings = kit_settings();
-    struct chaos_client_options options[2];
-    pid_t pids[2];
-    for (size_t c = 0; c < 2; c++) {
-        options[c] = kit_client(c, &settings, paths[c]);
-        options[c].resource_count = 1;
-        pids[c] = kit_run_client(&options[c]);
-    }
-    for (size_t c = 0; c < 2; c++) {
-        kit_await(paths[c], "done", NULL, NULL, 10);
-    }
-    size_t sum = 0;
-    for (size_t c = 0; c < 2; c++) {
-        expect_clean(kit_end(pids[c]));
-        sum += read_client(paths[c], (int64_t)c + 1, settings.ttl_ms, false).dones[0];
-    }
-    assert_int_equal(kit_counter(0), sum);
-}
-
 /* The same seed makes the same choices: the same resources in order. */
 KIT_TEST(a_seed_repeats_its_choices) {
     const char *paths[] = {kit_path("one.jsonl"), kit_path("two.jsonl"), kit_path("other.jsonl")};
@@ -106,58 +85,6 @@ KIT_TEST(renewals_are_claimed) {
     }
     json_decref(events);
     assert_true(early > 0);
-}
-
-KIT_TEST(a_minority_that_hangs_changes_nothing) {
-    const char *path = kit_path("client-1.jsonl");
-    struct chaos_settings settings = kit_settings();
-    struct chaos_client_options options = kit_client(0, &settings, path);
-    server_pause(&kit_servers.at[1]);
-    server_pause(&kit_servers.at[4]);
-    pid_t pid = kit_run_client(&options);
-    kit_await(path, "done", NULL, NULL, 10);
-    expect_clean(kit_end(pid));
-    struct reading r = read_client(path, 1, settings.ttl_ms, false);
-    assert_int_equal(r.lost, 0);
-    assert_int_equal(kit_count(path, "complete", "result", "NO_QUORUM"), 0);
-    json_t *events = kit_events(path), *event;
-    size_t index;
-    json_array_foreach(events, index, event) {
-        /* The end may cut the last acquire before its votes came. */
-        if (kit_is(event, "complete") && strcmp(kit_string(event, "result"), "OK") == 0) {
-            const char *votes = kit_string(event, "votes");
-            assert_true(votes[1] != 'G' && votes[4] != 'G');
-            assert_true(votes[0] == 'G' && votes[2] == 'G' && votes[3] == 'G');
-        }
-    }
-    json_decref(events);
-}
-
-/* When a lease cannot be renewed, its owner sees it as lost and writes nothing. No acquire succeeds
- * until the nodes are back. */
-KIT_TEST(a_majority_that_hangs_loses_the_lease) {
-    const char *path = kit_path("client-1.jsonl");
-    struct chaos_settings settings = kit_settings();
-    settings.hold_ms = 600000;
-    settings.ttl_ms = 3000;
-    settings.node_timeout_ms = 300;
-    settings.wait_ms = 500;
-    struct chaos_client_options options = kit_client(0, &settings, path);
-    options.resource_count = 1;
-    pid_t pid = kit_run_client(&options);
-    kit_await(path, "claim", NULL, NULL, 1);
-    servers_each(&kit_servers, 1, 4, server_pause);
-    kit_await(path, "end", "how", "lost", 1);
-    kit_await(path, "complete", "result", "NO_QUORUM", 1);
-    size_t claims = kit_count(path, "claim", NULL, NULL);
-    kit_await(path, "complete", "result", "NO_QUORUM", 3);
-    assert_int_equal(kit_count(path, "claim", NULL, NULL), claims);
-    assert_int_equal(kit_counter(0), 0);
-    servers_each(&kit_servers, 1, 4, server_resume);
-    kit_await(path, "claim", NULL, NULL, claims + 1);
-    expect_clean(kit_end(pid)); /* this cuts the hold short: then the client increments */
-    assert_true(kit_count(path, "done", NULL, NULL) <= 1);
-    assert_int_equal(kit_counter(0), kit_count(path, "done", NULL, NULL));
 }
 
 KIT_TEST(an_end_cuts_a_long_wait) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks metrics on standard input against the rules of Prometheus' text format 0.0.4, and those of
-`promtool check metrics`. Prints each fault; the exit status says whether there was one. With --names
-it prints the samples instead, one a line."""
+"""Checks files of metrics against the rules of Prometheus' text format 0.0.4, and those of `promtool
+check metrics`. Each fault goes to standard error behind the name of its file; the exit status says
+whether there was one. The samples go to standard output, one a line."""
 import re
 import sys
 
@@ -69,15 +69,23 @@ def check(text):
     return faults, samples
 
 
-def main():
+def check_file(path):
     try:
-        text = sys.stdin.buffer.read().decode("utf-8")
+        with open(path, "rb") as file:
+            return check(file.read().decode("utf-8"))
     except UnicodeDecodeError as error:
-        print("no UTF-8: %s" % error)
-        return 1
-    faults, samples = check(text)
-    print("\n".join(samples if sys.argv[1:] == ["--names"] else faults))
-    return 1 if faults else 0
+        return ["no UTF-8: %s" % error], []
+
+
+def main():
+    failed = False
+    for path in sys.argv[1:]:
+        faults, samples = check_file(path)
+        failed = failed or bool(faults)
+        print("".join(sample + "\n" for sample in samples), end="")
+        for fault in faults:
+            print("%s: %s" % (path, fault), file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

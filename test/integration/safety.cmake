@@ -1,5 +1,5 @@
 # Fencing tokens, guards, healing and lock delay.
-foreach(theme fencing fencing_lies restart_guard heal lock_delay)
+foreach(theme fencing restart_guard heal lock_delay)
   redlock_integration_test(test_${theme} SOURCES test_${theme}.c)
 endforeach()
 if(TARGET redlock_chaos_clock)

@@ -38,16 +38,9 @@ AUTH_TEST(the_password_of_the_uri_is_used) {
 }
 
 AUTH_TEST(a_wrong_password_is_named_but_not_shown) {
-    char wrong[3][128], none[3][64];
-    const char *uris[3];
     servers_start(&world_servers, 3, &(struct server_options){.password = PASSWORD});
     for (int with_password = 0; with_password < 2; with_password++) {
-        for (size_t i = 0; i < 3; i++) {
-            snprintf(wrong[i], sizeof wrong[i], "redis://:" WRONG "@127.0.0.1:%d", world_servers.at[i].port);
-            snprintf(none[i], sizeof none[i], "redis://127.0.0.1:%d", world_servers.at[i].port);
-            uris[i] = with_password ? wrong[i] : none[i];
-        }
-        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        redlock_manager *manager = world_manager_as(with_password ? ":" WRONG "@" : "");
         outcome = world_outcome();
         assert_is(drive_acquire(world_loop, manager, "door", NULL, outcome), REDLOCK_ERR_NO_QUORUM);
         assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_FAILED), 3);
@@ -84,13 +77,7 @@ AUTH_TEST(an_acl_user_with_few_rights) {
         servers_start(
             &world_servers, 3,
             &(struct server_options){.password = "admin-" PASSWORD, .config = configs[c], .no_default_user = true});
-        char texts[3][128];
-        const char *uris[3];
-        for (size_t i = 0; i < 3; i++) {
-            snprintf(texts[i], sizeof texts[i], "redis://locker:" PASSWORD "@127.0.0.1:%d", world_servers.at[i].port);
-            uris[i] = texts[i];
-        }
-        redlock_manager *manager = world_manager(uris, 3, PATIENT_MS);
+        redlock_manager *manager = world_manager_as("locker:" PASSWORD "@");
         outcome = world_outcome();
         redlock_lease *lease = world_acquire(manager, "lock:door", 60000);
         assert_true(world_wait_with_key("lock:door", 3, DRIVE_TIMEOUT_MS));

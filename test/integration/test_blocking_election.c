@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -175,10 +174,7 @@ KIT_TEST(a_child_is_refused) {
                              redlock_client_close(client) == REDLOCK_OK;
         _exit(refused ? 0 : 1);
     }
-    int status = 1;
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_exits(child, 0);
     assert_true(redlock_client_election_validity_ms(election, term) > 0);
     assert_is(redlock_client_election_end(election, NULL), REDLOCK_OK);
 }

@@ -37,9 +37,7 @@ static redlock_client_acquire_options options(void) {
 }
 
 static void hang(bool hangs) {
-    for (size_t i = 0; i < kit_servers.count; i++) {
-        (hangs ? server_pause : server_resume)(&kit_servers.at[i]);
-    }
+    servers_each(&kit_servers, 0, kit_servers.count, hangs ? server_pause : server_resume);
 }
 
 /* It stops its work when it is told, and still holds the lock. */
@@ -66,17 +64,6 @@ EXPIRING_TEST(work_that_is_told_stops_while_it_holds_the_lock) {
     assert_int_equal(atomic_load(&warnings), 1);
     assert_int_equal(atomic_load(&losses), 0);
     kit_expect_no_keys();
-}
-
-EXPIRING_TEST(a_time_of_more_than_half_the_ttl_is_refused) {
-    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    redlock_client_acquire_options made = options();
-    redlock_lease *lease;
-    char sentence[256];
-    made.lock.expiring_ms = TTL_MS / 2 + 1;
-    assert_is(redlock_client_acquire(client, "r", &made, &lease, NULL), REDLOCK_ERR_INVALID);
-    (void)redlock_client_invalid(client, sentence, sizeof sentence);
-    assert_string_equal(sentence, "expiring_ms is 3001; it must be 0 to 3000 (half of ttl_ms; 0: never)");
 }
 
 static redlock_client_election *elect_warned(redlock_client *client) {

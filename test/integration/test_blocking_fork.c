@@ -4,17 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-static void expect_child(pid_t child) {
-    int status = 0;
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        support_fatal("the child ended with status %d", status);
-    }
-}
 
 /* In a child, which must not run the exit handlers of its parent. */
 #define child_must(condition)                                                                                          \
@@ -137,7 +127,7 @@ CLIENT_TEST(a_child_is_refused_and_opens_its_own) {
         open_ones_own("r");
         _exit(0);
     }
-    expect_child(child);
+    assert_exits(child, 0);
     assert_false(redlock_cancel_is_set(cancel));
     redlock_cancel_free(cancel);
     assert_int_equal(servers_with_key(&kit_servers, "r"), 5);
@@ -197,7 +187,7 @@ KIT_TEST(forks_under_load_harm_neither_side) {
             }
             _exit(0);
         }
-        expect_child(child);
+        assert_exits(child, 0);
     }
     atomic_store(&busy.stop, true);
     for (size_t i = 0; i < 4; i++) {

@@ -206,6 +206,7 @@ CLIENT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     refused(redlock_client_extend(client, lease, 0, NULL), "ttl_ms is 0; it must be 1 to 2147483647");
     refused(redlock_client_extend(client, NULL, 1, NULL), "lease is NULL");
     refused(redlock_client_release(client, NULL, NULL), "lease is NULL");
+    refused(redlock_client_release_as(client, NULL, 1, NULL), "lease is NULL");
     refused(redlock_client_release_as(NULL, lease, 1, NULL), "client is NULL");
     refused(redlock_client_forget(client, NULL), "lease is NULL");
     refused(redlock_client_forget(NULL, lease), "client is NULL");
@@ -214,11 +215,14 @@ CLIENT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     refused(redlock_client_adopt(client, "r", NULL, NULL, &none), "token is NULL");
     refused(redlock_client_adopt(NULL, "r", "t", NULL, &none), "client is NULL");
     refused(redlock_client_inspect(client, NULL, NULL), "resource is NULL");
+    refused(redlock_client_inspect(client, "", NULL), "resource has 0 bytes; it must have 1 to 1024");
+    refused(redlock_client_statistics(NULL, &statistics), "client is NULL");
     refused(redlock_client_list(client, NULL, NULL, NULL, NULL), "each is NULL");
     refused(redlock_client_list(NULL, NULL, on_lock, NULL, NULL), "client is NULL");
     refused(redlock_client_statistics(client, NULL), "statistics is NULL");
     refused(redlock_client_statistics(client, &statistics),
             "statistics.size is 0; set it to the size of the struct before the call");
+    refused(redlock_client_telemetry(NULL, &telemetry), "client is NULL");
     refused(redlock_client_telemetry(client, NULL), "telemetry is NULL");
     refused(redlock_client_telemetry(client, &telemetry),
             "telemetry.size is 0; set it to the size of the struct before the call");
@@ -226,6 +230,10 @@ CLIENT_TEST(a_call_without_a_result_says_which_argument_is_invalid) {
     refused(redlock_client_set_credentials(NULL, 0, NULL, "p"), "client is NULL");
     refused(redlock_cancel_new(NULL, &cancel), "client is NULL");
     refused(redlock_cancel_new(client, NULL), "cancel is NULL");
+    options = kit_options(20000, -2);
+    options.reentrant = true;
+    refused(redlock_client_acquire(client, "r", &options, &none, NULL),
+            "wait_timeout_ms is -2; it must be 0 or more, or REDLOCK_WAIT_FOREVER");
     assert_null(none);
     assert_null(cancel);
     kit_release(client, lease);

@@ -46,19 +46,6 @@ CLIENT_TEST(only_the_last_release_releases) {
     kit_expect_no_keys();
 }
 
-CLIENT_TEST(a_lease_is_not_reentrant_by_default) {
-    redlock_lease *lease = NULL;
-    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
-    kit_refused(client, "r", REDLOCK_ERR_CONTENDED);
-    redlock_lease *other = kit_acquire(client, "other", 0);
-    kit_release(client, other);
-    kit_release(client, lease);
-    lease = kit_acquire(client, "r", 0);
-    redlock_lease *none = NULL;
-    assert_is(acquire(client, "r", 0, 0, &none), REDLOCK_ERR_CONTENDED);
-    kit_release(client, lease);
-}
-
 struct stranger {
     redlock_client *client;
     redlock_lease *lease;
@@ -106,25 +93,6 @@ static void *acquire_as_member(void *data) {
     member->code = acquire(member->client, "r", 77, member->wait_timeout_ms, &member->lease);
     member->took_ms = support_now_ms() - begun_ms;
     return NULL;
-}
-
-CLIENT_TEST(threads_of_one_owner_id_share_it) {
-    struct member member = {.client = client};
-    redlock_lease *lease = NULL;
-    pthread_t thread;
-    assert_is(acquire(client, "r", 77, 0, &lease), REDLOCK_OK);
-    assert_int_equal(pthread_create(&thread, NULL, acquire_as_member, &member), 0);
-    pthread_join(thread, NULL);
-    assert_is(member.code, REDLOCK_OK);
-    assert_ptr_equal(member.lease, lease);
-    redlock_lease *none = NULL;
-    assert_is(acquire(client, "r", 78, 0, &none), REDLOCK_ERR_CONTENDED);
-    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_NOT_OWNER);
-    assert_is(redlock_client_release_as(client, lease, 78, NULL), REDLOCK_ERR_NOT_OWNER);
-    assert_is(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
-    assert_true(redlock_lease_validity_ms(lease) > 0);
-    assert_is(redlock_client_release_as(client, lease, 77, NULL), REDLOCK_OK);
-    kit_expect_no_keys();
 }
 
 #define MEMBERS 6
@@ -206,17 +174,6 @@ KIT_TEST(a_failed_last_release_ends_the_hold) {
     servers_each(&kit_servers, 0, 3, server_resume);
     kit_until(acquire(client, "r", 0, 0, &lease) == REDLOCK_OK);
     kit_release(client, lease);
-}
-
-CLIENT_TEST(forgetting_needs_the_last_count) {
-    redlock_lease *lease = NULL, *again = NULL;
-    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_OK);
-    assert_is(acquire(client, "r", 0, 0, &again), REDLOCK_OK);
-    assert_is(redlock_client_forget(client, lease), REDLOCK_ERR_BUSY);
-    assert_is(redlock_client_release(client, again, NULL), REDLOCK_OK);
-    assert_is(redlock_client_forget(client, lease), REDLOCK_OK);
-    kit_until(servers_with_key(&kit_servers, "r") == 5);
-    assert_is(acquire(client, "r", 0, 0, &lease), REDLOCK_ERR_CONTENDED);
 }
 
 #define OWNERS  3

@@ -139,10 +139,3 @@ KIT_TEST(a_reentrant_hold_tells_nothing) {
     assert_int_equal(span.counts[REDLOCK_TELEMETRY_ACQUIRED], 1);
     assert_int_equal(span.counts[REDLOCK_TELEMETRY_RELEASED], 1);
 }
-
-CLIENT_TEST(a_snapshot_can_be_refused) {
-    redlock_telemetry telemetry = {.size = 0};
-    assert_is(redlock_client_telemetry(client, &telemetry), REDLOCK_ERR_INVALID);
-    assert_is(redlock_client_telemetry(client, NULL), REDLOCK_ERR_INVALID);
-    assert_is(redlock_client_telemetry(NULL, &telemetry), REDLOCK_ERR_INVALID);
-}

@@ -179,8 +179,7 @@ MANAGER_TEST(who_waits_in_line_gets_what_was_only_deleted) {
 
 WORLD_TEST(without_the_permission_a_real_server_is_asked_by_the_script) {
     const char *command = real_command();
-    char denied[32], uris[3][64];
-    const char *given[3];
+    char denied[32];
     if (!command) {
         print_message("the redis-server of this machine has neither DELEX (Redis 8.4) nor DELIFEQ (Valkey 9.0)\n");
         skip();
@@ -189,10 +188,8 @@ WORLD_TEST(without_the_permission_a_real_server_is_asked_by_the_script) {
     for (size_t i = 0; i < 3; i++) {
         assert_string_equal(
             server_ask(&world_servers.at[i], "ACL", "SETUSER", "u", "on", ">pw", "~*", "&*", "+@all", denied), "OK");
-        snprintf(uris[i], sizeof uris[i], "redis://u:pw@127.0.0.1:%d", world_servers.at[i].port);
-        given[i] = uris[i];
     }
-    redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
+    redlock_manager *manager = world_manager_as("u:pw@");
     assert_is(release(manager, REDLOCK_ORDER_NONE)->code, REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_contains(world_log.text, "NOPERM");

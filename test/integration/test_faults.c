@@ -3,16 +3,6 @@
 
 TESTS_WITH(world_five, world_end);
 
-MANAGER_TEST(one_and_two_of_five_killed) {
-    for (size_t dead = 1; dead <= 2; dead++) {
-        server_kill(&world_servers.at[dead]);
-        redlock_lease *lease = world_acquire(manager, "job", 20000);
-        assert_true(redlock_lease_validity_ms(lease) > 0);
-        assert_is(drive_extend(world_loop, lease, 20000, outcome), REDLOCK_OK);
-        world_release_all(lease, "job");
-    }
-}
-
 MANAGER_TEST(three_of_five_killed_says_so) {
     for (size_t dead = 0; dead < 3; dead++) {
         server_kill(&world_servers.at[dead]);
@@ -65,23 +55,6 @@ MANAGER_TEST(scripts_flushed_on_every_node) {
     assert_is(drive_inspect(world_loop, manager, "flushed", outcome), REDLOCK_OK);
 }
 
-MANAGER_TEST(one_and_two_of_five_paused) {
-    for (size_t paused = 1; paused <= 2; paused++) {
-        char resource[32];
-        snprintf(resource, sizeof resource, "paused-%zu", paused);
-        server_pause(&world_servers.at[paused]);
-        int64_t before_ms = support_now_ms();
-        redlock_lease *lease = world_acquire(manager, resource, 60000);
-        /* The other nodes decided, without waiting for a node timeout (R7). */
-        assert_true(support_now_ms() - before_ms < PATIENT_MS);
-        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    }
-    server_resume(&world_servers.at[1]);
-    server_resume(&world_servers.at[2]);
-    assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
 WORLD_TEST(three_of_five_paused_leave_no_key_once_they_resume) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     servers_each(&world_servers, 0, 3, server_pause);
@@ -107,24 +80,6 @@ static bool is_empty_of_owed(void *data) {
 
 static bool is_owing(void *data) {
     return world_statistics(data).releases_owed == 1;
-}
-
-MANAGER_TEST(a_cancelled_try_on_paused_nodes_leaves_no_key) {
-    servers_each(&world_servers, 0, 5, server_pause);
-    redlock_request *request;
-    assert_is(
-        redlock_acquire(manager, "cancelled", TIMES(600000, REDLOCK_WAIT_FOREVER), &request, outcome_collect, outcome),
-        REDLOCK_OK);
-    drive_for(world_loop, 20); /* the SETs are written */
-    redlock_request_cancel(request);
-    assert_true(outcome_wait(world_loop, outcome));
-    assert_is(outcome->code, REDLOCK_ERR_CANCELLED);
-    servers_each(&world_servers, 0, 5, server_resume);
-    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    for (size_t i = 0; i < 5; i++) {
-        assert_true(world_calls(&world_servers.at[i], "set") >= 1);
-    }
-    assert_true(world_wait_without_key("cancelled", DRIVE_TIMEOUT_MS));
 }
 
 /* Three nodes behind proxies; on two of them the lock is taken by another client. */
@@ -158,95 +113,6 @@ WORLD_TEST(a_connection_cut_after_the_set_owes_a_release) {
     assert_string_equal(server_ask(&world_servers.at[0], "GET", "cut"), "(nil)");
     assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).releases_dropped, 0);
-}
-
-WORLD_TEST(requests_held_up_in_the_network_arrive_in_order) {
-    struct proxy *proxies[3];
-    redlock_manager *manager = behind_proxies(proxies, "lost", BRISK_MS);
-    proxy_hold(proxies[0], PROXY_REQUESTS, true);
-    assert_is(drive_acquire(world_loop, manager, "lost", TIMES(600000, 0), outcome), REDLOCK_ERR_CONTENDED);
-    assert_int_equal(world_statistics(manager).releases_owed, 1);
-    proxy_hold(proxies[0], PROXY_REQUESTS, false);
-    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    assert_true(world_wait_with_key("lost", 2, DRIVE_TIMEOUT_MS));
-    assert_string_equal(server_ask(&world_servers.at[0], "GET", "lost"), "(nil)");
-}
-
-static bool has_connected_again(void *data) {
-    redlock_node_info info = world_node_info(data, 0);
-    return info.connects >= 2 && info.state == REDLOCK_NODE_READY;
-}
-
-static bool has_one_link(void *data) {
-    return proxy_open_links(data) == 1;
-}
-
-static bool is_in_the_proxy(void *data) {
-    return proxy_bytes(data, PROXY_REQUESTS) > 0;
-}
-
-/* A SET on a connection that the client has given up must not run after the release on the new
- * connection (R9). */
-WORLD_TEST(a_set_on_an_abandoned_connection_does_not_run_late) {
-    struct proxy *proxies[3];
-    redlock_manager *manager = behind_proxies(proxies, "stale", 100);
-    struct outcome *first = world_outcome();
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    proxy_freeze_now(proxies[0]);
-    proxy_forget_bytes(proxies[0]);
-    for (size_t i = 1; i < 3; i++) {
-        /* Undecided until the SET is on its way, with nothing behind it. */
-        proxy_hold(proxies[i], PROXY_REPLIES, true);
-    }
-    assert_is(redlock_acquire(manager, "stale", &options, NULL, outcome_collect, first), REDLOCK_OK);
-    assert_true(drive_until(world_loop, is_in_the_proxy, proxies[0], DRIVE_TIMEOUT_MS));
-    proxy_deafen_now(proxies[0]);
-    for (size_t i = 1; i < 3; i++) {
-        proxy_hold(proxies[i], PROXY_REPLIES, false);
-    }
-    assert_true(outcome_wait(world_loop, first));
-    assert_int_not_equal(first->code, REDLOCK_OK);
-    int64_t deadline_ms = support_now_ms() + 2 * DRIVE_TIMEOUT_MS;
-    while (!has_connected_again(manager)) {
-        drive_acquire(world_loop, manager, "stale", &options, outcome);
-        assert_int_not_equal(outcome->code, REDLOCK_OK);
-        drive_for(world_loop, 30);
-        if (support_now_ms() > deadline_ms) {
-            fail_msg("the silent connection was never replaced: %s", world_node_info(manager, 0).error);
-        }
-    }
-    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    proxy_thaw(proxies[0]);
-    assert_true(drive_until(world_loop, has_one_link, proxies[0], DRIVE_TIMEOUT_MS));
-    drive_for(world_loop, 50); /* so that the server reads what came, if it came */
-    assert_string_equal(server_ask(&world_servers.at[0], "GET", "stale"), "(nil)");
-}
-
-static bool is_stalled(void *data) {
-    return world_node_info(data, 0).state == REDLOCK_NODE_STALLED;
-}
-
-WORLD_TEST(a_silent_node_stalls_is_refused_and_returns_with_its_pong) {
-    redlock_manager *manager = world_manager_all(100);
-    servers_ask(&world_servers, 1, 4, "SET", "orphan", "foreign");
-    server_pause(&world_servers.at[0]);
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    int64_t deadline_ms = support_now_ms() + DRIVE_TIMEOUT_MS;
-    while (!is_stalled(manager)) {
-        drive_acquire(world_loop, manager, "orphan", &options, outcome);
-        assert_int_not_equal(outcome->code, REDLOCK_OK);
-        drive_for(world_loop, 30);
-        assert_true(support_now_ms() < deadline_ms);
-    }
-    drive_acquire(world_loop, manager, "orphan", &options, outcome);
-    if (is_stalled(manager)) {
-        assert_is(outcome_vote(outcome, 0), REDLOCK_VOTE_FAILED);
-        assert_string_not_equal(outcome_vote_error(outcome, 0), "");
-    }
-    server_resume(&world_servers.at[0]);
-    assert_true(drive_nodes(world_loop, manager, REDLOCK_NODE_READY, 5));
-    assert_true(drive_until(world_loop, is_empty_of_owed, manager, DRIVE_TIMEOUT_MS));
-    assert_true(world_wait_with_key("orphan", 3, DRIVE_TIMEOUT_MS));
 }
 
 /* The last test, because it changes the servers. */

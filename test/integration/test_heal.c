@@ -8,10 +8,6 @@ static void delete_at(const char *key, size_t count) {
     servers_say(&world_servers, 0, count, "1", "DEL", key);
 }
 
-static bool is_lost(void *data) {
-    return ((struct loss *)data)->runs > 0;
-}
-
 TESTS_WITH(world_five, world_end);
 
 MANAGER_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
@@ -38,61 +34,18 @@ MANAGER_TEST(a_minority_that_lost_it_gets_it_back_with_an_extension) {
  * if the keys could be set again. */
 MANAGER_TEST(a_majority_that_lost_it_is_a_loss) {
     struct loss *loss = world_loss();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
-    options.on_lost = loss_collect;
-    options.lost_data = loss;
+    redlock_acquire_options options = world_loss_options(TTL_MS, 0, loss);
     redlock_lease *lease = world_acquire_with(manager, "door", &options);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     delete_at("door", 3);
     assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_LOST);
-    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, loss_came, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(loss->validity_ms, 0);
     /* The other keys are released, and none comes back. */
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
     assert_int_equal(world_statistics(manager).healed, 0);
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_ERR_LOST);
     assert_int_equal(servers_key_count(&world_servers), 0);
-}
-
-/* If two nodes grant and two had the key deleted, the votes are no quorum, though the keys can
- * become one. */
-MANAGER_TEST(a_healed_key_is_no_vote) {
-    redlock_lease *lease = world_acquire_all(manager, "door", TTL_MS);
-    delete_at("door", 2);
-    server_kill(&world_servers.at[2]);
-    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
-    /* No key was set. */
-    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_false(server_has_key(&world_servers.at[0], "door"));
-    assert_false(server_has_key(&world_servers.at[1], "door"));
-    assert_true(redlock_lease_validity_ms(lease) > 0); /* the old deadline stands (R12) */
-    (void)drive_release(world_loop, lease, outcome);
-}
-
-MANAGER_TEST(a_key_of_another_client_is_left_alone) {
-    redlock_lease *lease = world_acquire_all(manager, "door", TTL_MS);
-    assert_string_equal(server_ask(&world_servers.at[0], "SET", "door", "thief"), "OK");
-    assert_string_equal(server_ask(&world_servers.at[1], "DEL", "door"), "1");
-    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    /* By now it has gone to all healed nodes. */
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    assert_true(world_wait_with_key("door", 1, DRIVE_TIMEOUT_MS));
-    assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), "thief");
-}
-
-MANAGER_TEST(without_healing_the_key_stays_away) {
-    redlock_acquire_options options = world_acquire_options(2000, 0);
-    options.heal = false;
-    options.auto_extend = true;
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    delete_at("door", 2);
-    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    drive_for(world_loop, 500);
-    assert_int_equal(servers_with_key(&world_servers, "door"), 3);
-    assert_int_equal(world_statistics(manager).healed, 0);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* Nodes that refuse the SET and have recovered after a tenth of the ttl. */
@@ -105,17 +58,6 @@ MANAGER_TEST(once_after_the_acquire) {
     assert_int_equal(world_statistics(manager).extends, 0);
     world_release_all(lease, NULL);
     assert_int_equal(world_statistics(manager).healed, 2);
-}
-
-MANAGER_TEST(a_node_that_was_down_gets_it_with_a_renewal) {
-    redlock_acquire_options options = world_acquire_options(12000, 0);
-    options.auto_extend = true; /* every 4 s */
-    server_kill(&world_servers.at[0]);
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    server_restart(&world_servers.at[0]);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_string_equal(server_ask(&world_servers.at[0], "GET", "door"), redlock_lease_token(lease));
-    world_release_all(lease, NULL);
 }
 
 /* On every node, the release runs after a SET that heals. */

@@ -207,8 +207,6 @@ MANAGER_TEST(what_is_no_lock_is_held_by_others) {
 
 /* %W, of Redis 7: the user may write the key, but not read it, so no script may run on it. */
 WORLD_TEST(who_may_not_read_the_key_gets_no_lock) {
-    char uris[3][64];
-    const char *given[3];
     if (strcmp(
             server_ask(&world_servers.at[0], "ACL", "SETUSER", "w", "on", ">pw", "%W~n", "~redlock:*", "&*", "+@all"),
             "OK")) {
@@ -217,10 +215,8 @@ WORLD_TEST(who_may_not_read_the_key_gets_no_lock) {
     }
     for (size_t i = 0; i < 3; i++) {
         (void)server_ask(&world_servers.at[i], "ACL", "SETUSER", "w", "on", ">pw", "%W~n", "~redlock:*", "&*", "+@all");
-        snprintf(uris[i], sizeof uris[i], "redis://w:pw@127.0.0.1:%d", world_servers.at[i].port);
-        given[i] = uris[i];
     }
-    redlock_manager *manager = world_manager(given, 3, PATIENT_MS);
+    redlock_manager *manager = world_manager_as("w:pw@");
     for (int i = 0; i < 2; i++) {
         outcome = acquire(manager, "n");
         assert_is(outcome->code, REDLOCK_ERR_NO_QUORUM);

@@ -1,24 +1,41 @@
-/* redlock_manager_invalid(): each call that refuses an argument names it there and in the log. */
+/* Arguments that are refused. redlock_manager_create() says which one; all other calls name it in
+ * redlock_manager_invalid() and in the log, make no callback, and send nothing. */
 #include <redlock/election.h>
 #include <redlock/list.h>
 #include <redlock/telemetry.h>
 
 #include "world.h"
 
+#define EXPIRY_MS_MIN INT64_C(10800000) /* of fencing counters */
+
 static redlock_manager *manager;
 static struct outcome outcome;
+static const char *uris[3];
 
 static int set_up(void **state) {
     redlock_manager_options options;
     if (world_setup(state) != 0) {
         return -1;
     }
-    const char *uris[3] = {world_closed_uri(), world_closed_uri(), world_closed_uri()};
+    uris[0] = world_closed_uri(), uris[1] = world_closed_uri(), uris[2] = world_closed_uri();
     redlock_manager_options_default(&options);
     options.nodes = uris;
     options.node_count = 3;
     manager = world_manager_at_once(&options);
     return 0;
+}
+
+static int tear_down(void **state) {
+    const int result = world_teardown(state);
+    return outcome.runs == 0 ? result : -1; /* a callback of a call that was refused */
+}
+
+/* One byte too long. The text stays until the next call. */
+static const char *longer_than(size_t size) {
+    static char text[REDLOCK_RESOURCE_SIZE_MAX + 2];
+    memset(text, 'x', size + 1);
+    text[size + 1] = '\0';
+    return text;
 }
 
 /* The call was refused, with this sentence, which the log got as its last line, an ERROR (0). */
@@ -28,7 +45,15 @@ static int set_up(void **state) {
         assert_is(call, REDLOCK_ERR_INVALID);                                                                          \
         assert_string_equal(redlock_manager_invalid(manager), sentence);                                               \
         assert_int_equal(strncmp(world_log.text, "0 ", 2), 0);                                                         \
+        assert_contains(world_log.text, "invalid argument: ");                                                         \
         assert_contains(world_log.text, sentence);                                                                     \
+    } while (0)
+
+/* A struct of another size than this library knows. */
+#define wants(its_default, call)                                                                                       \
+    do {                                                                                                               \
+        assert_is(call, REDLOCK_ERR_INVALID);                                                                          \
+        assert_contains(redlock_manager_invalid(manager), "call " #its_default "() first");                            \
     } while (0)
 
 static bool never(const redlock_listed *lock, void *data) {
@@ -54,7 +79,7 @@ static int acquire(const redlock_acquire_options *options) {
 }
 
 TESTS_WITH(world_none, world_end);
-#define INVALID_TEST(name) TEST_WITH(name, set_up, world_teardown)
+#define INVALID_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
     assert_string_equal(redlock_manager_invalid(manager), "");
@@ -62,7 +87,11 @@ INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
     /* A call that is accepted does not change it, nor does one without a manager or a lease. */
     outcome = (struct outcome){0};
     assert_is(redlock_inspect(manager, "r", outcome_collect, &outcome), REDLOCK_OK);
-    assert_is(redlock_inspect(NULL, "", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_inspect(NULL, "r", outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_adopt(NULL, "r", "token", NULL, &(redlock_lease *){NULL}), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_connect(NULL, 1000, outcome_collect, &outcome), REDLOCK_ERR_INVALID);
+    assert_is(redlock_manager_statistics(NULL, &(redlock_statistics){.size = sizeof(redlock_statistics)}),
+              REDLOCK_ERR_INVALID);
     assert_is(redlock_acquire(NULL, "", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_is(redlock_extend(NULL, 0, NULL, NULL), REDLOCK_ERR_INVALID);
     assert_is(redlock_release(NULL, NULL, NULL), REDLOCK_ERR_INVALID);
@@ -76,19 +105,24 @@ INVALID_TEST(it_is_of_the_last_call_that_was_refused) {
 }
 
 INVALID_TEST(a_name_is_refused) {
-    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
-    redlock_observer *observer;
-    redlock_election *election;
-    redlock_lease *lease;
-    memset(longest, 'x', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
-    says("resource has 0 bytes; it must have 1 to 1024",
-         redlock_acquire(manager, "", NULL, NULL, outcome_collect, &outcome));
-    says("resource has 1025 bytes; it must have 1 to 1024",
-         redlock_acquire(manager, longest, NULL, NULL, outcome_collect, &outcome));
-    says("resource is NULL", redlock_adopt(manager, NULL, "token", NULL, &lease));
-    says("resource is NULL", redlock_observe(manager, NULL, never_led, NULL, &observer));
-    says("name is NULL", redlock_elect(manager, NULL, NULL, never_told, NULL, &election));
+    const struct {
+        const char *name, *resource_says, *election_says;
+    } bad[] = {{NULL, "resource is NULL", "name is NULL"},
+               {"", "resource has 0 bytes; it must have 1 to 1024", "name has 0 bytes; it must have 1 to 1024"},
+               {longer_than(REDLOCK_RESOURCE_SIZE_MAX), "resource has 1025 bytes; it must have 1 to 1024",
+                "name has 1025 bytes; it must have 1 to 1024"}};
+    redlock_observer *observer = NULL;
+    redlock_election *election = NULL;
+    redlock_lease *lease = NULL;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *name = bad[i].name;
+        says(bad[i].resource_says, redlock_acquire(manager, name, NULL, NULL, outcome_collect, &outcome));
+        says(bad[i].resource_says, redlock_inspect(manager, name, outcome_collect, &outcome));
+        says(bad[i].resource_says, redlock_adopt(manager, name, "token", NULL, &lease));
+        says(bad[i].resource_says, redlock_observe(manager, name, never_led, NULL, &observer));
+        says(bad[i].election_says, redlock_elect(manager, name, NULL, never_told, NULL, &election));
+    }
+    assert_true(lease == NULL && observer == NULL && election == NULL);
 }
 
 INVALID_TEST(a_callback_or_a_place_for_the_handle_is_missing) {
@@ -111,6 +145,10 @@ INVALID_TEST(an_option_of_an_acquire_is_refused) {
     redlock_acquire_options options = good;
     options.ttl_ms = 0;
     says("ttl_ms is 0; it must be 1 to 2147483647", acquire(&options));
+    options.ttl_ms = -1;
+    says("ttl_ms is -1; it must be 1 to 2147483647", acquire(&options));
+    options.ttl_ms = REDLOCK_TTL_MS_MAX + INT64_C(1);
+    says("ttl_ms is 2147483648; it must be 1 to 2147483647", acquire(&options));
     options = good, options.wait_timeout_ms = -2;
     says("wait_timeout_ms is -2; it must be 0 or more, or REDLOCK_WAIT_FOREVER", acquire(&options));
     options = good, options.retry_delay_min_ms = -1;
@@ -128,36 +166,55 @@ INVALID_TEST(an_option_of_an_acquire_is_refused) {
     says("cancel is only for redlock_client_acquire() and redlock_client_with()", acquire(&options));
     options = good, options.lock_delay_ms = REDLOCK_TTL_MS_MAX;
     says("lock_delay_ms is 2147483647; it must be 0 to 2147482647 with this ttl_ms", acquire(&options));
+    options = good, options.lock_delay_ms = -1;
+    says("lock_delay_ms is -1; it must be 0 to 2147482647 with this ttl_ms", acquire(&options));
     options = good, options.size = sizeof options + 1;
-    assert_is(acquire(&options), REDLOCK_ERR_INVALID);
-    assert_contains(redlock_manager_invalid(manager), "call redlock_acquire_options_default() first");
+    wants(redlock_acquire_options_default, acquire(&options));
+    options.size = 0;
+    wants(redlock_acquire_options_default, acquire(&options));
 }
 
 INVALID_TEST(other_options_are_refused) {
-    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
     redlock_list_options which;
     redlock_election_options how;
-    redlock_election *election;
+    redlock_election *election = NULL;
     redlock_list_options_default(&which);
-    memset(longest, 'x', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
-    which.match = longest;
+    assert_int_equal(which.size, sizeof which);
+    which.match = longer_than(REDLOCK_RESOURCE_SIZE_MAX);
     says("match has 1025 bytes; it must have 0 to 1024",
          redlock_list(manager, &which, never, outcome_collect, &outcome));
     which.match = NULL, which.cancel = (struct redlock_cancel *)&which;
     says("cancel is only for redlock_client_list()", redlock_list(manager, &which, never, outcome_collect, &outcome));
+    which.cancel = NULL, which.size = 0;
+    wants(redlock_list_options_default, redlock_list(manager, &which, never, outcome_collect, &outcome));
+    which.size = sizeof which + 1;
+    wants(redlock_list_options_default, redlock_list(manager, &which, never, outcome_collect, &outcome));
     says("timeout_ms is -1; it must be 0 to 60000", redlock_manager_connect(manager, -1, outcome_collect, &outcome));
+    says("timeout_ms is 60001; it must be 0 to 60000",
+         redlock_manager_connect(manager, 60001, outcome_collect, &outcome));
     redlock_election_options_default(&how);
     how.ttl_ms = -5;
     says("ttl_ms is -5; it must be 1 to 2147483647", redlock_elect(manager, "e", &how, never_told, NULL, &election));
+    how.ttl_ms = 0, how.campaign = false;
+    says("ttl_ms is 0; it must be 1 to 2147483647", redlock_elect(manager, "e", &how, never_told, NULL, &election));
+    how.ttl_ms = 1000, how.size = 0;
+    wants(redlock_election_options_default, redlock_elect(manager, "e", &how, never_told, NULL, &election));
+    how.size = sizeof how + 1;
+    wants(redlock_election_options_default, redlock_elect(manager, "e", &how, never_told, NULL, &election));
+    assert_null(election);
 }
 
 INVALID_TEST(a_lease_or_a_token_is_refused) {
     redlock_lease *lease = NULL;
     says("token is NULL", redlock_adopt(manager, "r", NULL, NULL, &lease));
     says("token has 0 bytes; it must have 1 to 128", redlock_adopt(manager, "r", "", NULL, &lease));
+    says("token has 129 bytes; it must have 1 to 128",
+         redlock_adopt(manager, "r", longer_than(REDLOCK_TOKEN_SIZE_MAX), NULL, &lease));
+    assert_null(lease);
     assert_is(redlock_adopt(manager, "r", "token", NULL, &lease), REDLOCK_OK);
-    says("ttl_ms is 0; it must be 1 to 2147483647", redlock_extend(lease, 0, NULL, NULL));
+    says("ttl_ms is 0; it must be 1 to 2147483647", redlock_extend(lease, 0, outcome_collect, &outcome));
+    says("ttl_ms is 2147483648; it must be 1 to 2147483647",
+         redlock_extend(lease, REDLOCK_TTL_MS_MAX + INT64_C(1), outcome_collect, &outcome));
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     says("lease was released or forgotten before", redlock_release(lease, NULL, NULL));
     says("lease was released or forgotten before", redlock_extend(lease, 1000, NULL, NULL));
@@ -207,19 +264,59 @@ INVALID_TEST(credentials_are_refused) {
     assert_lacks(redlock_manager_invalid(manager), "secret");
 }
 
+/* A manager with good options but for one is refused with these words. */
+#define refused(words, ...)                                                                                            \
+    do {                                                                                                               \
+        redlock_manager_options options = world_options();                                                             \
+        options.nodes = uris, options.node_count = 3;                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        assert_is(create(&options, words), REDLOCK_ERR_INVALID);                                                       \
+    } while (0)
+
+static int create(const redlock_manager_options *options, const char *words) {
+    redlock_manager *none = NULL;
+    char error[256] = "";
+    const int code = redlock_manager_create(world_loop, options, &none, error, sizeof error);
+    if (code == REDLOCK_OK) {
+        redlock_manager_close(none, NULL, NULL);
+        return code;
+    }
+    assert_contains(error, words);
+    assert_lacks(error, "secret");
+    return redlock_manager_create(world_loop, options, &none, NULL, 0);
+}
+
+INVALID_TEST(an_option_of_a_manager_is_refused) {
+    static const char *const no_words[] = {" web", "web 3", "web\n", "web\t", "\x1b[31m", "\x7f", "w\xc3\xbc"};
+    refused("nodes is NULL", options.nodes = NULL);
+    refused("the port of node 'host' is not a number from 1 to 65535",
+            options.nodes = (const char *[]){"redis://:secret@host:99999", "", ""});
+    refused("node_count is 0; it must be 1 to 31", options.node_count = 0);
+    refused("node_count is 32; it must be 1 to 31", options.node_count = REDLOCK_NODES_MAX + 1);
+    refused("node_timeout_ms is 0; it must be 1 to 60000", options.node_timeout_ms = 0);
+    refused("node_timeout_ms is 60001; it must be 1 to 60000", options.node_timeout_ms = 60001);
+    refused("connect_timeout_ms is 0; it must be 1 to 60000", options.connect_timeout_ms = 0);
+    refused("options.size is 0; it must be ", options.size = 0);
+    for (size_t i = 0; i < sizeof no_words / sizeof *no_words; i++) {
+        refused("holder has a space or a byte that is not printable ASCII at position ", options.holder = no_words[i]);
+    }
+    refused("holder has 65 bytes; it must have 0 to 64", options.holder = longer_than(REDLOCK_HOLDER_SIZE_MAX));
+    refused("fence_suffix has 0 bytes; it must have 1 to 64", options.fence_suffix = "");
+    refused("fence_suffix has 65 bytes; it must have 1 to 64", options.fence_suffix = longer_than(64));
+    refused("fence_expiry_ms is 10799999; it must be ", options.fence_expiry_ms = EXPIRY_MS_MIN - 1);
+    refused("fence_expiry_ms is -1; it must be ", options.fence_expiry_ms = -1);
+}
+
 INVALID_TEST(a_guard_without_its_longest_ttl_is_refused) {
-    const char *uri = world_closed_uri();
-    redlock_manager *refused;
-    redlock_manager_options options;
-    char error[256];
-    redlock_manager_options_default(&options);
-    options.nodes = &uri;
-    options.node_count = 1;
-    options.restart_guard = REDLOCK_RESTART_GUARD_STRICT;
-    assert_is(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
-    assert_string_equal(error, "restart_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
-    options.restart_guard = REDLOCK_RESTART_GUARD_OFF;
-    options.clock_guard = true;
-    assert_is(redlock_manager_create(world_loop, &options, &refused, error, sizeof error), REDLOCK_ERR_INVALID);
-    assert_string_equal(error, "clock_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses");
+    static const int64_t wrong_ms[] = {-1, REDLOCK_TTL_MS_MAX + INT64_C(1)};
+    refused("restart_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses",
+            options.restart_guard = REDLOCK_RESTART_GUARD_STRICT);
+    refused("clock_guard needs ttl_max_ms: the longest ttl that any client of these nodes uses",
+            options.clock_guard = true);
+    for (size_t i = 0; i < 2; i++) {
+        refused("ttl_max_ms", options.restart_guard = REDLOCK_RESTART_GUARD_OBSERVED, options.ttl_max_ms = wrong_ms[i]);
+        refused("ttl_max_ms", options.clock_guard = true, options.ttl_max_ms = wrong_ms[i]);
+    }
+    refused("restart_guard is 7; it must be a redlock_restart_guard", options.restart_guard = (redlock_restart_guard)7,
+            options.ttl_max_ms = 60000);
 }

@@ -53,20 +53,6 @@ WORLD_TEST(close_with_requests_in_flight) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-MANAGER_TEST(close_with_leases_held) {
-    struct loss *loss = world_loss();
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    options.auto_extend = true;
-    options.on_lost = loss_collect;
-    options.lost_data = loss;
-    assert_is(drive_acquire(world_loop, manager, "held-1", &options, outcome), REDLOCK_OK);
-    assert_is(drive_acquire(world_loop, manager, "held-2", &options, outcome), REDLOCK_OK);
-    assert_true(world_wait_with_key("held-2", 5, DRIVE_TIMEOUT_MS));
-    world_close(manager);
-    assert_int_equal(loss->runs, 0);
-    assert_int_equal(servers_key_count(&world_servers), 0); /* close waited for its releases */
-}
-
 WORLD_TEST(close_while_every_node_hangs) {
     redlock_manager *manager = world_manager_all(BRISK_MS);
     redlock_lease *lease = world_acquire(manager, "held", 600000);
@@ -197,25 +183,6 @@ WORLD_TEST(everything_may_be_called_inside_a_callback) {
     }
 }
 
-static void on_lost_release(redlock_lease *lease, const char *reason, void *data) {
-    struct outcome *outcome = data;
-    assert_true(strlen(reason) > 10);
-    assert_is(redlock_release(lease, outcome_collect, outcome), REDLOCK_OK);
-    assert_int_equal(outcome->runs, 0);
-}
-
-MANAGER_TEST(a_lost_lease_may_be_released_in_on_lost) {
-    struct outcome *released = world_outcome();
-    redlock_acquire_options options = world_acquire_options(1500, 0);
-    options.on_lost = on_lost_release;
-    options.lost_data = released;
-    assert_is(drive_acquire(world_loop, manager, "short", &options, outcome), REDLOCK_OK);
-    assert_true(outcome_wait(world_loop, released));
-    assert_is(released->code, REDLOCK_ERR_LOST);
-    assert_int_equal(world_statistics(manager).lost, 1);
-    assert_int_equal(world_statistics(manager).leases_held, 0);
-}
-
 /* In the child: 0 if all checks pass, else the number of the check that fails. */
 static int in_the_child(redlock_manager *parents, redlock_lease *lease, int report) {
     struct outcome outcome = {0};
@@ -315,15 +282,4 @@ WORLD_TEST(a_broken_pipe_does_not_kill_and_changes_no_disposition) {
     assert_false(sigismember(&mask, SIGPIPE));
     world_close(manager);
     sigaction(SIGPIPE, &original, NULL);
-}
-
-WORLD_TEST(no_manager_is_invalid) {
-    redlock_lease *lease;
-    redlock_statistics statistics = {.size = sizeof statistics};
-    assert_is(redlock_acquire(NULL, "r", NULL, NULL, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_is(redlock_adopt(NULL, "r", "token", NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_is(redlock_inspect(NULL, "r", outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_is(redlock_manager_connect(NULL, 1000, outcome_collect, outcome), REDLOCK_ERR_INVALID);
-    assert_is(redlock_manager_statistics(NULL, &statistics), REDLOCK_ERR_INVALID);
-    assert_int_equal(outcome->runs, 0);
 }

@@ -14,22 +14,11 @@ static redlock_acquire_options delay_options(int64_t ttl_ms, int64_t lock_delay_
     return options;
 }
 
-static bool is_lost(void *data) {
-    return ((struct loss *)data)->runs > 0;
-}
-
 static void assert_others_are_denied(const char *resource) {
     redlock_manager *manager = world_manager_all(PATIENT_MS);
     struct outcome *outcome = world_outcome();
     assert_is(drive_acquire(world_loop, manager, resource, TIMES(TTL_MS, 0), outcome), REDLOCK_ERR_CONTENDED);
     assert_true(outcome_votes(outcome, REDLOCK_VOTE_DENIED) >= 3);
-}
-
-static void assert_others_get_it(const char *resource) {
-    redlock_manager *manager = world_manager_all(PATIENT_MS);
-    struct outcome *outcome = world_outcome();
-    redlock_lease *lease = world_acquire(manager, resource, TTL_MS);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
 /* Every key still has the delay left when the lease ends. */
@@ -56,33 +45,12 @@ MANAGER_TEST(the_keys_live_longer_than_the_lease) {
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-MANAGER_TEST(an_extension_keeps_it) {
-    redlock_acquire_options options = delay_options(TTL_MS / 4, DELAY_MS, NULL);
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_is(drive_extend(world_loop, lease, 4 * TTL_MS, outcome), REDLOCK_OK);
-    size_t longer = 0;
-    for (size_t i = 0; i < 5; i++) { /* two of the five may not have it yet */
-        longer += server_pttl_ms(&world_servers.at[i], "door") > 2 * TTL_MS + DELAY_MS;
-    }
-    assert_true(longer >= 3);
-    assert_true(redlock_lease_validity_ms(lease) <= 4 * TTL_MS);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-MANAGER_TEST(a_release_frees_it_at_once) {
-    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    world_release_all(lease, "door");
-    assert_others_get_it("door");
-}
-
 /* The holder may still be at work, whether it was told of the loss or has given up its handle. */
 MANAGER_TEST(a_lost_lease_keeps_others_away) {
     struct loss *loss = world_loss();
     redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, loss);
     redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
+    assert_true(drive_until(world_loop, loss_came, loss, DRIVE_TIMEOUT_MS));
     assert_int_equal(redlock_lease_validity_ms(lease), 0);
     assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
     assert_others_are_denied("door");
@@ -91,27 +59,6 @@ MANAGER_TEST(a_lost_lease_keeps_others_away) {
     assert_int_equal(servers_with_key(&world_servers, "door"), 5);
     assert_others_are_denied("door");
     assert_int_equal(world_statistics(manager).releases_owed, 0);
-}
-
-MANAGER_TEST(a_lease_that_is_left_keeps_others_away) {
-    redlock_acquire_options options = delay_options(SHORT_MS, DELAY_MS, NULL);
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    redlock_lease_forget(lease);
-    world_close(manager);
-    drive_for(world_loop, 2 * SHORT_MS); /* past its ttl */
-    assert_int_equal(servers_with_key(&world_servers, "door"), 5);
-    assert_others_are_denied("door");
-}
-
-MANAGER_TEST(without_a_delay_a_lost_lease_keeps_nobody_away) {
-    struct loss *loss = world_loss();
-    redlock_acquire_options options = delay_options(SHORT_MS, 0, loss);
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_true(drive_until(world_loop, is_lost, loss, DRIVE_TIMEOUT_MS));
-    assert_true(world_wait_without_key("door", DRIVE_TIMEOUT_MS));
-    assert_others_get_it("door");
-    assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
 }
 
 MANAGER_TEST(the_delay_ends) {
@@ -129,40 +76,4 @@ MANAGER_TEST(the_delay_ends) {
     assert_int_equal(loss->runs, 1);
     assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_ERR_LOST);
     assert_is(drive_release(world_loop, next, world_outcome()), REDLOCK_OK);
-}
-
-/* An attempt with too few votes keeps nobody out, because nobody has held the lock. */
-MANAGER_TEST(a_lost_attempt_leaves_nothing) {
-    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    servers_say(&world_servers, 0, 3, "OK", "SET", "door", "another's");
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_CONTENDED);
-    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
-    assert_false(server_has_key(&world_servers.at[3], "door"));
-    assert_false(server_has_key(&world_servers.at[4], "door"));
-}
-
-MANAGER_TEST(an_adopted_lease_can_have_one) {
-    redlock_acquire_options options = delay_options(TTL_MS, DELAY_MS, NULL);
-    redlock_lease *adopted, *lease = world_acquire(manager, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 5, DRIVE_TIMEOUT_MS));
-    assert_is(redlock_adopt(manager, "door", redlock_lease_token(lease), &options, &adopted), REDLOCK_OK);
-    assert_is(drive_extend(world_loop, adopted, TTL_MS, outcome), REDLOCK_OK);
-    size_t longer = 0;
-    for (size_t i = 0; i < 5; i++) {
-        longer += server_pttl_ms(&world_servers.at[i], "door") > DELAY_MS;
-    }
-    assert_true(longer >= 3);
-    redlock_lease_forget(lease);
-    world_release_all(adopted, "door");
-}
-
-MANAGER_TEST(invalid_delays) {
-    redlock_acquire_options options = delay_options(TTL_MS, -1, NULL);
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS + 1;
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    options.lock_delay_ms = REDLOCK_TTL_MS_MAX - TTL_MS;
-    redlock_lease *lease = world_acquire_with(manager, "door", &options);
-    assert_is(drive_extend(world_loop, lease, TTL_MS + 1, outcome), REDLOCK_ERR_INVALID);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -166,42 +166,6 @@ FRESH_TEST(texts_of_holders_change_no_order) {
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
 }
 
-static bool is_queued_or_over(void *data) {
-    struct length length = {"line:wait", 1, 5};
-    return ((struct outcome *)data)->runs > 0 || is_long(&length);
-}
-
-/* Waits until the timeout, with a place at every node: a loaded machine gets the time that this
- * needs. */
-static void wait_in_vain(redlock_manager *manager, struct outcome *outcome) {
-    redlock_acquire_options options = world_acquire_options(LONG_MS, 500);
-    for (bool is_queued = false; !is_queued; options.wait_timeout_ms *= 2) {
-        assert_true(options.wait_timeout_ms < DRIVE_TIMEOUT_MS);
-        wait_for_length(0, 5);
-        outcome_clear(outcome);
-        assert_is(redlock_acquire(manager, "line", &options, NULL, outcome_collect, outcome), REDLOCK_OK);
-        assert_true(drive_until(world_loop, is_queued_or_over, outcome, DRIVE_TIMEOUT_MS));
-        is_queued = outcome->runs == 0;
-        assert_true(outcome_wait(world_loop, outcome));
-    }
-    assert_is(outcome->code, REDLOCK_ERR_CONTENDED);
-}
-
-FRESH_TEST(who_waited_in_vain_hears_who_holds_it) {
-    redlock_manager *holder = manager_named("db-1:7"), *manager = manager_named("web-3:4711");
-    assert_is(drive_acquire(world_loop, holder, "line", TIMES(LONG_MS, REDLOCK_WAIT_FOREVER), outcome), REDLOCK_OK);
-    wait_in_vain(manager, outcome);
-    assert_contains(outcome->message, "cannot acquire 'line': held by db-1:7: 0 of 5 nodes granted it");
-    assert_contains(outcome->message, ": queued behind db-1:7)");
-    assert_is(drive_inspect(world_loop, manager, "line", outcome), REDLOCK_OK);
-    for (size_t i = 0; i < 5; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        assert_is(redlock_result_vote(outcome->copy, i, &vote), REDLOCK_OK);
-        assert_string_equal(vote.holder_text, "db-1:7");
-        assert_string_equal(strchr(vote.holder, '@'), "@db-1:7");
-    }
-}
-
 /* Else the one who releases would take the lock again and again. */
 FRESH_TEST(the_one_who_releases_goes_to_the_end) {
     redlock_manager *managers[2];
@@ -270,43 +234,6 @@ FRESH_TEST(the_holder_heals_its_keys_beside_a_queue) {
     }
     assert_int_equal(line.served, 0);
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_in_order(3);
-}
-
-FRESH_TEST(two_nodes_down_change_nothing) {
-    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 3);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    server_kill(&world_servers.at[0]);
-    server_kill(&world_servers.at[3]);
-    queue_up_in_order(managers, 3, LONG_MS, 3);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_in_order(3);
-}
-
-FRESH_TEST(two_nodes_hang_while_all_wait) {
-    redlock_manager *managers[3], *holder = world_manager_all(BRISK_MS);
-    for (int i = 0; i < 3; i++) {
-        managers[i] = world_manager_all(BRISK_MS);
-    }
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    queue_up_in_order(managers, 3, LONG_MS, 5);
-    server_pause(&world_servers.at[1]);
-    server_pause(&world_servers.at[4]);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_served(3);
-    server_resume(&world_servers.at[1]);
-    server_resume(&world_servers.at[4]);
-    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
-}
-
-/* The holder is gone: nobody releases. */
-FRESH_TEST(a_lock_that_ends_by_itself_goes_to_the_first_in_line) {
-    redlock_manager *managers[3], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 3);
-    redlock_lease *lease = world_acquire(holder, "line", 3000);
-    queue_up_in_order(managers, 3, LONG_MS, 5);
-    redlock_lease_forget(lease);
     assert_in_order(3);
 }
 
@@ -380,20 +307,4 @@ FRESH_TEST(names_that_meet_do_no_harm) {
     assert_served(2);
     assert_is(redlock_release(odd, NULL, NULL), REDLOCK_OK);
     assert_true(world_wait_without_key(NULL, DRIVE_TIMEOUT_MS));
-}
-
-FRESH_TEST(polling_and_queueing_live_together) {
-    redlock_manager *managers[4], *holder = world_manager_all(PATIENT_MS);
-    managers_of(managers, 4);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    for (int i = 0; i < 4; i++) {
-        redlock_acquire_options options = world_acquire_options(LONG_MS, REDLOCK_WAIT_FOREVER);
-        options.order = i % 2 ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
-        line.waiters[i] = (struct waiter){&line, i};
-        assert_is(redlock_acquire(managers[i], "line", &options, NULL, on_turn, &line.waiters[i]), REDLOCK_OK);
-    }
-    wait_for_length(2, 5);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_served(4);
-    assert_true(world_wait_without_key("line", DRIVE_TIMEOUT_MS));
 }

@@ -8,15 +8,10 @@
 #define TTL_MAX_MS   60000 /* a quarantine longer than any test */
 #define SHORT_MAX_MS 1500  /* a quarantine that a test waits for */
 
-static redlock_manager_options guard_options(redlock_restart_guard guard, int64_t ttl_max_ms) {
+static redlock_manager *guarded(redlock_restart_guard guard, int64_t ttl_max_ms) {
     redlock_manager_options options = world_options();
     options.restart_guard = guard;
     options.ttl_max_ms = ttl_max_ms;
-    return options;
-}
-
-static redlock_manager *guarded(redlock_restart_guard guard, int64_t ttl_max_ms) {
-    redlock_manager_options options = guard_options(guard, ttl_max_ms);
     return world_manager_with(&options);
 }
 
@@ -61,28 +56,7 @@ static void acquire_and_release(redlock_manager *manager, const char *resource) 
     assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }
 
-static int three_plain_again(void **state);
 TESTS_WITH(world_three, world_end);
-#define FRESH_TEST(name) TEST_WITH(name, world_setup, three_plain_again)
-
-WORLD_TEST(without_a_guard_a_restarted_node_votes) {
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OFF, 0);
-    restart(manager, 0);
-    assert_free(manager, 0);
-    server_kill(&world_servers.at[1]);
-    acquire_and_release(manager, "door");
-    assert_int_equal(world_statistics(manager).quarantines, 0);
-}
-
-WORLD_TEST(observed_a_node_met_for_the_first_time_votes) {
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
-    for (size_t i = 0; i < 3; i++) {
-        assert_free(manager, i);
-    }
-    server_kill(&world_servers.at[2]);
-    acquire_and_release(manager, "door");
-    assert_int_equal(world_statistics(manager).quarantines, 0);
-}
 
 WORLD_TEST(observed_a_restarted_node_abstains_and_says_for_how_long) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
@@ -121,20 +95,6 @@ WORLD_TEST(a_new_connection_to_the_same_run_changes_nothing) {
     acquire_and_release(manager, "door");
 }
 
-/* A key that is set again there would count like a vote. */
-WORLD_TEST(a_quarantined_node_is_not_healed) {
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
-    redlock_lease *lease = world_acquire(manager, "door", TTL_MS / 3);
-    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
-    restart(manager, 0);
-    assert_is(drive_extend(world_loop, lease, TTL_MS / 3, outcome), REDLOCK_OK);
-    drive_for(world_loop, TTL_MS / 3 / 10 + 500); /* after the time to heal */
-    assert_false(server_has_key(&world_servers.at[0], "door"));
-    assert_quarantined(manager, 0, "it restarted");
-    assert_int_equal(world_statistics(manager).healed, 0);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
 WORLD_TEST(a_quarantine_lasts_for_ttl_max_and_ends) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, SHORT_MAX_MS);
     struct outcome *waited = world_outcome();
@@ -150,28 +110,6 @@ WORLD_TEST(a_quarantine_lasts_for_ttl_max_and_ends) {
     int code = drive_release(world_loop, lease, waited);
     /* A short ttl, on a slow machine. */
     assert_true(code == REDLOCK_OK || code == REDLOCK_ERR_LOST);
-}
-
-WORLD_TEST(strict_new_nodes_are_not_trusted) {
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_STRICT, REDLOCK_TTL_MS_MAX);
-    for (size_t i = 0; i < 3; i++) {
-        assert_quarantined(manager, i, "met for the first time");
-    }
-    assert_is(drive_acquire(world_loop, manager, "door", TIMES(TTL_MS, 0), outcome), REDLOCK_ERR_NO_QUORUM);
-    assert_int_equal(outcome_votes(outcome, REDLOCK_VOTE_ABSTAINED), 3);
-    assert_tells_seconds(outcome->message, REDLOCK_TTL_MS_MAX);
-    assert_contains(outcome->message, "met for the first time");
-    assert_int_equal(servers_key_count(&world_servers), 0);
-    assert_int_equal(world_statistics(manager).quarantines, 3);
-}
-
-WORLD_TEST(strict_at_the_first_boot_new_nodes_are_trusted) {
-    redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_STRICT, TTL_MAX_MS);
-    options.first_boot = true;
-    redlock_manager *manager = world_manager_with(&options);
-    acquire_and_release(manager, "door");
-    restart(manager, 0); /* this is no longer a first boot */
-    assert_quarantined(manager, 0, "it restarted");
 }
 
 static bool is_up_for_long(void *data) {
@@ -192,19 +130,13 @@ WORLD_TEST(strict_nodes_that_have_been_up_for_longer_are_trusted) {
     acquire_and_release(manager, "door");
 }
 
-/* Two servers without an AOF, one with. */
-static void stop_and_start(const struct server_options *last) {
-    servers_stop(&world_servers);
+static int two_and_one_that_saves(UNUSED void **state) {
     servers_start(&world_servers, 2, NULL);
-    servers_add(&world_servers, last);
+    servers_add(&world_servers, &(struct server_options){.append_only = true});
+    return 0;
 }
 
-static int three_plain_again(void **state) {
-    int result = world_teardown(state);
-    servers_stop(&world_servers);
-    servers_start(&world_servers, 3, NULL);
-    return result;
-}
+TESTS_WITH(two_and_one_that_saves, world_end);
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *position) {
     (void)status;
@@ -215,8 +147,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 
 /* The server says appendonly yes and appendfsync always, before and after. With its disk it has
  * forgotten nothing, without it everything, and nothing that it says shows the difference. */
-FRESH_TEST(a_node_that_syncs_always_may_have_lost_its_disk) {
-    stop_and_start(&(struct server_options){.append_only = true});
+WORLD_TEST(a_node_that_syncs_always_may_have_lost_its_disk) {
     redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
     for (int lost = 0; lost <= 1; lost++) {
         struct server *server = &world_servers.at[2];
@@ -237,64 +168,4 @@ FRESH_TEST(a_node_that_syncs_always_may_have_lost_its_disk) {
         world_close(strict);
     }
     assert_int_equal(world_statistics(manager).quarantines, 2);
-}
-
-/* Exclusion only needs that no acquire counts the node. Leases with a key there go on. */
-FRESH_TEST(a_quarantined_node_extends_and_releases) {
-    stop_and_start(&(struct server_options){.append_only = true, .config = "appendfsync everysec\n"});
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
-    struct outcome *outcome = world_outcome();
-    uint64_t connects = world_node_info(manager, 2).connects;
-    redlock_lease *lease = world_acquire(manager, "door", TTL_MS);
-    assert_true(world_wait_with_key("door", 3, DRIVE_TIMEOUT_MS));
-    /* It saves everything before it ends; the guard cannot know that. */
-    server_stop(&world_servers.at[2]);
-    server_restart(&world_servers.at[2]);
-    assert_true(drive_reconnected(world_loop, manager, 2, connects + 1));
-    assert_quarantined(manager, 2, "it restarted");
-    server_kill(&world_servers.at[1]);
-    /* By that node and one other. */
-    assert_is(drive_extend(world_loop, lease, TTL_MS, outcome), REDLOCK_OK);
-    assert_is(outcome_vote(outcome, 2), REDLOCK_VOTE_GRANTED);
-    assert_quarantined(manager, 2, "it restarted");
-    world_release_all(lease, "door");
-}
-
-/* A node could forget a lock that lives longer than a quarantine, and nobody would notice. */
-WORLD_TEST(no_ttl_above_ttl_max) {
-    redlock_manager *manager = guarded(REDLOCK_RESTART_GUARD_OBSERVED, TTL_MAX_MS);
-    redlock_lease *lease;
-    redlock_acquire_options options = world_acquire_options(TTL_MAX_MS + 1, 0);
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    assert_contains(world_log.text, "ttl_max_ms");
-    assert_is(redlock_adopt(manager, "door", "token", &options, &lease), REDLOCK_ERR_INVALID);
-    options.ttl_ms = TTL_MAX_MS - 100;
-    options.lock_delay_ms = 101;
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_ERR_INVALID);
-    options.lock_delay_ms = 100;
-    assert_is(drive_acquire(world_loop, manager, "door", &options, outcome), REDLOCK_OK);
-    lease = outcome->lease;
-    assert_is(drive_extend(world_loop, lease, TTL_MAX_MS - 99, outcome), REDLOCK_ERR_INVALID);
-    assert_is(drive_extend(world_loop, lease, TTL_MAX_MS - 100, outcome), REDLOCK_OK);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-}
-
-static void assert_refused(const redlock_manager_options *options, const char *says) {
-    redlock_manager *manager = NULL;
-    char error[256] = "";
-    assert_is(redlock_manager_create(world_loop, options, &manager, error, sizeof error), REDLOCK_ERR_INVALID);
-    assert_contains(error, says);
-}
-
-WORLD_TEST(guards_need_a_ttl_max) {
-    static const int64_t wrong_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
-    for (size_t i = 0; i < 3; i++) {
-        redlock_manager_options options = guard_options(REDLOCK_RESTART_GUARD_OBSERVED, wrong_ms[i]);
-        assert_refused(&options, "ttl_max_ms");
-        options.restart_guard = REDLOCK_RESTART_GUARD_OFF;
-        options.clock_guard = true;
-        assert_refused(&options, "ttl_max_ms");
-    }
-    redlock_manager_options options = guard_options((redlock_restart_guard)7, TTL_MAX_MS);
-    assert_refused(&options, "restart_guard");
 }

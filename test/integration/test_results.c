@@ -1,5 +1,4 @@
-/* What a caller can read: messages, votes, copies, node information, statistics that add up, logs
- * without secrets. */
+/* What a caller can read: messages, votes, copies, node information, logs without secrets. */
 #include <ctype.h>
 
 #include "world.h"
@@ -62,15 +61,6 @@ WORLD_TEST(each_result_has_a_sentence) {
     assert_int_equal(redlock_result_message(outcome->copy, small, sizeof small), whole);
     assert_int_equal(strlen(small), sizeof small - 1);
     assert_memory_equal(small, outcome->message, sizeof small - 1);
-}
-
-WORLD_TEST(a_quorum_is_more_than_half_of_the_nodes) {
-    static const size_t quorums[] = {1, 2, 2, 3, 3};
-    for (size_t count = 1; count <= 5; count++) {
-        redlock_manager *manager = world_manager(world_servers.uris, count, PATIENT_MS);
-        assert_int_equal(redlock_manager_quorum(manager), quorums[count - 1]);
-        world_close(manager);
-    }
 }
 
 WORLD_TEST(connect_reports_which_nodes_are_ready) {
@@ -169,73 +159,6 @@ MANAGER_TEST(the_votes_of_a_result_are_the_nodes) {
     }
     assert_true(granted >= 3);
     assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
-}
-
-static bool is_quiet(void *data) {
-    redlock_statistics statistics = world_statistics(data);
-    return statistics.requests_pending == 0 && statistics.releases_owed == 0;
-}
-
-WORLD_TEST(statistics_add_up) {
-    redlock_manager *manager = world_manager_all(BRISK_MS);
-    uint64_t attempts = 0, extends = 0;
-    redlock_acquire_options once = world_acquire_options(60000, 0), waiting = world_acquire_options(60000, 300);
-    for (int i = 0; i < 7; i++) { /* acquired and released */
-        redlock_lease *lease = world_acquire(manager, "sum", 60000);
-        attempts++;
-        assert_int_equal(world_statistics(manager).leases_held, 1);
-        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        extends++;
-        assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    }
-    assert_true(world_wait_without_key("sum", DRIVE_TIMEOUT_MS));
-    servers_ask(&world_servers, 0, 5, "SET", "sum", "foreign");
-    for (int i = 0; i < 3; i++) { /* contended, with retries */
-        assert_is(drive_acquire(world_loop, manager, "sum", &waiting, outcome), REDLOCK_ERR_CONTENDED);
-        attempts += outcome->attempts;
-    }
-    redlock_request *request;
-    for (int i = 0; i < 2; i++) { /* cancelled */
-        outcome_clear(outcome);
-        assert_is(redlock_acquire(manager, "sum", &waiting, &request, outcome_collect, outcome), REDLOCK_OK);
-        redlock_request_cancel(request);
-        assert_true(outcome_wait(world_loop, outcome));
-        attempts += outcome->attempts;
-    }
-    redlock_lease *lost = world_acquire(manager, "lost", 1500); /* lost at the deadline */
-    attempts++;
-    assert_is(drive_acquire(world_loop, manager, "blink", &(redlock_acquire_options){0}, outcome),
-              REDLOCK_ERR_INVALID); /* not accepted: not counted */
-    while (redlock_lease_validity_ms(lost) > 0) {
-        drive_for(world_loop, 10);
-    }
-    drive_for(world_loop, 10);
-    assert_is(drive_release(world_loop, lost, outcome), REDLOCK_ERR_LOST);
-    assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
-    /* A slow node may owe longer than such a short ttl. */
-    uint64_t dropped = world_statistics(manager).releases_dropped;
-    servers_each(&world_servers, 0, 3, server_pause);
-    for (int i = 0; i < 2; i++) { /* no quorum */
-        assert_is(drive_acquire(world_loop, manager, "none", &once, outcome), REDLOCK_ERR_NO_QUORUM);
-        attempts++;
-    }
-    servers_each(&world_servers, 0, 3, server_resume);
-    assert_true(drive_until(world_loop, is_quiet, manager, DRIVE_TIMEOUT_MS));
-    redlock_statistics sum = world_statistics(manager);
-    assert_int_equal(sum.acquires, 7 + 3 + 2 + 1 + 2);
-    assert_int_equal(sum.acquires, sum.acquired + sum.contended + sum.no_quorum + sum.too_slow + sum.cancelled);
-    assert_int_equal(sum.attempts, attempts);
-    assert_int_equal(sum.acquired, 8);
-    assert_int_equal(sum.contended, 3);
-    assert_int_equal(sum.cancelled, 2);
-    assert_int_equal(sum.no_quorum, 2);
-    assert_int_equal(sum.extends, extends);
-    assert_int_equal(sum.extends_failed, 0);
-    assert_int_equal(sum.lost, 1);
-    assert_int_equal(sum.released, 7);
-    assert_int_equal(sum.leases_held, 0);
-    assert_int_equal(sum.releases_dropped, dropped);
-    assert_true(world_wait_without_key("none", DRIVE_TIMEOUT_MS));
 }
 
 /* At the level DEBUG, through contention, loss of nodes, retries and their return. */

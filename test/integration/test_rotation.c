@@ -283,28 +283,16 @@ ROTATION_TEST(a_node_that_is_away_gets_them_when_it_returns) {
     close_client(client, &logs[0]);
 }
 
-ROTATION_TEST(credentials_are_checked) {
+ROTATION_TEST(credentials_may_be_so_long) {
     redlock_client *client = open_client(&logs[0]);
     static char longest[REDLOCK_CREDENTIAL_SIZE_MAX + 2];
-    const struct {
-        size_t node;
-        const char *user, *password, *says;
-    } wrong[] = {{5, "u", "p", "node is 5; it must be 0 to 4"},
-                 {0, "u", NULL, "password is NULL"},
-                 {0, "", "p", "user has 0 bytes; it must have 1 to 16384"},
-                 {REDLOCK_ALL_NODES, NULL, "", "password has 0 bytes; it must have 1 to 16384"},
-                 {0, NULL, longest, "password has 16385 bytes; it must have 1 to 16384"}};
     char text[256];
     memset(longest, 'x', sizeof longest - 1);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_is(redlock_client_set_credentials(client, wrong[i].node, wrong[i].user, wrong[i].password),
-                  REDLOCK_ERR_INVALID);
-        (void)redlock_client_invalid(client, text, sizeof text);
-        assert_string_equal(text, wrong[i].says);
-    }
-    assert_is(redlock_client_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_set_credentials(client, 0, NULL, longest), REDLOCK_ERR_INVALID);
+    (void)redlock_client_invalid(client, text, sizeof text);
+    assert_string_equal(text, "password has 16385 bytes; it must have 1 to 16384");
     assert_is(redlock_manager_set_credentials(NULL, 0, NULL, "p"), REDLOCK_ERR_INVALID);
-    longest[REDLOCK_CREDENTIAL_SIZE_MAX] = '\0'; /* as long as it may be */
+    longest[REDLOCK_CREDENTIAL_SIZE_MAX] = '\0';
     assert_is(redlock_client_set_credentials(client, 0, longest, longest), REDLOCK_OK);
     kit_until(is(client, 0, REDLOCK_NODE_READY, true, "WRONGPASS"));
     close_client(client, &logs[0]);

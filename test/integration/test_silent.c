@@ -156,15 +156,6 @@ WORLD_TEST(a_lease_outlives_its_connections) {
 
 /* --- A program that has been idle --- */
 
-WORLD_TEST(an_idle_program_gets_the_lock_that_it_waits_for) {
-    struct party party = begin();
-    redlock_lease *lease = world_acquire(party.manager, "x", 30000);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
-    lose_flows(&party);
-    assert_is(drive_acquire(world_loop, party.manager, "x", TIMES(30000, 3000), outcome), REDLOCK_OK);
-    assert_is(drive_release(world_loop, outcome->lease, outcome), REDLOCK_OK);
-}
-
 /* One try finds out, and the next may come before the new connections are there. */
 WORLD_TEST(an_idle_program_fails_twice_at_most) {
     struct party party = begin();
@@ -194,10 +185,6 @@ WORLD_TEST(a_release_through_the_loss_frees_the_lock) {
 
 static int64_t now_ms(void) {
     return support_now_ms();
-}
-
-static bool is_stalled(void *manager) {
-    return world_node_info(manager, 0).state == REDLOCK_NODE_STALLED;
 }
 
 static bool is_given_up(void *manager) {
@@ -232,36 +219,4 @@ WORLD_TEST(a_hung_node_gets_few_connections) {
     server_resume(&world_servers.at[0]);
     assert_true(drive_nodes(world_loop, party.manager, REDLOCK_NODE_READY, NODES));
     assert_true(world_wait_without_key("x", DRIVE_TIMEOUT_MS));
-}
-
-/* The path is slow for both connections, so the older one answers first. */
-WORLD_TEST(a_slow_node_keeps_its_connection) {
-    struct party party = begin();
-    proxy_delay(party.proxies[0], PROXY_REPLIES, 2 * BRISK_MS);
-    redlock_lease *lease = world_acquire(party.manager, "x", 60000);
-    for (int i = 0; i < 3; i++) {
-        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        drive_for(world_loop, BRISK_MS);
-    }
-    assert_true(proxy_connections(party.proxies[0]) > 1); /* spares, in vain */
-    assert_int_equal(connects(&party, 0), 1);
-    proxy_delay(party.proxies[0], PROXY_REPLIES, 0);
-    world_release_all(lease, "x");
-    assert_int_equal(connects(&party, 0), 1);
-}
-
-/* The node works off the old connection first. */
-WORLD_TEST(a_node_that_wakes_up_keeps_its_connection) {
-    struct party party = begin();
-    server_pause(&world_servers.at[0]);
-    redlock_lease *lease = world_acquire(party.manager, "x", 60000);
-    for (int i = 0; i < 4; i++) {
-        assert_is(drive_extend(world_loop, lease, 60000, outcome), REDLOCK_OK);
-        drive_for(world_loop, BRISK_MS);
-    }
-    assert_true(drive_until(world_loop, is_stalled, party.manager, DRIVE_TIMEOUT_MS));
-    server_resume(&world_servers.at[0]);
-    assert_true(drive_nodes(world_loop, party.manager, REDLOCK_NODE_READY, NODES));
-    assert_int_equal(world_node_info(party.manager, 0).connects, 1);
-    assert_is(drive_release(world_loop, lease, outcome), REDLOCK_OK);
 }

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <redlock/blocking.h>
@@ -149,15 +148,6 @@ static int take_and_release(redlock_client *client, const char *resource) {
     return code == REDLOCK_OK ? redlock_client_release(client, lease, NULL) : code;
 }
 
-static void expect_child(pid_t child) {
-    int status = 0;
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-        fail_msg("the child ended with status %d", status);
-    }
-}
-
 /* TSan does not support threads in a child of a process with threads. ASan of gcc 12 copies the
  * locks of its allocator, with which such a child may wait for ever. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -183,7 +173,7 @@ KIT_TEST(a_forked_child_opens_its_own_client) {
         }
         _exit(!good);
     }
-    expect_child(child);
+    assert_exits(child, 0);
     assert_is(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_OK);
     assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     assert_is(redlock_client_close(client), REDLOCK_OK);
@@ -213,7 +203,7 @@ KIT_TEST(tls_works_while_the_process_exits) {
         left_open = open_client();
         exit(0);
     }
-    expect_child(child);
+    assert_exits(child, 0);
 }
 
 /* The child frees its copy and says nothing on the parent's connection: no farewell, no record. */
@@ -228,7 +218,7 @@ KIT_TEST(a_child_that_abandons_its_manager_is_silent) {
         redlock_manager_abandon(manager);
         _exit(0);
     }
-    expect_child(child);
+    assert_exits(child, 0);
     drive_for(world_loop, 20);
     assert_int_equal(tls_front_seen(front)->bytes[TLS_FRONT_REQUESTS], bytes);
     assert_is(drive_release(world_loop, lease, world_outcome()), REDLOCK_OK);

@@ -7,7 +7,6 @@
 struct awaited {
     struct tls_front *front;
     redlock_manager *manager;
-    long long bytes[2];
     size_t held;
     int count;
 };
@@ -256,7 +255,7 @@ KIT_TEST(what_was_not_encrypted_never_arrives) {
         assert_is(redlock_acquire(manager, resource, &acquire, NULL, count_vote, &tally), REDLOCK_OK);
     }
     drive_for(world_loop, 5);
-    tls_front_update_keys(front, true);
+    tls_front_update_keys(front);
     assert_true(drive_until(world_loop, all_have_ended, &tally, DRIVE_TIMEOUT_MS));
     tls_front_deafen(front, false);
     assert_true(tally.failed > 0 && tally.unknown > 0);
@@ -330,66 +329,6 @@ KIT_TEST(more_replies_than_a_turn_reads) {
     assert_int_equal(world_node_info(awaited.manager, 0).connects, 1);
 }
 
-KIT_TEST(keys_are_changed_on_the_way) {
-    struct tls_front *front = kit_front(0, "node.pem");
-    redlock_manager *manager = kit_manager(tls_front_uri(front), NULL);
-    struct awaited awaited = {.front = front, .manager = manager};
-    for (int i = 0; i < 40; i++) {
-        tls_front_update_keys(front, i % 2 == 1);
-        kit_cycle(manager, "keys");
-    }
-    assert_int_equal(tls_front_seen(front)->key_updates, 20);
-    /* In the middle of replies, in small records. */
-    tls_front_record_size(front, 10);
-    for (int i = 0; i < 10; i++) {
-        tls_front_hold(front, true);
-        awaited.count = 0;
-        ask(&awaited, 50);
-        awaited.held = 100;
-        assert_true(drive_until(world_loop, is_held, &awaited, DRIVE_TIMEOUT_MS));
-        tls_front_update_keys(front, true);
-        tls_front_hold(front, false);
-        tls_front_update_keys(front, true);
-        awaited.held = 50;
-        assert_true(drive_until(world_loop, all_are_ok, &awaited, DRIVE_TIMEOUT_MS));
-    }
-    assert_int_equal(world_node_info(manager, 0).connects, 1);
-}
-
-static bool has_heard(void *data) {
-    const struct awaited *awaited = data;
-    const struct tls_front_seen *seen = tls_front_seen(awaited->front);
-    return seen->bytes[TLS_FRONT_REQUESTS] > awaited->bytes[TLS_FRONT_REQUESTS] || seen->open_links == 0;
-}
-
-static bool is_up(void *data) {
-    const struct awaited *awaited = data;
-    const redlock_node_info info = world_node_info(awaited->manager, 0);
-    const struct tls_front_seen *seen = tls_front_seen(awaited->front);
-    return info.state == REDLOCK_NODE_READY && seen->open_links == 1 && (uint64_t)seen->handshakes == info.connects;
-}
-
-/* TLS 1.2 lets a server ask for a new handshake within a connection. It gets none: the connection
- * goes on, or a new one follows. */
-KIT_TEST(nobody_renegotiates) {
-    const struct tls_front_options options = {.target_port = world_servers.at[0].port,
-                                              .cert_file = pki_file("node.pem"),
-                                              .key_file = pki_file("node.key"),
-                                              .tls12 = true};
-    struct tls_front *front = kit_front_with(&options);
-    struct awaited awaited = {.front = front, .manager = kit_manager(tls_front_uri(front), NULL)};
-    for (int i = 0; i < 3; i++) {
-        kit_cycle(awaited.manager, "again");
-        memcpy(awaited.bytes, tls_front_seen(front)->bytes, sizeof awaited.bytes);
-        tls_front_renegotiate(front);
-        assert_true(drive_until(world_loop, has_heard, &awaited, DRIVE_TIMEOUT_MS));
-        assert_true(drive_until(world_loop, is_up, &awaited, DRIVE_TIMEOUT_MS));
-        const struct tls_front_seen *seen = tls_front_seen(front);
-        assert_int_equal(seen->hellos, seen->connections);
-    }
-    kit_cycle(awaited.manager, "again");
-}
-
 /* The first write after these ends is a broken pipe, whose signal would end this program. */
 KIT_TEST(a_broken_pipe_raises_no_signal) {
     struct tls_front *front = kit_front(0, "node.pem");
@@ -402,27 +341,5 @@ KIT_TEST(a_broken_pipe_raises_no_signal) {
         assert_true(outcome_wait(world_loop, outcome));
         kit_reconnected(manager, i + 1);
         kit_cycle(manager, "pipe");
-    }
-}
-
-/* What is no reply is none in TLS, either. */
-KIT_TEST(hostile_replies_in_good_records) {
-    static const struct fake_script scripts[] = {
-        {.behave_in_handshake = true, .bytes = "?!garbage\r\n", .size = 11},
-        {.behave_in_handshake = true, .bytes = "$1073741824\r\n", .size = 13, .for_ever = true},
-        {.behave_in_handshake = true, .bytes = ":5\r\n", .size = 4, .for_ever = true, .tail = ":5\r\n", .tail_size = 4},
-        {.behave_in_handshake = true, .bytes = "+O", .size = 2, .end = FAKE_RST},
-    };
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        const char *name = fake_server_name(world_fake(&scripts[i]));
-        const struct tls_front_options options = {.target_port = atoi(strchr(name, ':') + 1),
-                                                  .cert_file = pki_file("node.pem"),
-                                                  .key_file = pki_file("node.key")};
-        redlock_manager *manager = kit_manager(tls_front_uri(kit_front_with(&options)), NULL);
-        outcome = world_outcome();
-        redlock_acquire_options acquire = world_acquire_options(60000, 0);
-        assert_is(drive_acquire(world_loop, manager, "prey", &acquire, outcome), REDLOCK_ERR_NO_QUORUM);
-        assert_int_not_equal(outcome_vote(outcome, 0), REDLOCK_VOTE_GRANTED);
-        world_close(manager);
     }
 }

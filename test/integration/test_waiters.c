@@ -1,7 +1,5 @@
-/* Waiters on real nodes that cannot keep a queue for a while, or cannot tell them of a grant; and
- * clients whose own clock is wrong. */
+/* Waiters on real nodes that cannot keep a queue for a while, or cannot tell them of a grant. */
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <redlock/election.h>
@@ -12,17 +10,7 @@
 /* A place is asked for again within that time; and what a loaded machine adds. */
 #define AGAIN_MS (10000 + 200 + 5000)
 
-static int64_t wall_off_s; /* of this program's own wall clock */
 static struct rlimit descriptors;
-
-int __real_clock_gettime(clockid_t clock, struct timespec *time);
-/* The linker puts it in place of clock_gettime(). */
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time) {
-    const int failed = __real_clock_gettime(clock, time);
-    time->tv_sec += clock == CLOCK_REALTIME ? wall_off_s : 0;
-    return failed;
-}
 
 /* --- What nodes say --- */
 
@@ -223,71 +211,6 @@ WAITERS_TEST(a_subscription_that_dies_alone_costs_no_more_than_a_refresh) {
     }
 }
 
-/* --- Wrong clocks --- */
-
-/* How many places at the first node are under a ticket that is wrong by more than ten minutes. */
-static long long wrong_tickets(void) {
-    static const char script[] = "local now, wrong = redis.call('TIME')[1] * 1000000, 0\n"
-                                 "for i, word in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do\n"
-                                 "  wrong = wrong + (i % 2 == 0 and math.abs(word - now) > 600000000 and 1 or 0)\n"
-                                 "end\n"
-                                 "return wrong";
-    return atoll(server_ask(&world_servers.at[0], "EVAL", script, "1", "line:wait"));
-}
-
-/* Both acquires begin before their managers are connected; the second one's clock is wrong. */
-static void assert_served_in_order(int64_t off_s, bool wrong_first) {
-    redlock_manager *holder = world_manager_all(PATIENT_MS);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    struct outcome *waiters[2];
-    for (int i = 0; i < 2; i++) {
-        redlock_manager_options options = world_options();
-        wall_off_s = (i == 0) == wrong_first ? off_s : 0;
-        redlock_manager *manager = world_manager_at_once(&options);
-        waiters[i] = wait_for_lock(manager, "line", LONG_MS);
-        wait_for_length("line:wait", i + 1);
-        assert_true(drive_until(world_loop, listens_everywhere, manager, DRIVE_TIMEOUT_MS));
-        wait_for_length("line:wait", i + 1);
-        assert_int_equal(wrong_tickets(), 0);
-    }
-    wall_off_s = 0;
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_true(outcome_wait(world_loop, waiters[0]));
-    assert_int_equal(waiters[1]->runs, 0);
-    assert_gets_it(waiters[0]);
-    assert_gets_it(waiters[1]);
-    assert_int_equal(redlock_result_passed_over(waiters[0]->copy), 0);
-}
-
-WAITERS_TEST(a_client_whose_clock_is_behind_passes_nobody) {
-    assert_served_in_order(-3600, false);
-}
-
-WAITERS_TEST(a_client_whose_clock_is_ahead_is_not_passed_over) {
-    assert_served_in_order(3600, true);
-}
-
-/* A candidate asks for its place at once, without a first try. */
-WAITERS_TEST(a_candidate_waits_for_the_time_of_the_nodes) {
-    redlock_manager *holder = world_manager_all(PATIENT_MS);
-    redlock_lease *lease = world_acquire(holder, "line", LONG_MS);
-    redlock_manager_options options = world_options();
-    redlock_election_options standing;
-    redlock_election *election;
-    static unsigned reigns; /* the teardown ends the election */
-    reigns = 0;
-    redlock_election_options_default(&standing);
-    wall_off_s = -3600;
-    assert_is(redlock_elect(world_manager_at_once(&options), "line", &standing, count_reigns, &reigns, &election),
-              REDLOCK_OK);
-    wait_for_length("line:wait", 1);
-    assert_int_equal(wrong_tickets(), 0);
-    assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
-    assert_true(drive_until(world_loop, is_above_zero, &reigns, DRIVE_TIMEOUT_MS));
-    assert_is(redlock_election_end(election), REDLOCK_OK);
-    wall_off_s = 0;
-}
-
 static int setup(void **state) {
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &descriptors), 0);
     return world_setup(state);
@@ -295,7 +218,6 @@ static int setup(void **state) {
 
 /* Also after a test that failed half-way. */
 static int teardown(void **state) {
-    wall_off_s = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &descriptors), 0);
     set_rights("+@all");
     for (size_t i = 0; i < world_servers.count; i++) { /* unknown before Redis 6.2 */

@@ -40,7 +40,7 @@ endforeach()
 
 # It makes a million keys.
 set_tests_properties(tool_list_many PROPERTIES TIMEOUT 600)
-# The longest. Ten takeovers at a time have busy processes beside them, which is enough of a crowd.
+# The longest. Ten takeovers at a time have a busy process beside them, which is enough of a crowd.
 set_tests_properties(tool_elect tool_loss tool_reload PROPERTIES COST 50)
 set_tests_properties(tool_takeover PROPERTIES COST 60 PROCESSORS 8)
 

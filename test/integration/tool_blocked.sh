@@ -59,6 +59,7 @@ renewed() {
             renewals=$((renewals + 1))
         fi
         before=$now
+        sleep 0.05
     done
     is 'the number of renewals' $renewals 6
     is 'the token' "$(redis 0 get "$1")" "$token"

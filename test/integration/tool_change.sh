@@ -54,16 +54,6 @@ touch "$work/end"
 wait "$old" || fail "the old job ended with $?"
 wait "$next" || fail "the next job ended with $?: $(cat "$work/next.out")"
 
-# A token of the old configuration is on too few nodes for the new one.
-configure 2 0 1 2
-expect 0 tool acquire -t 1m handed
-token=$(cat "$out")
-eventually gives 3 keys_left handed
-configure 4 0 1 2 3 4
-expect 76 tool release handed "$token"
-says "$err" 'only [0-9] of 5 nodes had it under this token, 4 are needed'
-eventually no_keys_left handed
-
 # The loop of docs/operations.md: every counter of the old nodes reaches a quorum of the new ones.
 redis 0 set 'two words:fence' 00000000000000000001 >/dev/null
 page=$(dirname "${BASH_SOURCE[0]}")/../../docs/operations.md

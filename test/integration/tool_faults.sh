@@ -181,13 +181,8 @@ json '.error == "NO_QUORUM" and .ready == 2 and .resources[0].unknown_on == 2'
 # One node behind a proxy, whose answers take a while: then there is time to do things before them.
 pids_before+=("${pids[@]}") ports=() pids=() nodes=
 start_nodes 1
-coproc proxy { exec "$REDLOCK_PROXY" "0=${ports[0]}"; }
-read -r _ behind <&"${proxy[0]}"
-tell() { # COMMAND… : sets answer
-    echo "$*" >&"${proxy[1]}"
-    read -r -a answer <&"${proxy[0]}"
-    [[ ${answer[0]} == ok ]]
-}
+start_proxy
+behind=${links[0]}
 accepted() {
     tell count 0 && ((answer[3] == $1))
 }

@@ -64,54 +64,20 @@ expect 64 tool --restart-guard off acquire -t 2h new
 unset REDLOCK_RESTART_GUARD REDLOCK_TTL_MAX
 
 # A node that has been up for longer than any lock lives has forgotten none. The wait outlasts a
-# quarantine.
-expect 0 tool --restart-guard=strict --ttl-max 2s run -t 1s -w 1m new -- true
+# quarantine. (Leases are long enough for a loaded machine.)
+expect 0 tool --restart-guard=strict --ttl-max 10s run -t 5s -w 1m new -- true
 long_up() {
-    tool --restart-guard=strict --ttl-max 1s run -t 500ms new -- true
+    tool --restart-guard=strict --ttl-max 5s run -t 5s new -- true
 }
 eventually long_up
 
-# A node's persistence settings prove nothing: it may have lost its disk, or got an old copy of it
-# back.
-ports=() pids_before=("${pids[@]}") pids=() nodes=
-for ((i = 0; i < 3; i++)); do
-    start_node --appendonly yes --appendfsync always
-done
-expect 69 tool "${strict[@]}" acquire synced
-says "$err" "127.0.0.1:${ports[0]}[:,].*no vote for .*met for the first time"
-says "$err" ' A quorum may vote in (59m [0-9]+s|1h 0m): give -w'
-expect 69 tool "${strict[@]}" status
-expect 69 tool "${strict[@]}" --json status
-json '.voting == 0 and [.nodes[].quarantine_ms > 0] == [true, true, true]'
-
-# The purpose: A holds two nodes, and one of them restarts without its disk. With the third, B would
-# have a quorum.
-restart_node() {
-    try_server "${ports[$1]}" "${@:2}" || fail "node $1 did not come back"
-    pids[$1]=$started
-}
-kill_node 2
-expect 0 tool acquire -t 30m shared
-kill_node 1
-rm -rf "$work/${ports[1]}"/appendonlydir
-restart_node 1 --appendonly yes --appendfsync always
-restart_node 2
-expect 69 tool "${strict[@]}" acquire shared
-says "$err" "127.0.0.1:${ports[1]}[:,].*no vote for "
-is 'keys of the first holder' "$(keys_left shared)" 1
-expect 0 tool acquire shared # two holders, without a guard
-
 # Lock delay: for rivals the keys outlive the lease. A release removes them.
-pids_before+=("${pids[@]}") ports=() pids=() nodes=
-start_nodes 3
 expect 0 tool --json acquire -t 2s --lock-delay 1h delayed
 json '.validity_ms > 0 and .validity_ms < 2000'
 token=$(jq -r .token "$out")
 checks=$((checks + 1))
 (($(redis 0 pttl delayed) > 3000000)) || fail 'the key does not outlive the lease by the delay'
 expect 75 tool acquire -w 3s delayed # past the end of the lease
-expect 0 tool run --lock-delay 1h -t 2s other -- true
-eventually no_keys_left other
 expect 0 tool release delayed "$token"
 eventually no_keys_left delayed
 expect 0 tool acquire -t 30m delayed
@@ -127,16 +93,15 @@ lose='redis-cli -s "$0" del healed >/dev/null
         sleep 0.05
     done
     exit 1'
-expect 0 tool run -t 2s healed -- bash -c "$lose" "$work/${ports[1]}/socket"
+expect 0 tool run -t 5s healed -- bash -c "$lose" "$work/${ports[1]}/socket"
 # Three renewals: each extends the key's life at another node.
 lose='redis-cli -s "$0" del healed >/dev/null
-    for ((i = 0, renewals = 0, before = 0; i < 3000 && renewals < 3; i++)); do
+    for ((i = 0, renewals = 0, before = 0; i < 600 && renewals < 3; i++)); do
         life=$(redis-cli -s "$1" pttl healed)
         ((renewals += life > before && i > 0, before = life))
-        sleep 0.01
+        sleep 0.05
     done
     ((renewals == 3)) && [[ $(redis-cli -s "$0" exists healed) == 0 ]]'
-expect 0 tool run -t 2s --no-heal healed -- bash -c "$lose" "$work/${ports[1]}/socket" "$work/${ports[0]}/socket"
+expect 0 tool run -t 5s --no-heal healed -- bash -c "$lose" "$work/${ports[1]}/socket" "$work/${ports[0]}/socket"
 eventually no_keys_left healed
-pids+=("${pids_before[@]}")
 finish

@@ -102,7 +102,7 @@ is 'the status of the second pod' $? 0
 bash -c "exec $(field redlock-metrics status command)" >"$work/loop" 2>&1 &
 loop=$!
 eventually test -s "$work/metrics/redlock.txt"
-expect 0 bash -c "python3 '$here/metrics_check.py' --names <'$work/metrics/redlock.txt'"
+expect 0 python3 "$here/metrics_check.py" "$work/metrics/redlock.txt"
 says "$out" '^redlock_nodes_voting\{\} 3$'
 expect 0 bash -c "$(field redlock-metrics status livenessProbe)"
 touch -d '-5 minutes' "$work/metrics/old"

@@ -42,6 +42,20 @@ fail() {
     fi
 }
 
+# start_proxy : the fault proxy before all nodes; sets links to the ports of its links.
+start_proxy() {
+    coproc proxy { exec "$REDLOCK_PROXY" "${ports[@]/#/0=}"; }
+    read -r -a links <&"${proxy[0]}"
+    links=("${links[@]:1}") # behind the word "ready"
+}
+
+# tell COMMAND… : to the proxy; sets answer.
+tell() {
+    echo "$*" >&"${proxy[1]}"
+    read -r -a answer <&"${proxy[0]}"
+    [[ ${answer[0]} == ok ]] || fail "the proxy answers '$*' with ${answer[*]}"
+}
+
 # The last line of every test.
 finish() {
     printf '%d checks, %d failures\n' "$checks" "$failures"
@@ -50,14 +64,17 @@ finish() {
 
 # eventually COMMAND… : repeats it until it succeeds, for at most 30 s.
 eventually() {
-    local deadline=$((SECONDS + 30))
+    local deadline=$((SECONDS + 30)) pause_ms=20 pause
     checks=$((checks + 1))
     until "$@" >/dev/null 2>&1; do
         if ((SECONDS > deadline)); then
             fail "never came true in 30 s: $*"
             return 1
         fi
-        sleep 0.02
+        printf -v pause '0.%03d' $pause_ms
+        sleep "$pause"
+        # Most come true soon; the others shall not keep a processor busy.
+        ((pause_ms >= 100)) || pause_ms=$((pause_ms + 5))
     done
 }
 

@@ -6,17 +6,10 @@
 source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 
 start_nodes 3
-coproc proxy { exec "$REDLOCK_PROXY" "0=${ports[0]}" "0=${ports[1]}" "0=${ports[2]}"; }
-read -r _ first second third <&"${proxy[0]}"
-nodes=127.0.0.1:$first,127.0.0.1:$second,127.0.0.1:$third
+start_proxy
+nodes=127.0.0.1:${links[0]},127.0.0.1:${links[1]},127.0.0.1:${links[2]}
 node_timeout=1000
 connect_timeout=2s
-
-tell() { # COMMAND… : sets answer
-    echo "$*" >&"${proxy[1]}"
-    read -r -a answer <&"${proxy[0]}"
-    [[ ${answer[0]} == ok ]]
-}
 
 # The command of the tests: it says that it has begun, and ends with a status when it is told to.
 # shellcheck disable=SC2016 # the variables of the command
@@ -37,15 +30,6 @@ ended() {
     wait "$runner"
     is 'the exit status' $? "$1"
 }
-
-# A lease outlives its connections: the command goes on for longer.
-begin run -t 5s job -- bash -c "$work_until_told" "$work" 0
-tell treat all freeze
-sleep 7
-is 'the job is still running' "$(kill -0 "$runner" && echo yes)" yes
-never_says "$err" 'is lost'
-ended 0
-eventually no_keys_left job
 
 # A release goes through, on new connections. No key is left for its ttl.
 begin run -t 1h job -- bash -c "$work_until_told" "$work" 0

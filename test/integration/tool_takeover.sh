@@ -7,6 +7,6 @@ source "$(dirname "${BASH_SOURCE[0]}")/tool_lib.sh"
 start_nodes 3
 IFS=,
 python3 "$(dirname "${BASH_SOURCE[0]}")/takeover_check.py" "$REDLOCK_TOOL" "${REDLOCK_PROXY:?}" "${BEAT:?}" \
-    "${ports[*]}" "$work" "${TAKEOVERS:-40}" "${LANES:-10}" "${LOAD:-3}"
+    "${ports[*]}" "$work" "${TAKEOVERS:-40}" "${LANES:-10}" "${LOAD:-1}"
 is 'the status of the check' $? 0
 finish

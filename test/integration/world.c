@@ -134,6 +134,16 @@ redlock_manager *world_manager_all(int64_t node_timeout_ms) {
     return world_manager(world_servers.uris, world_servers.count, node_timeout_ms);
 }
 
+redlock_manager *world_manager_as(const char *credentials) {
+    char texts[SERVERS_MAX][128];
+    const char *uris[SERVERS_MAX];
+    for (size_t i = 0; i < world_servers.count; i++) {
+        snprintf(texts[i], sizeof texts[i], "redis://%s127.0.0.1:%d", credentials, world_servers.at[i].port);
+        uris[i] = texts[i];
+    }
+    return world_manager(uris, world_servers.count, PATIENT_MS);
+}
+
 void world_disown(redlock_manager *manager) {
     for (size_t i = 0; i < manager_count; i++) {
         if (managers[i] == manager) {
@@ -185,6 +195,13 @@ redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeo
     redlock_acquire_options_default(&options);
     options.ttl_ms = ttl_ms;
     options.wait_timeout_ms = wait_timeout_ms;
+    return options;
+}
+
+redlock_acquire_options world_loss_options(int64_t ttl_ms, int64_t wait_timeout_ms, struct loss *loss) {
+    redlock_acquire_options options = world_acquire_options(ttl_ms, wait_timeout_ms);
+    options.on_lost = loss_collect;
+    options.lost_data = loss;
     return options;
 }
 

@@ -12,7 +12,7 @@
 #include "test.h"
 
 #define WORLD_MANAGERS 16
-#define WORLD_OUTCOMES 256
+#define WORLD_OUTCOMES 512
 
 /* For tests where the timeout does not matter: a healthy node never takes so long, however loaded
  * the machine. */
@@ -51,6 +51,8 @@ redlock_manager *world_manager_with(redlock_manager_options *options);
 redlock_manager *world_manager_at_once(redlock_manager_options *options);
 /* A manager with all of world_servers. */
 redlock_manager *world_manager_all(int64_t node_timeout_ms);
+/* The same, patient, that logs in with these credentials: "user:password@". */
+redlock_manager *world_manager_as(const char *credentials);
 /* Closes the manager and waits for its end. */
 void world_close(redlock_manager *manager);
 /* The test closes this manager itself. */
@@ -69,6 +71,8 @@ const char *world_closed_uri(void);
 redlock_acquire_options world_acquire_options(int64_t ttl_ms, int64_t wait_timeout_ms);
 /* A pointer to such options. */
 #define TIMES(ttl_ms, wait_timeout_ms) ((redlock_acquire_options[]){world_acquire_options(ttl_ms, wait_timeout_ms)})
+/* The same, and `loss` is told of the loss. */
+redlock_acquire_options world_loss_options(int64_t ttl_ms, int64_t wait_timeout_ms, struct loss *loss);
 /* Acquires with these options; with defaults except the ttl. Fails the test if that fails. */
 redlock_lease *world_acquire_with(redlock_manager *manager, const char *resource,
                                   const redlock_acquire_options *options);

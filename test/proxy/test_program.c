@@ -1,6 +1,5 @@
-/* redlock-proxy over its lines: nothing is too early, and all is in order. Late is allowed. */
+/* redlock-proxy: which commands it understands, and how it begins and ends. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,13 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS   20000
-#define MS           INT64_C(1000000)
-#define FLOOD_SIZE   (64 * 1024 * 1024)
-#define STUCK_MS     300
 #define PORTS_TO_TRY 20
 
 #define CHECK(condition) ((condition) ? (void)0 : fail("%s:%d: not true: %s", __FILE__, __LINE__, #condition))
@@ -38,21 +33,9 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
     exit(1);
 }
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static bool is_ready(int fd, short events, int timeout_ms) {
-    struct pollfd one = {.fd = fd, .events = events};
-    int count = poll(&one, 1, timeout_ms);
-    CHECK(count >= 0);
-    return count > 0;
-}
-
-static void await(int fd, short events, const char *what) {
-    if (!is_ready(fd, events, TIMEOUT_MS)) {
+static void await(int fd, const char *what) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    if (poll(&one, 1, TIMEOUT_MS) <= 0) {
         fail("not within %d ms: %s", TIMEOUT_MS, what);
     }
 }
@@ -72,7 +55,7 @@ static int listen_on_loopback(int *port) {
 static void read_line(char *line, size_t size) {
     size_t used = 0;
     do {
-        await(from_proxy, POLLIN, "a line from the proxy");
+        await(from_proxy, "a line from the proxy");
         CHECK(used + 1 < size);
         if (read(from_proxy, line + used, 1) != 1) {
             line[0] = '\0';
@@ -137,50 +120,6 @@ static void command(const char *command, const char *answer) {
     }
 }
 
-static int connect_to(int port) {
-    struct sockaddr_in at = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) == 0);
-    return fd;
-}
-
-static void open_through(int link, int *client, int *target) {
-    *client = connect_to(ports[link]);
-    await(targets[link], POLLIN, "the proxy's connection to the target");
-    *target = accept4(targets[link], NULL, NULL, SOCK_CLOEXEC);
-    CHECK(*target >= 0);
-}
-
-static void send_text(int fd, const char *text) {
-    CHECK(send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text));
-}
-
-static void expect_text(int fd, const char *text) {
-    char got[64];
-    for (size_t used = 0; used < strlen(text);) {
-        await(fd, POLLIN, text);
-        ssize_t size = recv(fd, got, strlen(text) - used, 0);
-        CHECK(size > 0 && memcmp(got, text + used, (size_t)size) == 0);
-        used += (size_t)size;
-    }
-}
-
-/* 0 for a FIN, else the error. */
-static int expect_end(int fd) {
-    char byte;
-    await(fd, POLLIN, "an end");
-    ssize_t size = recv(fd, &byte, 1, 0);
-    CHECK(size <= 0);
-    return size == 0 ? 0 : errno;
-}
-
-static void reset(int fd) {
-    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
-    CHECK(close(fd) == 0);
-}
-
 static void test_commands(void) {
     command("set 0 delay_us 5\n", "ok");
     command("set 1 requests delay_us 5 hold 1 replies delay_us 7 both hold 0\n", "ok");
@@ -227,142 +166,12 @@ static void test_commands(void) {
     command("", "ok");
 }
 
-static void test_delay(void) {
-    int clients[2], at_targets[2];
-    const int64_t delays_ms[] = {0, 5, 40, 1, 0};
-    for (int i = 0; i < 2; i++) {
-        open_through(i, &clients[i], &at_targets[i]);
-    }
-    for (size_t i = 0; i < sizeof delays_ms / sizeof *delays_ms; i++) {
-        char text[64];
-        (void)snprintf(text, sizeof text, "set all delay_us %lld\n", (long long)delays_ms[i] * 1000);
-        command(text, "ok");
-        for (int k = 0; k < 6; k++) {
-            int64_t began = now_ns();
-            send_text(clients[k % 2], "PING");
-            expect_text(at_targets[k % 2], "PING");
-            CHECK(now_ns() - began >= delays_ms[i] * MS);
-            send_text(at_targets[k % 2], "PONG!");
-            expect_text(clients[k % 2], "PONG!");
-            CHECK(now_ns() - began >= 2 * delays_ms[i] * MS);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        CHECK(close(clients[i]) == 0 && expect_end(at_targets[i]) == 0 && close(at_targets[i]) == 0);
-    }
-}
-
-/* The delay is the rule's of now: what waits for the old one goes on, in order. */
-static void test_delay_that_falls(void) {
-    int client, target;
-    open_through(0, &client, &target);
-    command("set 0 delay_us 60000000\n", "ok");
-    send_text(client, "first");
-    CHECK(!is_ready(target, POLLIN, 50));
-    command("set 0 delay_us 150000\n", "ok");
-    send_text(client, "second");
-    expect_text(target, "firstsecond");
-    int64_t began = now_ns();
-    send_text(client, "third");
-    CHECK(!is_ready(target, POLLIN, 50) || now_ns() - began >= 150 * MS);
-    command("set 0 delay_us 0\n", "ok");
-    send_text(client, "fourth");
-    expect_text(target, "thirdfourth");
-    CHECK(now_ns() - began >= 50 * MS);
-    CHECK(close(client) == 0 && expect_end(target) == 0 && close(target) == 0);
-}
-
-static void test_half_close(void) {
-    int client, target;
-    command("set all delay_us 20000\n", "ok");
-    open_through(1, &client, &target);
-    int64_t began = now_ns();
-    send_text(client, "last words");
-    CHECK(shutdown(client, SHUT_WR) == 0);
-    expect_text(target, "last words");
-    CHECK(expect_end(target) == 0 && now_ns() - began >= 20 * MS);
-    send_text(target, "answer");
-    CHECK(close(target) == 0);
-    expect_text(client, "answer");
-    CHECK(expect_end(client) == 0 && now_ns() - began >= 40 * MS && close(client) == 0);
-    command("set all delay_us 0\n", "ok");
-}
-
-static void test_reset(void) {
-    int client, target;
-    for (int delay = 0; delay < 2; delay++) {
-        command(delay ? "set all delay_us 10000\n" : "set all delay_us 0\n", "ok");
-        open_through(0, &client, &target);
-        send_text(client, "x");
-        expect_text(target, "x");
-        reset(target);
-        CHECK(expect_end(client) == ECONNRESET && close(client) == 0);
-        open_through(0, &client, &target);
-        send_text(target, "x");
-        expect_text(client, "x");
-        CHECK(shutdown(client, SHUT_WR) == 0 && expect_end(target) == 0);
-        reset(client); /* after its FIN */
-        await(target, POLLHUP | POLLERR, "the reset");
-        CHECK(recv(target, &(char){0}, 1, 0) <= 0 && close(target) == 0);
-    }
-    command("set all delay_us 0\n", "ok");
-}
-
-static void test_refused(void) {
-    CHECK(close(targets[1]) == 0);
-    int client = connect_to(ports[1]);
-    int end = expect_end(client);
-    CHECK((end == 0 || end == ECONNRESET) && close(client) == 0);
-}
-
-/* If a target does not read, the proxy stops, too. What it took comes whole and in order. */
-static void test_backpressure(void) {
-    static unsigned char chunk[65536];
-    int client, target;
-    size_t sent = 0, got = 0;
-    ssize_t size;
-    open_through(0, &client, &target);
-    while (sent < FLOOD_SIZE && is_ready(client, POLLOUT, STUCK_MS)) {
-        for (size_t i = 0; i < sizeof chunk; i++) {
-            chunk[i] = (unsigned char)((sent + i) % 251);
-        }
-        size = send(client, chunk, sizeof chunk, MSG_DONTWAIT | MSG_NOSIGNAL);
-        CHECK(size > 0 || errno == EAGAIN);
-        sent += size > 0 ? (size_t)size : 0;
-        if (sent == 3 * sizeof chunk) {
-            command("set 0 delay_us 3000\n", "ok");
-        }
-    }
-    CHECK(sent < FLOOD_SIZE);
-    CHECK(shutdown(client, SHUT_WR) == 0);
-    for (;;) {
-        await(target, POLLIN, "the flood");
-        size = recv(target, chunk, sizeof chunk, 0);
-        CHECK(size >= 0);
-        if (size == 0) {
-            break;
-        }
-        for (ssize_t i = 0; i < size; i++) {
-            CHECK(chunk[i] == (got + (size_t)i) % 251);
-        }
-        got += (size_t)size;
-    }
-    CHECK(got == sent && close(client) == 0 && close(target) == 0);
-    command("set 0 delay_us 0\n", "ok");
-}
-
 int main(int argc, char **argv) {
     CHECK(argc == 2 && signal(SIGPIPE, SIG_IGN) != SIG_ERR);
     for (int tries = 1; !start_proxy(argv[1]); tries++) {
         CHECK(stop_proxy() == 1 && tries < PORTS_TO_TRY);
     }
     test_commands();
-    test_delay();
-    test_delay_that_falls();
-    test_half_close();
-    test_reset();
-    test_backpressure();
-    test_refused();
     CHECK(stop_proxy() == 0);
     return 0;
 }

@@ -193,6 +193,10 @@ void loss_collect(redlock_lease *lease, const char *reason, void *data) {
     snprintf(loss->reason, sizeof loss->reason, "%s", reason);
 }
 
+bool loss_came(void *data) {
+    return ((struct loss *)data)->runs > 0;
+}
+
 void log_collect(redlock_log_level level, const char *line, void *data) {
     struct log_lines *log = data;
     log->lines++;

@@ -67,6 +67,8 @@ struct loss {
 };
 
 void loss_collect(redlock_lease *lease, const char *reason, void *data);
+/* For drive_until(). */
+bool loss_came(void *data);
 
 /* Data for on_log. Start with {0}. Keeps as much as fits. */
 struct log_lines {

@@ -341,16 +341,6 @@ static int on_asked_name(SSL *ssl, int *alert, void *data) {
     return SSL_TLSEXT_ERR_OK;
 }
 
-static void on_message(int wrote, int version, int type, const void *bytes, size_t size, SSL *ssl, void *data) {
-    struct tls_front *front = data;
-    const unsigned char *message = bytes;
-    (void)version, (void)ssl;
-    if (!wrote && type == SSL3_RT_HANDSHAKE && size > 0) {
-        front->seen.key_updates += message[0] == SSL3_MT_KEY_UPDATE;
-        front->seen.hellos += message[0] == SSL3_MT_CLIENT_HELLO;
-    }
-}
-
 static SSL_CTX *make_context(struct tls_front *front) {
     const struct tls_front_options *options = &front->options;
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -368,8 +358,6 @@ static SSL_CTX *make_context(struct tls_front *front) {
     SSL_CTX_set_mode(context, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_tlsext_servername_callback(context, on_asked_name);
     SSL_CTX_set_tlsext_servername_arg(context, front);
-    SSL_CTX_set_msg_callback(context, on_message);
-    SSL_CTX_set_msg_callback_arg(context, front);
     return context;
 }
 
@@ -453,21 +441,11 @@ void tls_front_cut_now(struct tls_front *front, enum tls_front_end how) {
     reap(front);
 }
 
-void tls_front_update_keys(struct tls_front *front, bool both) {
+void tls_front_update_keys(struct tls_front *front) {
     for (struct link *link = front->links; link; link = link->next) {
         if (link->secured &&
-            (SSL_key_update(link->ssl, both ? SSL_KEY_UPDATE_REQUESTED : SSL_KEY_UPDATE_NOT_REQUESTED) != 1 ||
-             SSL_do_handshake(link->ssl) != 1)) {
+            (SSL_key_update(link->ssl, SSL_KEY_UPDATE_REQUESTED) != 1 || SSL_do_handshake(link->ssl) != 1)) {
             fail("SSL_key_update");
-        }
-    }
-    push_all(front);
-}
-
-void tls_front_renegotiate(struct tls_front *front) {
-    for (struct link *link = front->links; link; link = link->next) {
-        if (link->secured && (SSL_renegotiate(link->ssl) != 1 || SSL_do_handshake(link->ssl) != 1)) {
-            fail("SSL_renegotiate");
         }
     }
     push_all(front);

@@ -35,9 +35,8 @@ enum tls_front_end { TLS_FRONT_NOTIFY, TLS_FRONT_FIN, TLS_FRONT_RST, TLS_FRONT_F
 struct tls_front_seen {
     long long bytes[2]; /* of the wire */
     int connections, handshakes;
-    int key_updates, hellos; /* that clients have sent */
-    int open_links;          /* now */
-    size_t held;             /* now: bytes of replies that have not left */
+    int open_links; /* now */
+    size_t held;    /* now: bytes of replies that have not left */
     /* In the last handshake: the name that the client asked for, and the one in its certificate; ""
      * for none. */
     char asked_name[128], client_name[128];
@@ -64,9 +63,7 @@ void tls_front_cut_after(struct tls_front *front, enum tls_front_way way, long l
 void tls_front_cut_now(struct tls_front *front, enum tls_front_end how);
 
 /* Changes our key, on all connections, and asks the client to change its own. */
-void tls_front_update_keys(struct tls_front *front, bool both);
-/* TLS 1.2: asks all clients for a new handshake on the same connection. */
-void tls_front_renegotiate(struct tls_front *front);
+void tls_front_update_keys(struct tls_front *front);
 
 /* Valid until the next call. */
 const struct tls_front_seen *tls_front_seen(struct tls_front *front);

@@ -201,19 +201,15 @@ void peer_stop(struct peer *peer) {
 }
 
 void peer_turn(struct peer *peer) {
+    ssize_t got = -1;
     ev_run(peer->ev, EVRUN_NOWAIT);
-    if (peer->connection < 0) {
-        struct pollfd caller = {.fd = peer->listener, .events = POLLIN};
-        (void)poll(&caller, 1, 1);
-        return;
+    if (peer->connection >= 0) {
+        got =
+            recv(peer->connection, peer->heard + peer->heard_size, sizeof peer->heard - peer->heard_size, MSG_DONTWAIT);
+        peer->heard_size += got > 0 ? (size_t)got : 0;
+        peer->heard_end = peer->heard_end || got == 0;
+        peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
     }
-    ssize_t got =
-        recv(peer->connection, peer->heard + peer->heard_size, sizeof peer->heard - peer->heard_size, MSG_DONTWAIT);
-    if (got > 0) {
-        peer->heard_size += (size_t)got;
-    }
-    peer->heard_end = peer->heard_end || got == 0;
-    peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
 }
 

@@ -269,42 +269,6 @@ GROUP_TEST(without_random_bytes_there_is_no_attempt, three_nodes) {
     assert_int_equal(fake.sent_count, sent);
 }
 
-GROUP_TEST(bad_input_is_refused_without_a_callback, three_nodes) {
-    redlock_acquire_options options = default_options();
-    char long_name[REDLOCK_RESOURCE_SIZE_MAX + 2];
-    memset(long_name, 'x', sizeof long_name - 1);
-    long_name[sizeof long_name - 1] = '\0';
-    assert_is(redlock_group_acquire(fake.group, NULL, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_acquire(fake.group, "", NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_acquire(fake.group, long_name, NULL, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_acquire(fake.group, "r", NULL, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
-    const int64_t bad_ttls_ms[] = {0, -1, REDLOCK_TTL_MS_MAX + 1};
-    for (unsigned i = 0; i < 3; i++) {
-        options.ttl_ms = bad_ttls_ms[i];
-        assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    }
-    redlock_acquire_options_default(&options);
-    options.retry_delay_min_ms = 300;
-    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    redlock_acquire_options_default(&options);
-    options.wait_timeout_ms = -2;
-    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    redlock_acquire_options_default(&options);
-    options.size = 0;
-    assert_is(redlock_group_acquire(fake.group, "r", &options, NULL, see, &seen), REDLOCK_ERR_INVALID);
-    redlock_lease *lease;
-    assert_is(redlock_group_adopt(fake.group, "r", "", NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_adopt(fake.group, "r", long_name, NULL, &lease), REDLOCK_ERR_INVALID);
-    assert_is(redlock_extend(NULL, 1, see, &seen), REDLOCK_ERR_INVALID);
-    assert_is(redlock_release(NULL, see, &seen), REDLOCK_ERR_INVALID);
-    fake_env_pass_ms(&fake, 1000);
-    assert_int_equal(seen.count, 0);
-    assert_int_equal(fake.sent_count, 0);
-    assert_contains(fake.log, "invalid argument: ttl_ms is 0; it must be 1 to 2147483647");
-    assert_contains(fake.log, "invalid argument: options.size");
-    assert_contains(fake.log, "invalid argument: resource has 0 bytes; it must have 1 to 1024");
-}
-
 /* Not after the rest of its delay, which is a quarter of the time left. */
 GROUP_TEST(a_failed_renewal_is_tried_again_with_the_quorum_that_is_back, three_nodes) {
     redlock_acquire_options options = default_options();

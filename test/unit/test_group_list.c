@@ -257,25 +257,6 @@ GROUP_TEST(without_memory_it_says_so, five_nodes) {
     assert_int_equal(listed.count, 0);
 }
 
-GROUP_TEST(arguments_are_checked, five_nodes) {
-    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
-    struct listed listed = {0};
-    redlock_list_options options;
-    redlock_list_options_default(&options);
-    assert_int_equal(options.size, sizeof options);
-    assert_is(redlock_group_list(fake.group, NULL, NULL, done, &listed), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_list(fake.group, NULL, each, NULL, &listed), REDLOCK_ERR_INVALID);
-    memset(longest, 'x', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
-    options.match = longest;
-    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
-    options = (redlock_list_options){0};
-    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
-    options.size = sizeof options + 1;
-    assert_is(redlock_group_list(fake.group, &options, each, done, &listed), REDLOCK_ERR_INVALID);
-    assert_int_equal(fake.sent_count, 0);
-}
-
 static const struct group_setup starred = {.node_count = 3, .config = {.key_prefix = "a*[b]\\?-^:"}};
 
 GROUP_TEST(the_prefix_means_itself, starred) {

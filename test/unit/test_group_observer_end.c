@@ -84,17 +84,9 @@ GROUP_TEST(a_callback_may_end_observers, three_nodes) {
     assert_int_equal(second.count, 1);
 }
 
-GROUP_TEST(wrong_arguments_are_refused, three_nodes) {
+GROUP_TEST(without_random_bytes_or_in_a_child_there_is_none, three_nodes) {
     struct watch watch = {0};
-    char longest[REDLOCK_RESOURCE_SIZE_MAX + 2];
-    memset(longest, 'x', sizeof longest - 1);
-    longest[sizeof longest - 1] = '\0';
     redlock_observer **observer = &watch.observer;
-    assert_is(redlock_group_observe(fake.group, "r", NULL, NULL, observer), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_observe(fake.group, "r", on_leader, &watch, NULL), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_observe(fake.group, "", on_leader, &watch, observer), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_observe(fake.group, NULL, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
-    assert_is(redlock_group_observe(fake.group, longest, on_leader, &watch, observer), REDLOCK_ERR_INVALID);
     fake.random_code = REDLOCK_ERR_RANDOM;
     assert_is(redlock_group_observe(fake.group, "r", on_leader, &watch, observer), REDLOCK_ERR_RANDOM);
     fake.random_code = REDLOCK_ERR_FORKED;

@@ -20,10 +20,8 @@ LOOP_TEST(a_lock_lives_beside_the_loops_own_work) {
 
     struct outcome *waiter = world_outcome();
     struct loss *loss = world_loss();
-    redlock_acquire_options patient = world_acquire_options(TTL_MS, REDLOCK_WAIT_FOREVER);
+    redlock_acquire_options patient = world_loss_options(TTL_MS, REDLOCK_WAIT_FOREVER, loss);
     patient.auto_extend = true;
-    patient.on_lost = loss_collect;
-    patient.lost_data = loss;
     assert_is(redlock_acquire(second, "job", &patient, NULL, outcome_collect, waiter), REDLOCK_OK);
     const int ticks = own.ticks, echoes = own.echoes;
     UNTIL(world_statistics(first).extends >= 3);
@@ -300,11 +298,9 @@ static void child(redlock_manager *first, redlock_manager *second, bool goes_on)
 
 LOOP_TEST(a_fork_leaves_the_parents_locks_alone) {
     redlock_manager *first = kit_new_manager(), *second = kit_new_manager();
-    redlock_acquire_options options = world_acquire_options(TTL_MS, 0);
     struct loss *loss = world_loss();
+    redlock_acquire_options options = world_loss_options(TTL_MS, 0, loss);
     options.auto_extend = true;
-    options.on_lost = loss_collect;
-    options.lost_data = loss;
     redlock_lease *lease = kit_acquire(first, "forked", &options);
     for (int goes_on = 0; goes_on < 2; goes_on++) {
         int status;
@@ -333,9 +329,7 @@ LOOP_TEST(a_fork_leaves_the_parents_locks_alone) {
 LOOP_TEST(a_lease_is_lost_while_the_machine_is_suspended) {
     redlock_manager *manager = kit_new_manager();
     struct loss *loss = world_loss();
-    redlock_acquire_options options = world_acquire_options(600000, 0);
-    options.on_lost = loss_collect;
-    options.lost_data = loss;
+    redlock_acquire_options options = world_loss_options(600000, 0, loss);
     redlock_lease *lease = kit_acquire(manager, "suspended", &options);
     assert_int_equal(kit_timer_clock, CLOCK_BOOTTIME);
     assert_true(redlock_lease_validity_ms(lease) > 0);
