@@ -12,7 +12,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include "node/tls.h"
+#include "server/tls.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -68,9 +68,9 @@ static const char *on_same_server(void *context, unsigned index, const char *run
     }
 
 static void open_node(const char *credentials) {
-    const struct redlock_node_options options = {
+    const struct redlock_server_options options = {
         .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me", .probed = REDLOCK_PROBED_KEY};
-    const struct redlock_node_callbacks listener = {.answer = on_answer,
+    const struct redlock_server_callbacks listener = {.answer = on_answer,
                                                     .greeted = on_greeted,
                                                     .ready_changed = on_ready_changed,
                                                     .pushed = on_pushed,

@@ -2,7 +2,7 @@
 #ifndef REDLOCK_TEST_HANDSHAKE_KIT_H
 #define REDLOCK_TEST_HANDSHAKE_KIT_H
 
-#include "node/handshake.h"
+#include "server/handshake.h"
 #include "wire/script.h"
 
 #define MARK            "s00000000000000000000000000000001"

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "node/connection.h"
+#include "server/connection.h"
 
 static struct redlock_connection connection;
 static int peer;         /* the other end of its socket */

@@ -11,7 +11,7 @@
 #include <openssl/ssl.h>
 
 #include "certificates.h"
-#include "node/connection.h"
+#include "server/connection.h"
 #include "scarce_memory.h"
 #include "support.h"
 

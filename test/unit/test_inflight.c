@@ -1,6 +1,6 @@
 /* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the middle,
  * requests with one more reply. */
-#include "node/inflight.h"
+#include "server/inflight.h"
 #include "scarce_memory.h"
 #include "test.h"
 

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "node/resolve.h"
+#include "server/resolve.h"
 
 static struct redlock_address address_of(char *host, uint16_t port) {
     return (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP, .host = host, .port = port};

@@ -1,0 +1,85 @@
+/* In place of TLS, where the library is built without it (REDLOCK_TLS=OFF). */
+#include <stdio.h>
+
+#include "server/tls.h"
+
+/* Nobody has a context, so nobody has TLS on a connection. */
+
+const char *redlock_tls_library(void) {
+    return NULL;
+}
+
+int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **context, char *error,
+                            size_t error_size) {
+    (void)options, (void)context;
+    (void)snprintf(error, error_size, "TLS (rediss://) is not possible: this library was built without it");
+    return REDLOCK_ERR_INVALID;
+}
+
+void redlock_tls_context_free(struct redlock_tls_context *context) {
+    (void)context;
+}
+
+enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context, char *error,
+                                                   size_t error_size) {
+    (void)context, (void)error, (void)error_size;
+    return REDLOCK_TLS_FILES_SAME;
+}
+
+struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd) {
+    (void)context, (void)host, (void)fd;
+    return NULL;
+}
+
+void redlock_tls_free(struct redlock_tls *tls) {
+    (void)tls;
+}
+
+enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls) {
+    (void)tls;
+    return REDLOCK_TLS_FAILED;
+}
+
+bool redlock_tls_has_answered(const struct redlock_tls *tls) {
+    (void)tls;
+    return false;
+}
+
+struct redlock_outbox *redlock_tls_wire(struct redlock_tls *tls) {
+    (void)tls;
+    return NULL;
+}
+
+int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size) {
+    (void)tls, (void)bytes, (void)size;
+    return -1;
+}
+
+ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) {
+    (void)tls, (void)buffer, (void)size;
+    return -1;
+}
+
+void redlock_tls_look_again(struct redlock_tls *tls) {
+    (void)tls;
+}
+
+bool redlock_tls_has_more(const struct redlock_tls *tls) {
+    (void)tls;
+    return false;
+}
+
+bool redlock_tls_has_unread(const struct redlock_tls *tls) {
+    (void)tls;
+    return false;
+}
+
+const struct redlock_tls_failure *redlock_tls_failure(const struct redlock_tls *tls) {
+    (void)tls;
+    return NULL;
+}
+
+const char *redlock_tls_version_name(const struct redlock_tls *tls) {
+    (void)tls;
+    return "";
+}
