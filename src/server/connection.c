@@ -136,7 +136,7 @@ __attribute__((always_inline)) static inline int write_to_socket(struct redlock_
  * written (R4). */
 __attribute__((noinline, cold)) static int write_with_tls(struct redlock_connection *connection,
                                                           struct redlock_outbox *box) {
-    struct redlock_outbox *wire = redlock_tls_wire(connection->tls);
+    struct redlock_outbox *wire = &connection->tls->wire;
     for (;;) {
         int error = write_to_socket(connection, wire);
         size_t size = redlock_outbox_size(box);
@@ -168,9 +168,9 @@ bool redlock_connection_begin_tls(struct redlock_connection *connection, struct 
     return connection->tls != NULL;
 }
 
-enum redlock_securing redlock_connection_secure(struct redlock_connection *connection, int *error) {
+enum redlock_tls_progress redlock_connection_secure(struct redlock_connection *connection, int *error) {
     enum redlock_tls_progress progress = redlock_tls_handshake(connection->tls);
-    *error = redlock_connection_write(connection, redlock_tls_wire(connection->tls));
+    *error = redlock_connection_write(connection, &connection->tls->wire);
     if (progress == REDLOCK_TLS_WAITING && *error != 0) {
         progress = redlock_tls_handshake(connection->tls); /* the server may have said why */
     }
@@ -178,10 +178,10 @@ enum redlock_securing redlock_connection_secure(struct redlock_connection *conne
         *error = EPROTO;
     }
     if (*error != 0) {
-        return REDLOCK_SECURING_FAILED;
+        return REDLOCK_TLS_FAILED;
     }
     connection->unread = progress == REDLOCK_TLS_SECURED && redlock_tls_has_unread(connection->tls);
-    return progress == REDLOCK_TLS_SECURED ? REDLOCK_SECURING_DONE : REDLOCK_SECURING;
+    return progress;
 }
 
 /* Takes the replies in the bytes that were read. */
@@ -209,8 +209,8 @@ static enum redlock_received take_all(struct redlock_connection *connection, red
 __attribute__((noinline, cold)) static enum redlock_received end_turn(struct redlock_connection *connection,
                                                                       bool by_limit) {
     connection->unread = by_limit && redlock_tls_has_unread(connection->tls);
-    redlock_tls_look_again(connection->tls);
-    if (redlock_outbox_size(redlock_tls_wire(connection->tls)) > 0) {
+    connection->tls->drained = false;
+    if (redlock_outbox_size(&connection->tls->wire) > 0) {
         /* Such as the refusal of a renegotiation. */
         connection->reactor->flush_soon(connection->reactor->ctx, &connection->watch);
     }
@@ -237,7 +237,7 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
         if (received != REDLOCK_RECEIVED || drained || connection->fd < 0) {
             return received;
         }
-        if (connection->tls != NULL && !redlock_tls_has_more(connection->tls)) {
+        if (connection->tls != NULL && connection->tls->drained && !redlock_tls_has_unread(connection->tls)) {
             break;
         }
     }

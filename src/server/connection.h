@@ -47,14 +47,9 @@ int redlock_connection_opened(const struct redlock_connection *connection);
 bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,
                                   const char *host);
 
-enum redlock_securing {
-    REDLOCK_SECURING,       /* goes on when the socket is ready */
-    REDLOCK_SECURING_DONE,  /* and may be started */
-    REDLOCK_SECURING_FAILED /* see *error: an errno; EPROTO: redlock_tls_failure() */
-};
-
-/* Goes on with the handshake of TLS. */
-enum redlock_securing redlock_connection_secure(struct redlock_connection *connection, int *error);
+/* Goes on with the handshake of TLS. WAITING: call it again when the socket is ready. SECURED: it
+ * may be started. FAILED sets *error: an errno; EPROTO: see the failure of `tls`. */
+enum redlock_tls_progress redlock_connection_secure(struct redlock_connection *connection, int *error);
 
 /* Marks it as open for reads and writes. Returns false without memory. */
 bool redlock_connection_start(struct redlock_connection *connection);
@@ -92,7 +87,7 @@ enum redlock_received {
 };
 
 /* Reads what has come, and gives each reply to `take`. *error is set with END: an errno, or 0 if
- * the server closed the connection. EPROTO: redlock_tls_failure(). */
+ * the server closed the connection. EPROTO: see the failure of `tls`. */
 enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
                                                  int *error);
 

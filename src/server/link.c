@@ -113,12 +113,12 @@ static void secure(struct redlock_link *link, unsigned events) {
         redlock_connection_unblock(&link->connection);
     }
     switch (redlock_connection_secure(&link->connection, &error)) {
-    case REDLOCK_SECURING:
+    case REDLOCK_TLS_WAITING:
         break;
-    case REDLOCK_SECURING_DONE:
+    case REDLOCK_TLS_SECURED:
         greet(link);
         break;
-    case REDLOCK_SECURING_FAILED:
+    case REDLOCK_TLS_FAILED:
         fail(link, redlock_link_read_text(&link->connection, error));
         break;
     }
@@ -300,8 +300,7 @@ struct redlock_text *redlock_link_errno_text(const char *prefix, int error) {
 
 struct redlock_text *redlock_link_read_text(const struct redlock_connection *connection, int error) {
     if (error == EPROTO && connection->tls != NULL) {
-        const struct redlock_tls_failure *failure = redlock_tls_failure(connection->tls);
-        return redlock_text_new(failure->cause, "%s", failure->text);
+        return redlock_text_new(connection->tls->failure.cause, "%s", connection->tls->failure.text);
     }
     switch (error) {
     case 0:

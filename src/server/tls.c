@@ -124,25 +124,6 @@ void redlock_tls_explain(const struct redlock_tls_scene *scene, struct redlock_t
     }
 }
 
-/*
- * OpenSSL's own BIO for sockets raises SIGPIPE (R19), and makes SSL_write() fail half-way when the
- * socket is full. Ours always takes what OpenSSL writes: it goes to the wire. So only a read ever
- * waits, and only for the server.
- */
-struct redlock_tls {
-    struct redlock_tls_context *context;
-    SSL *ssl;
-    BIO_METHOD *method;
-    const char *name; /* that the certificate must have */
-    int fd;
-    struct redlock_outbox wire;
-    bool drained; /* the socket had no more to read */
-    bool ended;   /* the stream has ended, or there is no memory for the wire */
-    int error;    /* then: an errno, or 0 if the server closed the connection */
-    bool was_asked;
-    struct redlock_tls_failure failure;
-};
-
 /* OpenSSL reads the thread's queue of errors to see what came of a call. */
 static void forget_errors(void) {
     if (ERR_peek_error() != 0) {
@@ -151,8 +132,8 @@ static void forget_errors(void) {
 }
 
 static int end_stream(struct redlock_tls *tls, int error) {
-    tls->ended = true;
-    tls->error = error;
+    tls->scene.stream_ended = true;
+    tls->scene.stream_error = error;
     return -1;
 }
 
@@ -190,7 +171,7 @@ static long on_ctrl(BIO *bio, int command, long number, void *pointer) {
 
 static int on_asked(SSL *ssl, void *data) {
     (void)ssl;
-    ((struct redlock_tls *)data)->was_asked = true;
+    ((struct redlock_tls *)data)->scene.was_asked = true;
     return 1;
 }
 
@@ -218,7 +199,7 @@ struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const c
     }
     tls->context = context;
     tls->fd = fd;
-    tls->name = redlock_tls_context_name(context, host);
+    tls->scene.name = redlock_tls_context_name(context, host);
     tls->ssl = redlock_tls_context_connect(context, host);
     if (tls->ssl == NULL || !attach(tls)) {
         ERR_clear_error();
@@ -245,15 +226,11 @@ bool redlock_tls_has_answered(const struct redlock_tls *tls) {
 
 /* Writes down why. The error queue is the thread's, so it is left empty. */
 static void fail(struct redlock_tls *tls, bool in_handshake) {
-    const struct redlock_tls_scene scene = {.name = tls->name,
-                                            .error = ERR_peek_error(),
-                                            .verified = SSL_get_verify_result(tls->ssl),
-                                            .in_handshake = in_handshake,
-                                            .was_asked = tls->was_asked,
-                                            .has_certificate = SSL_get_certificate(tls->ssl) != NULL,
-                                            .stream_ended = tls->ended,
-                                            .stream_error = tls->error};
-    redlock_tls_explain(&scene, &tls->failure);
+    tls->scene.error = ERR_peek_error();
+    tls->scene.verified = SSL_get_verify_result(tls->ssl);
+    tls->scene.in_handshake = in_handshake;
+    tls->scene.has_certificate = SSL_get_certificate(tls->ssl) != NULL;
+    redlock_tls_explain(&tls->scene, &tls->failure);
     ERR_clear_error();
 }
 
@@ -271,10 +248,6 @@ enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls) {
     redlock_tls_context_judge(tls->context, false);
     fail(tls, true);
     return REDLOCK_TLS_FAILED;
-}
-
-struct redlock_outbox *redlock_tls_wire(struct redlock_tls *tls) {
-    return &tls->wire;
 }
 
 int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size) {
@@ -304,7 +277,7 @@ ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) {
     default:
         break;
     }
-    if (tls->ended && tls->error == 0) {
+    if (tls->scene.stream_ended && tls->scene.stream_error == 0) {
         ERR_clear_error();
         return 0; /* an end without close_notify is an end */
     }
@@ -313,20 +286,8 @@ ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) {
     return -1;
 }
 
-void redlock_tls_look_again(struct redlock_tls *tls) {
-    tls->drained = false;
-}
-
-bool redlock_tls_has_more(const struct redlock_tls *tls) {
-    return !tls->drained || redlock_tls_has_unread(tls);
-}
-
 bool redlock_tls_has_unread(const struct redlock_tls *tls) {
     return SSL_has_pending(tls->ssl) == 1;
-}
-
-const struct redlock_tls_failure *redlock_tls_failure(const struct redlock_tls *tls) {
-    return &tls->failure;
 }
 
 const char *redlock_tls_version_name(const struct redlock_tls *tls) {

@@ -36,7 +36,22 @@ struct redlock_tls_scene {
 /* Says it in words. Pure. */
 void redlock_tls_explain(const struct redlock_tls_scene *scene, struct redlock_tls_failure *failure);
 
-struct redlock_tls;
+/*
+ * OpenSSL's own BIO for sockets raises SIGPIPE (R19), and makes SSL_write() fail half-way when the
+ * socket is full. Ours always takes what OpenSSL writes: it goes to the wire. So only a read ever
+ * waits, and only for the server.
+ */
+struct redlock_tls {
+    struct redlock_tls_context *context;
+    struct ssl_st *ssl;
+    struct bio_method_st *method;
+    int fd;
+    struct redlock_outbox wire; /* the records that wait for the socket; the owner writes them */
+    /* The socket had no more to read: no other read looks until the owner clears this. */
+    bool drained;
+    struct redlock_tls_scene scene; /* of the failure, as far as it is known by now */
+    struct redlock_tls_failure failure;
+};
 
 /* TLS on this connected socket with the server at `host`; both outlive it. NULL without memory. */
 struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd);
@@ -47,7 +62,7 @@ void redlock_tls_free(struct redlock_tls *tls);
 enum redlock_tls_progress {
     REDLOCK_TLS_WAITING, /* for bytes of the server */
     REDLOCK_TLS_SECURED,
-    REDLOCK_TLS_FAILED /* see redlock_tls_failure() */
+    REDLOCK_TLS_FAILED /* see `failure` */
 };
 
 /* Begins the handshake, or goes on with what has come. What it has to say goes to the wire. */
@@ -56,27 +71,16 @@ enum redlock_tls_progress redlock_tls_handshake(struct redlock_tls *tls);
 /* Returns whether the server has answered the first message of the handshake. */
 bool redlock_tls_has_answered(const struct redlock_tls *tls);
 
-/* The records that wait for the socket. The owner writes them. */
-struct redlock_outbox *redlock_tls_wire(struct redlock_tls *tls);
-
 /* Makes one record of 1 to REDLOCK_TLS_RECORD_MAX bytes, and appends it to the wire. Returns 0 or
- * an errno: EPROTO means redlock_tls_failure(). */
+ * an errno: EPROTO means `failure`. */
 int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size);
 
 /* Like redlock_stream_read(). It may have something to say then: see the wire. EPROTO means
- * redlock_tls_failure(). */
+ * `failure`. */
 ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) __attribute__((noinline, cold));
-
-/* After a read that found the socket empty, no other one looks until this. */
-void redlock_tls_look_again(struct redlock_tls *tls);
-
-/* Returns whether another read may find bytes, here or in the socket. */
-bool redlock_tls_has_more(const struct redlock_tls *tls);
 
 /* Returns whether bytes were read from the socket and not yet from here: no event tells of them. */
 bool redlock_tls_has_unread(const struct redlock_tls *tls);
-
-const struct redlock_tls_failure *redlock_tls_failure(const struct redlock_tls *tls);
 
 /* "TLSv1.3" */
 const char *redlock_tls_version_name(const struct redlock_tls *tls);

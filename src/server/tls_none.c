@@ -45,11 +45,6 @@ bool redlock_tls_has_answered(const struct redlock_tls *tls) {
     return false;
 }
 
-struct redlock_outbox *redlock_tls_wire(struct redlock_tls *tls) {
-    (void)tls;
-    return NULL;
-}
-
 int redlock_tls_write(struct redlock_tls *tls, const char *bytes, size_t size) {
     (void)tls, (void)bytes, (void)size;
     return -1;
@@ -60,23 +55,9 @@ ssize_t redlock_tls_read(struct redlock_tls *tls, char *buffer, size_t size) {
     return -1;
 }
 
-void redlock_tls_look_again(struct redlock_tls *tls) {
-    (void)tls;
-}
-
-bool redlock_tls_has_more(const struct redlock_tls *tls) {
-    (void)tls;
-    return false;
-}
-
 bool redlock_tls_has_unread(const struct redlock_tls *tls) {
     (void)tls;
     return false;
-}
-
-const struct redlock_tls_failure *redlock_tls_failure(const struct redlock_tls *tls) {
-    (void)tls;
-    return NULL;
 }
 
 const char *redlock_tls_version_name(const struct redlock_tls *tls) {
