@@ -94,7 +94,7 @@ static bool begin_tls(struct redlock_link *link) {
     struct redlock_tls_context *tls = link->options->tls;
     char why[REDLOCK_TLS_FAILURE_SIZE];
     redlock_link_set(link, REDLOCK_LINK_SECURING, link->give_up_ns);
-    switch (redlock_tls_context_refresh(tls, why, sizeof why)) {
+    switch (redlock_tls_context_refresh(tls, &(struct redlock_error_text){why, sizeof why})) {
     case REDLOCK_TLS_FILES_SAME:
         break;
     case REDLOCK_TLS_FILES_RENEWED:

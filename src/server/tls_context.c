@@ -38,20 +38,14 @@ struct redlock_tls_context {
     struct stamp warned[FILES]; /* of broken files: what the last warning was about */
 };
 
-/* Where a sentence goes. */
-struct sentence {
-    char *text;
-    size_t size;
-};
-
 static const char *const option_names[FILES] = {"ca_file", "ca_dir", "cert_file", "key_file"};
 
 const char *redlock_tls_library(void) {
     return OpenSSL_version(OPENSSL_VERSION);
 }
 
-/* Says what OpenSSL has against a file: the errno, or else its last words. */
-static void explain(struct sentence *sentence, const char *option, const char *path) {
+/* Says what OpenSSL has against a file: the errno, or else its last words. Returns false. */
+static bool explain(struct redlock_error_text *failure, const char *option, const char *path) {
     unsigned long code, last = 0;
     const char *why = NULL;
     bool pem = false;
@@ -63,9 +57,10 @@ static void explain(struct sentence *sentence, const char *option, const char *p
         }
     }
     why = why != NULL ? why : ERR_reason_error_string(last);
-    (void)snprintf(sentence->text, sentence->size,
-                   pem ? "%s '%s' has no PEM of the right kind (%s)" : "%s '%s' cannot be used: %s", option, path,
-                   why == NULL ? "OpenSSL does not say why" : why);
+    (void)redlock_fail(failure, REDLOCK_ERR_INVALID,
+                       pem ? "%s '%s' has no PEM of the right kind (%s)" : "%s '%s' cannot be used: %s", option, path,
+                       why == NULL ? "OpenSSL does not say why" : why);
+    return false;
 }
 
 /* OpenSSL would ask at the terminal. */
@@ -75,7 +70,7 @@ static int refuse_passphrase(char *buffer, int size, int writing, void *asked) {
     return -1;
 }
 
-static bool load_key(SSL_CTX *ssl, const char *path, struct sentence *sentence) {
+static bool load_key(SSL_CTX *ssl, const char *path, struct redlock_error_text *failure) {
     bool encrypted = false;
     SSL_CTX_set_default_passwd_cb(ssl, refuse_passphrase);
     SSL_CTX_set_default_passwd_cb_userdata(ssl, &encrypted);
@@ -83,58 +78,55 @@ static bool load_key(SSL_CTX *ssl, const char *path, struct sentence *sentence) 
         SSL_CTX_use_PrivateKey_file(ssl, path, SSL_FILETYPE_PEM) == 1 && SSL_CTX_check_private_key(ssl) == 1;
     SSL_CTX_set_default_passwd_cb_userdata(ssl, NULL);
     if (encrypted) {
-        (void)snprintf(sentence->text, sentence->size,
-                       "key_file '%s' is encrypted, and nobody can be asked for its passphrase: decrypt it (openssl "
-                       "pkey -in FILE -out FILE) and protect it by its permissions",
-                       path);
+        (void)redlock_fail(
+            failure, REDLOCK_ERR_INVALID,
+            "key_file '%s' is encrypted, and nobody can be asked for its passphrase: decrypt it (openssl "
+            "pkey -in FILE -out FILE) and protect it by its permissions",
+            path);
     } else if (!loaded) {
-        explain(sentence, option_names[KEY_FILE], path);
+        return explain(failure, option_names[KEY_FILE], path);
     }
     return loaded;
 }
 
 /* OpenSSL accepts a folder that is not there. */
-static bool is_folder(const char *path, struct sentence *sentence) {
+static bool is_folder(const char *path, struct redlock_error_text *failure) {
     struct stat found;
     if (stat(path, &found) == 0 && S_ISDIR(found.st_mode)) {
         return true;
     }
-    (void)snprintf(sentence->text, sentence->size, "ca_dir '%s' is not a directory", path);
+    (void)redlock_fail(failure, REDLOCK_ERR_INVALID, "ca_dir '%s' is not a directory", path);
     return false;
 }
 
-static bool load_files(const struct redlock_tls_context *context, SSL_CTX *ssl, struct sentence *sentence) {
+static bool load_files(const struct redlock_tls_context *context, SSL_CTX *ssl, struct redlock_error_text *failure) {
     char *const *paths = context->paths;
     if (paths[CA_FILE] == NULL && paths[CA_DIR] == NULL && SSL_CTX_set_default_verify_paths(ssl) != 1) {
-        explain(sentence, "the system's store of certificates", context->watched[CA_DIR]);
-        return false;
+        return explain(failure, "the system's store of certificates", context->watched[CA_DIR]);
     }
     if (paths[CA_FILE] != NULL && SSL_CTX_load_verify_locations(ssl, paths[CA_FILE], NULL) != 1) {
-        explain(sentence, option_names[CA_FILE], paths[CA_FILE]);
-        return false;
+        return explain(failure, option_names[CA_FILE], paths[CA_FILE]);
     }
-    if (paths[CA_DIR] != NULL && !is_folder(paths[CA_DIR], sentence)) {
+    if (paths[CA_DIR] != NULL && !is_folder(paths[CA_DIR], failure)) {
         return false;
     }
     if (paths[CA_DIR] != NULL && SSL_CTX_load_verify_locations(ssl, NULL, paths[CA_DIR]) != 1) {
-        explain(sentence, option_names[CA_DIR], paths[CA_DIR]);
-        return false;
+        return explain(failure, option_names[CA_DIR], paths[CA_DIR]);
     }
     if (paths[CERT_FILE] != NULL && SSL_CTX_use_certificate_chain_file(ssl, paths[CERT_FILE]) != 1) {
-        explain(sentence, option_names[CERT_FILE], paths[CERT_FILE]);
-        return false;
+        return explain(failure, option_names[CERT_FILE], paths[CERT_FILE]);
     }
-    return paths[KEY_FILE] == NULL || load_key(ssl, paths[KEY_FILE], sentence);
+    return paths[KEY_FILE] == NULL || load_key(ssl, paths[KEY_FILE], failure);
 }
 
 /* Returns NULL with a sentence. */
-static SSL_CTX *load(const struct redlock_tls_context *context, struct sentence *sentence) {
+static SSL_CTX *load(const struct redlock_tls_context *context, struct redlock_error_text *failure) {
     const int lowest = context->min_version == REDLOCK_TLS_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION;
     ERR_clear_error();
     SSL_CTX *ssl = SSL_CTX_new(TLS_client_method());
     if (ssl == NULL || SSL_CTX_set_min_proto_version(ssl, lowest) != 1) {
-        (void)snprintf(sentence->text, sentence->size,
-                       "OpenSSL cannot begin: no memory, or its own settings are wrong");
+        (void)redlock_fail(failure, REDLOCK_ERR_INVALID,
+                           "OpenSSL cannot begin: no memory, or its own settings are wrong");
         SSL_CTX_free(ssl);
         ERR_clear_error();
         return NULL;
@@ -143,7 +135,7 @@ static SSL_CTX *load(const struct redlock_tls_context *context, struct sentence 
     (void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_read_ahead(ssl, 1); /* one read of the socket for a record, not two */
     SSL_CTX_set_verify(ssl, context->verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, NULL);
-    if (!load_files(context, ssl, sentence)) {
+    if (!load_files(context, ssl, failure)) {
         SSL_CTX_free(ssl);
         ssl = NULL;
     }
@@ -207,20 +199,18 @@ static bool copy_options(struct redlock_tls_context *context, const redlock_tls_
     return copied;
 }
 
-int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **created, char *error,
-                            size_t error_size) {
-    struct sentence sentence = {error, error_size};
+int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **created,
+                            struct redlock_error_text *failure) {
     struct redlock_tls_context *context = calloc(1, sizeof *context);
     /* OpenSSL would end itself at exit(), before handlers and threads that still release locks. */
     (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     if (context == NULL || !copy_options(context, options)) {
-        (void)snprintf(error, error_size, "no memory for TLS");
         redlock_tls_context_free(context);
-        return REDLOCK_ERR_NO_MEMORY;
+        return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for TLS");
     }
     /* First the stamps: a file that changes meanwhile is read once more. */
     stamp_all(context, context->used);
-    context->ssl = load(context, &sentence);
+    context->ssl = load(context, failure);
     if (context->ssl == NULL) {
         redlock_tls_context_free(context);
         return REDLOCK_ERR_INVALID;
@@ -242,16 +232,15 @@ void redlock_tls_context_free(struct redlock_tls_context *context) {
     free(context);
 }
 
-enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context, char *error,
-                                                   size_t error_size) {
-    struct sentence sentence = {error, error_size};
+enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context,
+                                                   struct redlock_error_text *failure) {
     struct stamp now[FILES];
     stamp_all(context, now);
     const bool changed = memcmp(now, context->used, sizeof now) != 0;
     if (!changed && context->trust != DOUBTED) {
         return REDLOCK_TLS_FILES_SAME;
     }
-    SSL_CTX *fresh = load(context, &sentence);
+    SSL_CTX *fresh = load(context, failure);
     if (fresh != NULL) {
         SSL_CTX_free(context->ssl); /* connections keep theirs */
         context->ssl = fresh;

@@ -3,17 +3,18 @@
 #define REDLOCK_SERVER_TLS_CONTEXT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include <redlock/redlock.h>
+
+#include "base/check.h"
 
 struct ssl_st;
 struct redlock_tls_context;
 
 /* Copies the options, which are checked, and reads the files. Returns REDLOCK_OK, or
- * REDLOCK_ERR_INVALID or REDLOCK_ERR_NO_MEMORY with a sentence in error. */
-int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **context, char *error,
-                            size_t error_size);
+ * REDLOCK_ERR_INVALID or REDLOCK_ERR_NO_MEMORY with a sentence. */
+int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **context,
+                            struct redlock_error_text *failure);
 void redlock_tls_context_free(struct redlock_tls_context *context);
 
 enum redlock_tls_files {
@@ -23,7 +24,8 @@ enum redlock_tls_files {
 };
 
 /* Reads the files again if one of them has changed, or if what was read is in doubt. */
-enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context, char *error, size_t error_size);
+enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context,
+                                                   struct redlock_error_text *failure);
 
 /* What came of a handshake: what was read is in doubt while some have failed and none was done. */
 void redlock_tls_context_judge(struct redlock_tls_context *context, bool done);

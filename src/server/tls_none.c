@@ -1,6 +1,4 @@
 /* In place of TLS, where the library is built without it (REDLOCK_TLS=OFF). */
-#include <stdio.h>
-
 #include "server/tls.h"
 
 /* Nobody has a context, so nobody has TLS on a connection. */
@@ -9,20 +7,20 @@ const char *redlock_tls_library(void) {
     return NULL;
 }
 
-int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **context, char *error,
-                            size_t error_size) {
+int redlock_tls_context_new(const redlock_tls_options *options, struct redlock_tls_context **context,
+                            struct redlock_error_text *failure) {
     (void)options, (void)context;
-    (void)snprintf(error, error_size, "TLS (rediss://) is not possible: this library was built without it");
-    return REDLOCK_ERR_INVALID;
+    return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                        "TLS (rediss://) is not possible: this library was built without it");
 }
 
 void redlock_tls_context_free(struct redlock_tls_context *context) {
     (void)context;
 }
 
-enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context, char *error,
-                                                   size_t error_size) {
-    (void)context, (void)error, (void)error_size;
+enum redlock_tls_files redlock_tls_context_refresh(struct redlock_tls_context *context,
+                                                   struct redlock_error_text *failure) {
+    (void)context, (void)failure;
     return REDLOCK_TLS_FILES_SAME;
 }
 

@@ -54,7 +54,8 @@ static void make_contexts(void) {
     EVP_PKEY_CTX_free(maker);
     EVP_PKEY_free(key);
     X509_free(certificate);
-    const int code = redlock_tls_context_new(&options, &client_context, error, sizeof error);
+    const int code =
+        redlock_tls_context_new(&options, &client_context, &(struct redlock_error_text){error, sizeof error});
     assert(code == REDLOCK_OK);
 }
 

@@ -76,7 +76,7 @@ static int make_context(struct redlock_tls_context **made) {
     (void)snprintf(path, sizeof path, "%s/node.crt", folder);
     const redlock_tls_options options = {
         .ca_file = path, .server_name = "node.example.", .min_version = REDLOCK_TLS_1_2, .verify = true};
-    const int code = redlock_tls_context_new(&options, made, error, sizeof error);
+    const int code = redlock_tls_context_new(&options, made, &(struct redlock_error_text){error, sizeof error});
     assert_int_equal(code == REDLOCK_OK, error[0] == '\0');
     return code;
 }
@@ -357,7 +357,8 @@ static void live_again(struct redlock_tls_context *made) {
     do {
         close_socket();
         open_socket();
-        assert_int_equal(redlock_tls_context_refresh(made, error, sizeof error), REDLOCK_TLS_FILES_SAME);
+        assert_int_equal(redlock_tls_context_refresh(made, &(struct redlock_error_text){error, sizeof error}),
+                         REDLOCK_TLS_FILES_SAME);
         assert_true(redlock_connection_begin_tls(&connection, made, "127.0.0.1"));
         assert_true(++tries <= 2);
     } while (secure(&ended) != REDLOCK_TLS_SECURED);
