@@ -53,14 +53,10 @@ static void end_try(struct redlock_server *server, enum redlock_server_phase pha
     redlock_server_rearm(server, server->retry_ns);
 }
 
-void redlock_phase_lost(struct redlock_server *server, struct redlock_text *why) {
-    end_try(server, REDLOCK_PHASE_WAITING, why);
-}
-
 void redlock_phase_unusable(struct redlock_server *server, struct redlock_text *why) {
     end_try(server, REDLOCK_PHASE_UNUSABLE, why);
 }
 
-void redlock_phase_ended(struct redlock_server *server, struct redlock_text *why) {
+void redlock_phase_lost(struct redlock_server *server, struct redlock_text *why) {
     end_try(server, redlock_text_cause(why) == REDLOCK_CAUSE_TLS ? REDLOCK_PHASE_UNUSABLE : REDLOCK_PHASE_WAITING, why);
 }

@@ -125,6 +125,6 @@ void redlock_spare_or_node_fails(struct redlock_server *server, struct redlock_t
         redlock_spare_in_vain(server, redlock_text_string(why));
         redlock_text_drop(why);
     } else {
-        redlock_phase_ended(server, why);
+        redlock_phase_lost(server, why);
     }
 }

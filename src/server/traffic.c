@@ -20,7 +20,7 @@ __attribute__((noinline, cold)) static void end_write(struct redlock_server *ser
     /* The server may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(&server->connection.watch, REDLOCK_READABLE);
     if (server->connection.fd >= 0) {
-        redlock_phase_ended(server, redlock_link_read_text(&server->connection, error));
+        redlock_phase_lost(server, redlock_link_read_text(&server->connection, error));
     }
 }
 
@@ -181,7 +181,7 @@ __attribute__((noinline, cold)) static void end_read(struct redlock_server *serv
         redlock_server_rearm(server, redlock_server_now_ns(server));
         break;
     case REDLOCK_RECEIVED_END:
-        redlock_phase_ended(server, redlock_link_read_text(&server->connection, error));
+        redlock_phase_lost(server, redlock_link_read_text(&server->connection, error));
         break;
     case REDLOCK_RECEIVED_PROTOCOL:
         redlock_holder_query_protocol(server);
