@@ -10,7 +10,6 @@
 #include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/read.h"
-#include "wire/resp.h"
 #include "wire/rights.h"
 #include "wire/script.h"
 
@@ -374,14 +373,4 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
 bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake) {
     return handshake->step > 0 && handshake->step < handshake->step_count &&
            handshake->steps[handshake->step] == STEP_INFO;
-}
-
-size_t redlock_handshake_load(unsigned index, char *buffer) {
-    const struct redlock_script *script = redlock_script_get((enum redlock_script_id)index);
-    assert(script->source_size + 128 <= REDLOCK_HANDSHAKE_LOAD_SIZE_MAX);
-    char *end = redlock_resp_array(buffer, 3);
-    end = redlock_resp_bulk(end, "SCRIPT", 6);
-    end = redlock_resp_bulk(end, "LOAD", 4);
-    end = redlock_resp_bulk(end, script->source, script->source_size);
-    return (size_t)(end - buffer);
 }

@@ -23,12 +23,4 @@ bool redlock_handshake_auth(const struct redlock_credentials *credentials, const
 /* Returns whether the server does not let us use the command, or does not have it. */
 bool redlock_handshake_refused(const struct redlock_reply *reply);
 
-/*
- * The REDLOCK_SCRIPT_COUNT commands that load the scripts, also after a server forgot them (R11).
- * Writes command number `index` into buffer (REDLOCK_HANDSHAKE_LOAD_SIZE_MAX bytes). Returns its
- * size.
- */
-#define REDLOCK_HANDSHAKE_LOAD_SIZE_MAX 3328
-size_t redlock_handshake_load(unsigned index, char *buffer);
-
 #endif

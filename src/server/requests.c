@@ -37,14 +37,17 @@ void redlock_requests_begin(struct redlock_server *server) {
     }
 }
 
-void redlock_requests_queue_own(struct redlock_server *server, const char *bytes, size_t size, int64_t now_ns) {
-    (void)redlock_requests_queue(server, bytes, size,
-                                 &(struct redlock_inflight_entry){.queued_ns = now_ns, .own = true});
+void redlock_requests_say(struct redlock_server *server, const char *const words[4]) {
+    struct redlock_inflight_entry entry = {.queued_ns = redlock_server_now_ns(server), .own = true};
+    struct redlock_outbox box = {0};
+    if (redlock_handshake_say(&box, words)) {
+        (void)redlock_requests_queue(server, box.bytes, redlock_outbox_size(&box), &entry);
+    }
+    redlock_outbox_clear(&box);
 }
 
 void redlock_requests_ping(struct redlock_server *server) {
-    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
-    redlock_requests_queue_own(server, ping, sizeof ping - 1, redlock_server_now_ns(server));
+    redlock_requests_say(server, (const char *[4]){"PING"});
 }
 
 static void answer(struct redlock_server *server, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,

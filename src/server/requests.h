@@ -12,9 +12,9 @@ static inline bool redlock_requests_has_no_timeout(const struct redlock_inflight
 bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
                             struct redlock_inflight_entry *entry);
 
-/* Queues the server's own command. Without memory it drops the command: the stall limit or the next
- * NOSCRIPT makes up for it. */
-void redlock_requests_queue_own(struct redlock_server *server, const char *bytes, size_t size, int64_t now_ns);
+/* Queues the server's own command, as redlock_handshake_say() does. Without memory it drops the
+ * command: the stall limit or the next NOSCRIPT makes up for it. */
+void redlock_requests_say(struct redlock_server *server, const char *const words[4]);
 void redlock_requests_ping(struct redlock_server *server);
 
 /* The server has become ready: only now the timeouts of those that waited for that begin. */

@@ -63,13 +63,13 @@ __attribute__((noinline, cold)) static void drain(struct redlock_server *server)
 /* R11: a restarted or flushed server gets its scripts again. The request itself is sent by
  * source. */
 static void load_scripts(struct redlock_server *server, int64_t now_ns) {
-    char command[REDLOCK_HANDSHAKE_LOAD_SIZE_MAX];
     if (server->handshake.scripts_refused || now_ns < redlock_after_ms(server->scripts_ns, SCRIPTS_AGAIN_AFTER_MS)) {
         return;
     }
     server->scripts_ns = now_ns;
     for (unsigned i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
-        redlock_requests_queue_own(server, command, redlock_handshake_load(i, command), now_ns);
+        redlock_requests_say(
+            server, (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source});
     }
 }
 
