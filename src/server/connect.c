@@ -34,20 +34,17 @@ static void draw_mark(struct redlock_server *server) {
 static bool greet(struct redlock_link *link) {
     struct redlock_dial *dial = (struct redlock_dial *)link;
     struct redlock_server *server = dial->server;
-    dial->handshake.address = &server->address;
-    dial->handshake.credentials =
+    struct redlock_handshake_told *told = &dial->handshake.told;
+    told->options = &server->options;
+    told->address = &server->address;
+    told->credentials =
         redlock_server_has_spare(server) ? redlock_rotation_spare_greets(server) : redlock_rotation_greets(server);
-    dial->handshake.client_name = server->options.client_name;
-    dial->handshake.old_run_id = server->known_run_id;
-    dial->handshake.old_client_id = server->known_client_id;
-    dial->handshake.guarded = server->options.guarded;
-    dial->handshake.probed = server->options.probed;
-    dial->handshake.marker = server->options.marker;
-    dial->handshake.mark = dial->mark;
-    dial->handshake.mark_count =
-        server->options.marker == NULL
-            ? 0
-            : server->callbacks.other_marks(server->callbacks.ctx, server->index, dial->handshake.marks);
+    told->old_run_id = server->known_run_id;
+    told->old_client_id = server->known_client_id;
+    told->mark = dial->mark;
+    told->mark_count = server->options.marker == NULL
+                           ? 0
+                           : server->callbacks.other_marks(server->callbacks.ctx, server->index, told->marks);
     dial->clock = (struct redlock_clock_sample){.sent_ns = redlock_server_now_ns(server)};
     dial->round_trip_ns = 0;
     return redlock_handshake_start(&dial->handshake, &link->connection.hello) != REDLOCK_HANDSHAKE_NO_MEMORY;
@@ -257,9 +254,9 @@ static void take_over(struct redlock_server *server) {
     redlock_connection_take_over(&server->connection, &dial->link.connection);
     server->endpoint = dial->endpoints.list[dial->link.endpoint];
     server->handshake = dial->handshake;
-    server->handshake.credentials = &server->address.credentials;
+    server->handshake.told.credentials = &server->address.credentials;
     memcpy(server->mark, dial->mark, sizeof server->mark);
-    server->handshake.mark = server->mark;
+    server->handshake.told.mark = server->mark;
     server->shortest_ns = server->round_trip_ns = dial->round_trip_ns;
     redlock_link_end(&dial->link);
     redlock_phase_set(server, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(server->why));

@@ -76,19 +76,12 @@ static bool say(struct redlock_handshake *handshake, struct redlock_outbox *outb
 
 enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *handshake,
                                                      struct redlock_outbox *outbox) {
-    const struct redlock_address *address = handshake->address;
+    const struct redlock_address *address = handshake->told.address;
     const char *auth[4];
     char db[12];
     bool said = true;
-    handshake->step = handshake->step_count = 0;
-    handshake->client_id = handshake->server_us = 0;
-    handshake->scripts_refused = handshake->answered = handshake->marked = false;
-    handshake->probe_again = handshake->probe_renewal = false;
-    handshake->reason[0] = handshake->warning[0] = handshake->twin[0] = '\0';
-    handshake->info_error[0] = handshake->wanted[0] = '\0';
-    memset(&handshake->info, 0, sizeof handshake->info);
-    handshake->info.uptime_s = -1;
-    if (redlock_handshake_auth(handshake->credentials, auth)) {
+    *handshake = (struct redlock_handshake){.told = handshake->told, .info = {.uptime_s = -1}};
+    if (redlock_handshake_auth(handshake->told.credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
     } else {
         said = say(handshake, outbox, STEP_PING, (const char *[4]){"PING"});
@@ -121,14 +114,15 @@ static enum redlock_handshake_state introduce(struct redlock_handshake *handshak
                                             !say(handshake, outbox, STEP_ROLE, (const char *[4]){"ROLE"}))) {
         return REDLOCK_HANDSHAKE_NO_MEMORY;
     }
-    if (handshake->old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->old_run_id) == 0 &&
+    if (handshake->told.old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->told.old_run_id) == 0 &&
         !REDLOCK_PLANTED(PLAIN_CLOSE)) {
-        (void)snprintf(id, sizeof id, "%lld", (long long)handshake->old_client_id);
+        (void)snprintf(id, sizeof id, "%lld", (long long)handshake->told.old_client_id);
         if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id})) {
             return REDLOCK_HANDSHAKE_NO_MEMORY;
         }
     }
-    if (!say(handshake, outbox, STEP_NAME, (const char *[4]){"CLIENT", "SETNAME", handshake->client_name})) {
+    if (!say(handshake, outbox, STEP_NAME,
+             (const char *[4]){"CLIENT", "SETNAME", handshake->told.options->client_name})) {
         return REDLOCK_HANDSHAKE_NO_MEMORY;
     }
     for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
@@ -207,7 +201,7 @@ static enum redlock_handshake_state on_info(struct redlock_handshake *handshake,
 static void on_time(struct redlock_handshake *handshake, const struct redlock_reply *reply, const char *error) {
     const bool told = reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 2 &&
                       redlock_read_server_time(reply->elements, &handshake->server_us);
-    if (told || !handshake->guarded) {
+    if (told || !handshake->told.options->guarded) {
         return;
     }
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
@@ -318,7 +312,7 @@ static enum redlock_handshake_state on_step(struct redlock_handshake *handshake,
         if (failed) {
             return redlock_handshake_refuse(handshake, REDLOCK_HANDSHAKE_UNUSABLE,
                                             cause == REDLOCK_CAUSE_SERVER ? REDLOCK_CAUSE_DATABASE : cause,
-                                            "SELECT %u failed: %s", (unsigned)handshake->address->db, error);
+                                            "SELECT %u failed: %s", (unsigned)handshake->told.address->db, error);
         }
         break;
     case STEP_INFO:

@@ -5,7 +5,7 @@
 
 #include "server/handshake_state.h"
 
-/* Puts the first commands into the outbox. The caller has set the fields above the gap. */
+/* Puts the first commands into the outbox. The caller has set `told`; the rest begins anew. */
 enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *handshake,
                                                      struct redlock_outbox *outbox);
 

@@ -57,7 +57,7 @@ void redlock_handshake_error(const struct redlock_handshake *handshake, const st
                              char text[REDLOCK_WIRE_ERROR_SIZE]) {
     text[0] = '\0';
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        (void)redlock_wire_error(&reply->value, handshake->credentials->password, text);
+        (void)redlock_wire_error(&reply->value, handshake->told.credentials->password, text);
     }
 }
 

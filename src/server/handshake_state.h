@@ -25,21 +25,22 @@ enum redlock_handshake_state {
     REDLOCK_HANDSHAKE_NO_MEMORY
 };
 
-struct redlock_handshake {
+/* What it is told at its beginning. */
+struct redlock_handshake_told {
+    const struct redlock_server_options *options; /* guarded: warn if it does not say its time */
     const struct redlock_address *address;
     const struct redlock_credentials *credentials; /* to say: those of the address, or newer ones */
-    const char *client_name;
-    const char *old_run_id; /* of the lost connection; "" for none */
-    int64_t old_client_id;  /* its id, to kill it on that same server; 0 for none */
-    bool guarded;           /* warn if the server does not say its time */
-    const char *probed;     /* the key for the probe */
-    /* A server without a run_id is known by a key of the manager, which holds the mark of the first
-     * node that came to it. NULL: the manager has one node. */
-    const char *marker;
+    const char *old_run_id;                        /* of the lost connection; "" for none */
+    int64_t old_client_id;                         /* its id, to kill it on that same server; 0 for none */
+    /* A server without a run_id is known by a key of the manager, options->marker, which holds the
+     * mark of the first node that came to it. */
     const char *mark;                             /* of this try */
     const char *marks[REDLOCK_SERVER_OTHERS_MAX]; /* of the manager's other nodes */
     size_t mark_count;
+};
 
+struct redlock_handshake {
+    struct redlock_handshake_told told;
     struct redlock_info info;
     int64_t client_id; /* 0 if the server did not say */
     int64_t server_us; /* from TIME; 0 if the server did not say */

@@ -15,14 +15,14 @@ bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbo
     const char *words[6 + REDLOCK_SERVER_OTHERS_MAX] = {by_source ? "EVAL" : "EVALSHA",
                                                         by_source ? script->source : script->sha1,
                                                         "0",
-                                                        handshake->probed,
+                                                        handshake->told.options->probed,
                                                         "",
-                                                        handshake->mark};
+                                                        handshake->told.mark};
     size_t count = 6;
-    if (handshake->marker != NULL && handshake->info.run_id[0] == '\0') {
-        words[4] = handshake->marker;
-        for (size_t i = 0; i < handshake->mark_count; i++) {
-            words[count++] = handshake->marks[i];
+    if (handshake->told.options->marker != NULL && handshake->info.run_id[0] == '\0') {
+        words[4] = handshake->told.options->marker;
+        for (size_t i = 0; i < handshake->told.mark_count; i++) {
+            words[count++] = handshake->told.marks[i];
         }
     }
     return redlock_handshake_say_words(outbox, words, count);
@@ -34,8 +34,8 @@ bool redlock_proof_say_renewal(struct redlock_handshake *handshake, struct redlo
     const char *words[] = {by_source ? "EVAL" : "EVALSHA",
                            by_source ? script->source : script->sha1,
                            "1",
-                           handshake->probed,
-                           handshake->mark,
+                           handshake->told.options->probed,
+                           handshake->told.mark,
                            "1"};
     return redlock_handshake_say_words(outbox, words, sizeof words / sizeof *words);
 }
@@ -101,10 +101,10 @@ static enum redlock_handshake_state take_error(struct redlock_handshake *handsha
 
 static void take_mark(struct redlock_handshake *handshake, const struct redlock_reply_value *mark) {
     const bool is_mark = mark->type == REDLOCK_REPLY_STRING && mark->size == REDLOCK_SERVER_MARK_SIZE - 1;
-    handshake->marked = is_mark && memcmp(mark->bytes, handshake->mark, mark->size) == 0;
-    for (size_t i = 0; is_mark && i < handshake->mark_count; i++) {
-        if (memcmp(mark->bytes, handshake->marks[i], mark->size) == 0) {
-            memcpy(handshake->twin, handshake->marks[i], sizeof handshake->twin);
+    handshake->marked = is_mark && memcmp(mark->bytes, handshake->told.mark, mark->size) == 0;
+    for (size_t i = 0; is_mark && i < handshake->told.mark_count; i++) {
+        if (memcmp(mark->bytes, handshake->told.marks[i], mark->size) == 0) {
+            memcpy(handshake->twin, handshake->told.marks[i], sizeof handshake->twin);
             handshake->marked = true;
         }
     }
@@ -173,7 +173,7 @@ void redlock_proof_role(struct redlock_info *info, const struct redlock_reply *r
 void redlock_proof_warn(struct redlock_handshake *handshake) {
     const struct redlock_info *info = &handshake->info;
     const bool refused = handshake->info_error[0] != '\0';
-    const bool unmarked = handshake->marker != NULL && info->run_id[0] == '\0' && !handshake->marked;
+    const bool unmarked = handshake->told.options->marker != NULL && info->run_id[0] == '\0' && !handshake->marked;
     if (refused) {
         redlock_handshake_warn(handshake, "INFO refused (%s): cannot see whether %s%s%s", handshake->info_error,
                                info->role[0] == '\0' ? "this is a primary, or " : "",
@@ -183,6 +183,6 @@ void redlock_proof_warn(struct redlock_handshake *handshake) {
     }
     if (unmarked) {
         redlock_handshake_warn(handshake, "the key %s would show it, if this user may GET and SET it",
-                               handshake->marker);
+                               handshake->told.options->marker);
     }
 }

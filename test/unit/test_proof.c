@@ -228,10 +228,10 @@ static void assert_marked(const char *mark, bool marked, const char *twin) {
 FRESH_TEST(a_marker_tells_the_same_server) {
     static const char asked[] =
         "$13\r\nredlock:probe\r\n$4\r\nmine\r\n$33\r\n" MARK "\r\n$33\r\n" OTHER "\r\n$33\r\n" THIRD "\r\n";
-    handshake.marker = "mine";
-    handshake.marks[0] = OTHER;
-    handshake.marks[1] = THIRD;
-    handshake.mark_count = 2;
+    options.marker = "mine";
+    handshake.told.marks[0] = OTHER;
+    handshake.told.marks[1] = THIRD;
+    handshake.told.mark_count = 2;
     assert_marked(MARK, true, "");
     assert_non_null(memmem(outbox.bytes, outbox.tail, asked, sizeof asked - 1));
     assert_marked(OTHER, true, OTHER);
