@@ -2,6 +2,7 @@
 #include "server/address.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define PORT_DEFAULT  6379
 #define DB_MAX        65535
 #define HOST_SIZE_MAX 255
+#define HOST_BYTES    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-_"
 
 /* A piece of the URI. */
 struct span {
@@ -52,13 +54,9 @@ static char *copy(struct span span) {
 }
 
 static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    static const char digits[] = "0123456789abcdef";
+    const char *digit = memchr(digits, tolower((unsigned char)c), 16);
+    return digit == NULL ? -1 : (int)(digit - digits);
 }
 
 /* Errors name the parts of a URI that may be secret. They never quote them. */
@@ -125,14 +123,6 @@ static int parse_user_info(struct span user_info, struct redlock_address *addres
     return code;
 }
 
-static bool host_byte(char c, bool literal) {
-    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' ||
-        c == '_') {
-        return true;
-    }
-    return literal && (c == ':' || c == '%');
-}
-
 static int parse_host(struct span *rest, struct redlock_address *address, bool *literal,
                       struct redlock_error_text *failure) {
     *literal = take_prefix(rest, "[");
@@ -152,14 +142,16 @@ static int parse_host(struct span *rest, struct redlock_address *address, bool *
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "the host of a node URI is longer than %d bytes",
                             HOST_SIZE_MAX);
     }
-    for (size_t i = 0; i < host.size; i++) {
-        if (!host_byte(host.bytes[i], *literal)) {
-            return redlock_fail(failure, REDLOCK_ERR_INVALID,
-                                "the host of a node URI has a byte at position %zu that no host name has", i + 1);
-        }
-    }
     address->host = copy(host);
-    return address->host == NULL ? REDLOCK_ERR_NO_MEMORY : REDLOCK_OK;
+    if (address->host == NULL) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    const size_t fitting = strspn(address->host, *literal ? HOST_BYTES ":%" : HOST_BYTES);
+    if (fitting < host.size) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID,
+                            "the host of a node URI has a byte at position %zu that no host name has", fitting + 1);
+    }
+    return REDLOCK_OK;
 }
 
 /* Why the text behind the first ':' of a host may be no port. */

@@ -52,10 +52,10 @@ static bool greet(struct redlock_link *link) {
 
 static void resolved(struct redlock_link *link) {
     struct redlock_dial *dial = (struct redlock_dial *)link;
-    if (!redlock_lookup_done(dial->lookup)) {
+    const char *error;
+    if (!redlock_lookup_done(dial->lookup, &dial->endpoints, &error)) {
         return;
     }
-    const char *error = redlock_lookup_result(dial->lookup, &dial->endpoints);
     watch_lookup(dial->server, -1);
     redlock_lookup_drop(dial->lookup, false);
     dial->lookup = NULL;

@@ -111,17 +111,12 @@ struct redlock_lookup *redlock_lookup_start(const char *host, uint16_t port, int
     lookup->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     *error = errno;
     lookup->host = strdup(host);
-    atomic_init(&lookup->references, 1);
-    if (lookup->fd >= 0 && lookup->host != NULL) {
-        atomic_store(&lookup->references, 2);
-        *error = start_thread(lookup);
+    atomic_init(&lookup->references, 2);
+    if (lookup->fd >= 0) {
+        *error = lookup->host == NULL ? ENOMEM : start_thread(lookup);
         if (*error == 0) {
             return lookup;
         }
-    } else if (lookup->fd >= 0) {
-        *error = ENOMEM;
-    }
-    if (lookup->fd >= 0) {
         (void)close(lookup->fd);
     }
     free(lookup->host);
@@ -133,15 +128,13 @@ int redlock_lookup_fd(const struct redlock_lookup *lookup) {
     return lookup->fd;
 }
 
-bool redlock_lookup_done(const struct redlock_lookup *lookup) {
-    return atomic_load(&lookup->done);
-}
-
-const char *redlock_lookup_result(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints) {
-    if (lookup->error == NULL) {
+bool redlock_lookup_done(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints, const char **error) {
+    const bool done = atomic_load(&lookup->done);
+    if (done) {
         *endpoints = lookup->endpoints;
+        *error = lookup->error;
     }
-    return lookup->error;
+    return done;
 }
 
 void redlock_lookup_drop(struct redlock_lookup *lookup, bool forked) {

@@ -33,10 +33,10 @@ struct redlock_lookup *redlock_lookup_start(const char *host, uint16_t port, int
 
 /* Becomes readable at the end of the lookup. */
 int redlock_lookup_fd(const struct redlock_lookup *lookup);
-bool redlock_lookup_done(const struct redlock_lookup *lookup);
 
-/* The result of a finished lookup: NULL, or why there is no address. */
-const char *redlock_lookup_result(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints);
+/* Returns whether the lookup is finished. Then sets the endpoints, and *error: NULL, or why there
+ * is no address. */
+bool redlock_lookup_done(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints, const char **error);
 
 /* Drops the lookup. If its thread still runs, the thread frees it. A forked child has no such
  * thread. */

@@ -313,7 +313,9 @@ static void take_message(struct redlock_subscription *subscription, const struct
     }
 }
 
-static void take_reply(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_subscription *subscription = (struct redlock_subscription *)connection;
+    (void)now_ns;
     if (subscription->link.state == REDLOCK_LINK_GREETING) {
         take_greeting(subscription, reply);
     } else if (is_array(reply, "message", 3)) {
@@ -334,11 +336,6 @@ static void take_reply(struct redlock_subscription *subscription, const struct r
     } else {
         out_of_protocol(subscription);
     }
-}
-
-static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
-    (void)now_ns;
-    take_reply((struct redlock_subscription *)connection, reply);
 }
 
 static struct redlock_text *why(const struct redlock_link *link, enum redlock_received received, int error) {
