@@ -49,10 +49,6 @@ static void watch_open(struct redlock_connection *connection) {
     watch(connection, connection->fd, connection->blocked ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE);
 }
 
-int redlock_connection_opened(const struct redlock_connection *connection) {
-    return redlock_stream_connected(connection->fd);
-}
-
 bool redlock_connection_start(struct redlock_connection *connection) {
     redlock_reader_delete(connection->reader);
     connection->reader = redlock_reader_new();

@@ -37,11 +37,9 @@ int redlock_connection_init(struct redlock_connection *connection, const struct 
  * written, including releases. */
 void redlock_connection_free(struct redlock_connection *connection);
 
-/* Starts to connect. The watch reports the end. Returns 0 or an errno. */
+/* Starts to connect. The watch reports the end: see redlock_stream_connected(). Returns 0 or an
+ * errno. */
 int redlock_connection_open(struct redlock_connection *connection, const struct sockaddr *address, socklen_t size);
-
-/* Returns the result of the connect: 0 or an errno. */
-int redlock_connection_opened(const struct redlock_connection *connection);
 
 /* Puts TLS on the opened connection to `host`, which is borrowed. Returns false without memory. */
 bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,

@@ -7,29 +7,11 @@
 #include <string.h>
 
 #include "core/time.h"
+#include "server/stream.h"
 
 #define BACKOFF_MIN_MS  10
 #define BACKOFF_MAX_MS  2000
 #define STABLE_AFTER_MS 2000 /* a connection that lived so long is no failed try */
-
-enum event {
-    EVENT_KNOWN,  /* RESOLVING: the addresses */
-    EVENT_DONE,   /* OPENING: the socket is open; SECURING: secured */
-    EVENT_REFUSED /* OPENING: by this address, or it takes too long */
-};
-
-/* The state that follows an event; OFF: it has failed. The table is in link.h. Pure. */
-static enum redlock_link_state next(const struct redlock_link *link, enum event event) {
-    switch (event) {
-    case EVENT_DONE:
-        return link->state == REDLOCK_LINK_OPENING && link->address->tls ? REDLOCK_LINK_SECURING
-                                                                         : REDLOCK_LINK_GREETING;
-    case EVENT_KNOWN:
-    case EVENT_REFUSED:
-        break;
-    }
-    return link->tried < link->endpoint_count ? REDLOCK_LINK_OPENING : REDLOCK_LINK_OFF;
-}
 
 static void set_timer(struct redlock_link *link) {
     const struct redlock_reactor *reactor = link->connection.reactor;
@@ -125,22 +107,14 @@ static void secure(struct redlock_link *link, unsigned events) {
 }
 
 /* error: why the last address was refused. */
-static void step(struct redlock_link *link, enum event event, int error) {
-    enum redlock_link_state state = next(link, event);
-    while (state == REDLOCK_LINK_OPENING && (error = try_next(link)) != 0) {
-        state = next(link, EVENT_REFUSED);
-    }
-    if (state == REDLOCK_LINK_OFF) {
-        fail(link, redlock_link_errno_text("", error));
-    } else if (state == REDLOCK_LINK_GREETING) {
-        greet(link);
-    } else if (state == REDLOCK_LINK_SECURING) {
-        if (begin_tls(link)) {
-            secure(link, 0);
-        } else {
-            fail(link, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
+static void try_the_rest(struct redlock_link *link, int error) {
+    while (link->tried < link->endpoint_count) {
+        error = try_next(link);
+        if (error == 0) {
+            return;
         }
     }
+    fail(link, redlock_link_errno_text("", error));
 }
 
 void redlock_link_open(struct redlock_link *link, const struct redlock_endpoint *endpoints, size_t count) {
@@ -148,20 +122,24 @@ void redlock_link_open(struct redlock_link *link, const struct redlock_endpoint 
     link->endpoints = endpoints;
     link->endpoint_count = count;
     link->tried = 0;
-    step(link, EVENT_KNOWN, EADDRNOTAVAIL);
+    try_the_rest(link, EADDRNOTAVAIL);
 }
 
 static void refuse(struct redlock_link *link, int error) {
     redlock_connection_close(&link->connection);
-    step(link, EVENT_REFUSED, error);
+    try_the_rest(link, error);
 }
 
 static void opened(struct redlock_link *link) {
-    const int error = redlock_connection_opened(&link->connection);
+    const int error = redlock_stream_connected(link->connection.fd);
     if (error != 0) {
         refuse(link, error);
+    } else if (!link->address->tls) {
+        greet(link);
+    } else if (begin_tls(link)) {
+        secure(link, 0);
     } else {
-        step(link, EVENT_DONE, 0);
+        fail(link, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for TLS"));
     }
 }
 

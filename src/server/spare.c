@@ -40,8 +40,9 @@ static void end(struct redlock_server *server) {
     dial->again_ns = now_ns + redlock_link_delay_ns(now_ns, &server->jitter, &dial->failures, dial->again_ns);
 }
 
-static void flush_kept(struct redlock_server *server) {
-    server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
+void redlock_spare_is_not_due(struct redlock_server *server, int64_t now_ns) {
+    server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch); /* what was kept */
+    redlock_spare_look(server, now_ns);
 }
 
 void redlock_spare_is_needless(struct redlock_server *server) {
@@ -49,21 +50,14 @@ void redlock_spare_is_needless(struct redlock_server *server) {
     if (redlock_server_has_spare(server)) {
         end(server);
     }
-    flush_kept(server);
-    redlock_spare_look(server, server->heard_ns); /* there may be more overdue */
-}
-
-void redlock_spare_is_not_due(struct redlock_server *server, int64_t now_ns) {
-    flush_kept(server);
-    redlock_spare_look(server, now_ns);
+    redlock_spare_is_not_due(server, server->heard_ns); /* there may be more overdue */
 }
 
 void redlock_spare_in_vain(struct redlock_server *server, const char *why) {
     server->reactor.log(server->reactor.ctx, REDLOCK_LOG_DEBUG, "node %s: the second connection failed: %s",
                         server->address.name, why);
     end(server);
-    flush_kept(server);
-    redlock_spare_look(server, redlock_server_now_ns(server));
+    redlock_spare_is_not_due(server, redlock_server_now_ns(server));
 }
 
 bool redlock_spare_replaces(struct redlock_server *server) {

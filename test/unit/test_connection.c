@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "server/connection.h"
+#include "server/stream.h"
 
 static struct redlock_connection connection;
 static int peer;         /* the other end of its socket */
@@ -247,7 +248,7 @@ FRESH_TEST(what_cannot_be_opened_says_why) {
     assert_is(watched, REDLOCK_WRITABLE);
     struct pollfd writable = {.fd = connection.fd, .events = POLLOUT};
     assert_int_equal(poll(&writable, 1, 20000), 1);
-    assert_int_equal(redlock_connection_opened(&connection), ECONNREFUSED);
+    assert_int_equal(redlock_stream_connected(connection.fd), ECONNREFUSED);
     (void)close(silent);
 }
 
