@@ -178,7 +178,7 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     const struct redlock_subscription *subscription = &server->subscription;
     const char *why = redlock_text_string(server->why);
     /* Locks work there, but no queue does. */
-    const bool lacks_queue = server->phase == REDLOCK_PHASE_READY && server->no_queue[0] != '\0';
+    const bool lacks_queue = server->phase == REDLOCK_PHASE_READY && server->handshake.no_queue[0] != '\0';
     info->state = public_state(server->phase);
     info->name = server->address.name;
     info->version = server->info.version;
@@ -190,7 +190,7 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->connects = server->connects;
     info->listens = redlock_subscription_listens(subscription);
     info->queue_error =
-        lacks_queue && subscription->why == NULL ? server->no_queue : redlock_text_string(subscription->why);
+        lacks_queue && subscription->why == NULL ? server->handshake.no_queue : redlock_text_string(subscription->why);
     info->queue_refused = lacks_queue || subscription->refused;
     info->credentials_pending = redlock_rotation_is_pending(&server->rotation);
     info->credentials_error = redlock_text_string(server->rotation.refusal);

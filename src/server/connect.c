@@ -60,8 +60,8 @@ static void resolved(struct redlock_link *link) {
     redlock_lookup_drop(dial->lookup, false);
     dial->lookup = NULL;
     if (error != NULL) {
-        redlock_spare_or_node_fails(dial->server,
-                                    redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
+        redlock_spare_or_server_fails(
+            dial->server, redlock_text_new(REDLOCK_CAUSE_CONNECTION, "the name is not resolved: %s", error));
     } else {
         redlock_link_open(link, dial->endpoints.list, dial->endpoints.count);
     }
@@ -85,7 +85,7 @@ void redlock_connect_begin(struct redlock_server *server) {
         dial->lookup = redlock_lookup_start(server->address.host, server->address.port, &error);
     }
     if (dial->lookup == NULL) {
-        redlock_spare_or_node_fails(server, redlock_link_errno_text("no thread to look the name up: ", error));
+        redlock_spare_or_server_fails(server, redlock_link_errno_text("no thread to look the name up: ", error));
     } else {
         watch_lookup(server, redlock_lookup_fd(dial->lookup));
         resolved(&dial->link);
@@ -146,12 +146,6 @@ static void ready(struct redlock_server *server) {
     server->connects++;
     server->first_try_done = true;
     server->form.deleting = (uint8_t)redlock_info_deleting(&server->info);
-    /* No warning: a program that never waits does not need it. */
-    server->no_queue[0] = '\0';
-    if (server->handshake.wanted[0] != '\0') {
-        (void)snprintf(server->no_queue, sizeof server->no_queue, "waiting in order needs %s",
-                       server->handshake.wanted);
-    }
     server->known_client_id = server->handshake.client_id;
     memcpy(server->known_run_id, server->info.run_id, sizeof server->known_run_id);
     redlock_outbox_clear(&server->connection.hello);
@@ -204,7 +198,7 @@ static void compare(struct redlock_server *server) {
 static void end_handshake(struct redlock_server *server, const struct redlock_handshake *handshake,
                           enum redlock_handshake_state state) {
     if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
-        redlock_spare_or_node_fails(server, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
+        redlock_spare_or_server_fails(server, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         return;
     }
     if (redlock_server_has_spare(server)) {
@@ -274,7 +268,7 @@ static void take(struct redlock_connection *connection, const struct redlock_rep
     struct redlock_dial *dial = (struct redlock_dial *)connection;
     struct redlock_handshake *handshake = &dial->handshake;
     if (handshake->step >= handshake->step_count) {
-        redlock_spare_or_node_fails(dial->server, redlock_link_unasked_text());
+        redlock_spare_or_server_fails(dial->server, redlock_link_unasked_text());
         return;
     }
     dial->round_trip_ns = dial->round_trip_ns == 0 ? now_ns - dial->clock.sent_ns : dial->round_trip_ns;
@@ -315,7 +309,7 @@ static struct redlock_text *why(const struct redlock_link *link, enum redlock_re
 }
 
 static void failed(struct redlock_link *link, struct redlock_text *why) {
-    redlock_spare_or_node_fails(((struct redlock_dial *)link)->server, why);
+    redlock_spare_or_server_fails(((struct redlock_dial *)link)->server, why);
 }
 
 int redlock_connect_init(struct redlock_server *server) {

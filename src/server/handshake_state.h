@@ -52,7 +52,8 @@ struct redlock_handshake {
     char twin[REDLOCK_SERVER_MARK_SIZE];      /* that node, if it is another; else "" */
     char info_error[REDLOCK_WIRE_ERROR_SIZE]; /* INFO's; "" for none */
     enum redlock_cause info_cause;
-    char wanted[REDLOCK_RIGHTS_SIZE]; /* what is missing to wait in order; "" for nothing */
+    /* What waiting in order lacks; "" for nothing. No warning: who never waits does not need it. */
+    char no_queue[REDLOCK_RIGHTS_SIZE + 32];
     char reason[REDLOCK_HANDSHAKE_TEXT_SIZE];
     enum redlock_cause cause;                  /* of `reason` */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE]; /* "" for none */

@@ -128,7 +128,8 @@ enum redlock_handshake_state redlock_proof_reply(struct redlock_handshake *hands
         return REDLOCK_HANDSHAKE_WAITING; /* another kind of server; it proves nothing */
     }
     redlock_rights_read(&rights, lines->bytes, lines->size);
-    memcpy(handshake->wanted, rights.wanted, sizeof handshake->wanted);
+    (void)snprintf(handshake->no_queue, sizeof handshake->no_queue, "%s%s",
+                   rights.wanted[0] == '\0' ? "" : "waiting in order needs ", rights.wanted);
     take_mark(handshake, &reply->elements[1]);
     return lacks(handshake, &rights);
 }

@@ -85,9 +85,8 @@ struct redlock_server {
     bool holder_query_barred;        /* never ask this server again */
     struct redlock_info info;        /* from the last handshake that got so far */
     char warning[REDLOCK_HANDSHAKE_TEXT_SIZE];
-    char no_queue[REDLOCK_RIGHTS_SIZE + 32]; /* what waiting in order lacks there, or "" */
-    int64_t round_trip_ns;                   /* of the last reply; -1 for none */
-    int64_t shortest_ns;                     /* of this connection; INT64_MAX for none */
+    int64_t round_trip_ns; /* of the last reply; -1 for none */
+    int64_t shortest_ns;   /* of this connection; INT64_MAX for none */
     uint64_t connects;
 };
 

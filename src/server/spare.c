@@ -114,7 +114,7 @@ bool redlock_spare_is_fresh(struct redlock_server *server, int64_t now_ns) {
     return true;
 }
 
-void redlock_spare_or_node_fails(struct redlock_server *server, struct redlock_text *why) {
+void redlock_spare_or_server_fails(struct redlock_server *server, struct redlock_text *why) {
     if (redlock_server_has_spare(server)) {
         redlock_spare_in_vain(server, redlock_text_string(why));
         redlock_text_drop(why);

@@ -44,7 +44,7 @@ __attribute__((noinline, cold)) void redlock_spare_is_needless(struct redlock_se
 void redlock_spare_in_vain(struct redlock_server *server, const char *why);
 
 /* A try for a connection has failed: a spare leaves the server as it is. Takes over the text. */
-void redlock_spare_or_node_fails(struct redlock_server *server, struct redlock_text *why);
+void redlock_spare_or_server_fails(struct redlock_server *server, struct redlock_text *why);
 
 /* The server is known. Ends the connection, and returns true if it is still silent. */
 bool redlock_spare_replaces(struct redlock_server *server);

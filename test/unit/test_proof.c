@@ -141,7 +141,7 @@ FRESH_TEST(what_proves_nothing_is_no_reason) {
         say_lines(bytes, lines[i]);
         assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
         assert_string_equal(handshake.warning, "");
-        assert_string_equal(handshake.wanted, "");
+        assert_string_equal(handshake.no_queue, "");
     }
 }
 
@@ -150,10 +150,10 @@ FRESH_TEST(what_only_waiters_need_is_named) {
     say_lines(bytes, "zpopmin ERR ACL failure in script: User u has no permissions to run the 'zpopmin' command\n"
                      "publish NOPERM\nhset ERR unknown command 'hset'");
     assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
-    assert_string_equal(handshake.wanted, "+zpopmin +publish &redlock:* HSET");
+    assert_string_equal(handshake.no_queue, "waiting in order needs +zpopmin +publish &redlock:* HSET");
     assert_string_equal(handshake.warning, "");
     assert_probed(NOTHING_MISSING, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
-    assert_string_equal(handshake.wanted, "");
+    assert_string_equal(handshake.no_queue, "");
 }
 
 /* Services forbid INFO in many words. */
