@@ -1,6 +1,7 @@
 /* From an address to a server that is READY: the dial, and the second part of the handshake. */
 #include "server/connect.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,6 +69,7 @@ static void resolved(struct redlock_link *link) {
 }
 
 void redlock_connect_begin(struct redlock_server *server) {
+    assert(server->phase != REDLOCK_PHASE_DIALING && server->phase != REDLOCK_PHASE_INTRODUCING);
     int error = 0;
     struct redlock_dial *dial = &server->dial;
     dial->begun_ns = redlock_server_now_ns(server);
@@ -94,6 +96,7 @@ void redlock_connect_begin(struct redlock_server *server) {
 
 /* No try is under way: it may be time for a spare. */
 static void due(struct redlock_link *link) {
+    assert(link->state == REDLOCK_LINK_OFF); /* the dial does not wait, and is never OPEN */
     struct redlock_server *server = ((struct redlock_dial *)link)->server;
     const int64_t now_ns = redlock_server_now_ns(server);
     if (redlock_spare_is_due(server, now_ns)) {
@@ -139,6 +142,7 @@ static void say_far(struct redlock_server *server) {
 }
 
 static void ready(struct redlock_server *server) {
+    assert(server->phase == REDLOCK_PHASE_INTRODUCING && server->connection.fd >= 0);
     server->up_ns = redlock_server_now_ns(server);
     server->heard_ns = server->up_ns;
     server->scripts_ns = server->up_ns;
@@ -267,6 +271,8 @@ static void take_over(struct redlock_server *server) {
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {
     struct redlock_dial *dial = (struct redlock_dial *)connection;
     struct redlock_handshake *handshake = &dial->handshake;
+    assert(dial->link.state == REDLOCK_LINK_GREETING);
+    assert(dial->server->phase == REDLOCK_PHASE_DIALING || redlock_server_is_up(dial->server));
     if (handshake->step >= handshake->step_count) {
         redlock_spare_or_server_fails(dial->server, redlock_link_unasked_text());
         return;

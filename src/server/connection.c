@@ -36,6 +36,7 @@ void redlock_connection_free(struct redlock_connection *connection) {
 }
 
 int redlock_connection_open(struct redlock_connection *connection, const struct sockaddr *address, socklen_t size) {
+    assert(connection->fd < 0);
     int fd = redlock_unshared_open(&connection->unshared, address, size);
     if (fd < 0) {
         return -fd;
@@ -50,6 +51,7 @@ static void watch_open(struct redlock_connection *connection) {
 }
 
 bool redlock_connection_start(struct redlock_connection *connection) {
+    assert(connection->fd >= 0);
     redlock_reader_delete(connection->reader);
     connection->reader = redlock_reader_new();
     watch_open(connection);
@@ -57,6 +59,7 @@ bool redlock_connection_start(struct redlock_connection *connection) {
 }
 
 void redlock_connection_close(struct redlock_connection *connection) {
+    assert(connection->fd >= 0 && connection->tls == NULL);
     watch(connection, -1, 0);
     redlock_unshared_close(&connection->unshared, connection->fd, false);
     connection->fd = -1;
@@ -159,12 +162,14 @@ void redlock_connection_unblock(struct redlock_connection *connection) {
 
 bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,
                                   const char *host) {
+    assert(connection->fd >= 0 && connection->tls == NULL);
     connection->tls = redlock_tls_new(context, host, connection->fd);
     watch_open(connection);
     return connection->tls != NULL;
 }
 
 enum redlock_tls_progress redlock_connection_secure(struct redlock_connection *connection, int *error) {
+    assert(connection->fd >= 0 && connection->tls != NULL);
     enum redlock_tls_progress progress = redlock_tls_handshake(connection->tls);
     *error = redlock_connection_write(connection, &connection->tls->wire);
     if (progress == REDLOCK_TLS_WAITING && *error != 0) {
@@ -243,6 +248,7 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
 void redlock_connection_withdraw(struct redlock_connection *connection, size_t index, size_t count) {
     struct redlock_inflight *inflight = &connection->inflight;
     const size_t next = index + count;
+    assert(count > 0 && next <= inflight->count);
     uint64_t begin = redlock_inflight_at(inflight, index)->position;
     uint64_t end = next < inflight->count ? redlock_inflight_at(inflight, next)->position
                                           : redlock_outbox_end(&connection->outbox);

@@ -45,6 +45,7 @@ bool redlock_holder_query_first(struct redlock_server *server, const struct redl
 bool redlock_holder_query_second(struct redlock_server *server, const struct redlock_reply *reply,
                                  struct redlock_answer *answer) {
     const enum redlock_holder_query_reply first = server->holder_query_first;
+    assert(answer->vote != REDLOCK_VOTE_GRANTED); /* by itself, one reply of two grants nothing */
     server->holder_query_first = NO_FIRST;
     answer->named = REDLOCK_NAMED_NOT;
     switch (redlock_holder_query_judge(first, redlock_holder_query_reply_of(reply), answer)) {

@@ -1,6 +1,8 @@
 /* A server's requests. */
 #include "server/requests.h"
 
+#include <assert.h>
+
 #include "core/time.h"
 
 /* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
@@ -116,6 +118,7 @@ void redlock_requests_expire(struct redlock_server *server, int64_t now_ns) {
 }
 
 void redlock_requests_end_kept(struct redlock_server *server, int64_t now_ns) {
+    assert(server->phase == REDLOCK_PHASE_STALLED);
     struct redlock_connection *connection = &server->connection;
     const struct redlock_inflight *inflight = &connection->inflight;
     struct redlock_text *why =

@@ -119,6 +119,7 @@ static void ask(struct redlock_server *server) {
 }
 
 void redlock_rotation_offer(struct redlock_server *server, struct redlock_credentials *credentials) {
+    assert(credentials->password != NULL); /* which says that there are some */
     redlock_credentials_move(&server->rotation.newer, credentials);
     server->rotation.go_back = server->rotation.unaccepted = server->rotation.spare_turns = false;
     set_refusal(server, NULL);

@@ -1,6 +1,7 @@
 /* A second try beside a connection that is silent. */
 #include "server/spare.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/time.h"
@@ -35,6 +36,7 @@ void redlock_spare_look(struct redlock_server *server, int64_t now_ns) {
 static void end(struct redlock_server *server) {
     struct redlock_dial *dial = &server->dial;
     const int64_t now_ns = redlock_server_now_ns(server);
+    assert(redlock_server_has_spare(server));
     redlock_link_end(&dial->link);
     redlock_credentials_clear(&server->rotation.spare);
     dial->again_ns = now_ns + redlock_link_delay_ns(now_ns, &server->jitter, &dial->failures, dial->again_ns);
@@ -61,6 +63,7 @@ void redlock_spare_in_vain(struct redlock_server *server, const char *why) {
 }
 
 bool redlock_spare_replaces(struct redlock_server *server) {
+    assert(redlock_server_has_spare(server));
     const struct redlock_handshake *handshake = &server->dial.handshake;
     /* The answers may be here already: the two sockets are read in any order. */
     server->connection.watch.on_io(&server->connection.watch, REDLOCK_READABLE);

@@ -379,6 +379,7 @@ static void due(struct redlock_link *link) {
         redlock_link_begin(link);
         redlock_link_open(link, subscription->endpoint, 1);
     } else if (!subscription->pinged) {
+        assert(link->state == REDLOCK_LINK_OPEN); /* OFF has no time */
         ping(subscription);
     } else {
         leave_zombie(subscription);
