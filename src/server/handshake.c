@@ -96,45 +96,36 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     return said ? REDLOCK_HANDSHAKE_WAITING : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
-static enum redlock_handshake_state say_probe(struct redlock_handshake *handshake, struct redlock_outbox *outbox,
-                                              enum step step) {
+static bool say_probe(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step) {
     handshake->steps[handshake->step_count++] = (uint8_t)step;
-    return (step == STEP_RENEWAL ? redlock_proof_say_renewal(handshake, outbox)
-                                 : redlock_proof_say(handshake, outbox, step == STEP_SOURCE))
-               ? REDLOCK_HANDSHAKE_WAITING
-               : REDLOCK_HANDSHAKE_NO_MEMORY;
+    return step == STEP_RENEWAL ? redlock_proof_say_renewal(handshake, outbox)
+                                : redlock_proof_say(handshake, outbox, step == STEP_SOURCE);
 }
 
-/* The second part: the server is known now, and may vote. */
-static enum redlock_handshake_state introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
+/* The second part: the server is known now, and may vote. Returns false without memory. */
+static bool introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
     const char *run_id = handshake->info.run_id;
     char id[24];
-    handshake->step = handshake->step_count = 0;
-    if (handshake->info.role[0] == '\0' && (!say(handshake, outbox, STEP_HELLO, (const char *[4]){"HELLO", "2"}) ||
-                                            !say(handshake, outbox, STEP_ROLE, (const char *[4]){"ROLE"}))) {
-        return REDLOCK_HANDSHAKE_NO_MEMORY;
+    bool said = true;
+    if (handshake->info.role[0] == '\0') {
+        said = say(handshake, outbox, STEP_HELLO, (const char *[4]){"HELLO", "2"}) &&
+               say(handshake, outbox, STEP_ROLE, (const char *[4]){"ROLE"});
     }
-    if (handshake->told.old_client_id != 0 && run_id[0] != '\0' && strcmp(run_id, handshake->told.old_run_id) == 0 &&
-        !REDLOCK_PLANTED(PLAIN_CLOSE)) {
+    if (said && handshake->told.old_client_id != 0 && run_id[0] != '\0' &&
+        strcmp(run_id, handshake->told.old_run_id) == 0 && !REDLOCK_PLANTED(PLAIN_CLOSE)) {
         (void)snprintf(id, sizeof id, "%lld", (long long)handshake->told.old_client_id);
-        if (!say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id})) {
-            return REDLOCK_HANDSHAKE_NO_MEMORY;
-        }
+        said = say(handshake, outbox, STEP_KILL, (const char *[4]){"CLIENT", "KILL", "ID", id});
     }
-    if (!say(handshake, outbox, STEP_NAME,
-             (const char *[4]){"CLIENT", "SETNAME", handshake->told.options->client_name})) {
-        return REDLOCK_HANDSHAKE_NO_MEMORY;
+    said = said && say(handshake, outbox, STEP_NAME,
+                       (const char *[4]){"CLIENT", "SETNAME", handshake->told.options->client_name});
+    for (int i = 0; said && i < REDLOCK_SCRIPT_COUNT; i++) {
+        said = say(handshake, outbox, STEP_LOAD,
+                   (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source});
     }
-    for (int i = 0; i < REDLOCK_SCRIPT_COUNT; i++) {
-        if (!say(handshake, outbox, STEP_LOAD,
-                 (const char *[4]){"SCRIPT", "LOAD", redlock_script_get((enum redlock_script_id)i)->source})) {
-            return REDLOCK_HANDSHAKE_NO_MEMORY;
-        }
-    }
-    return say(handshake, outbox, STEP_LOAD,
-               (const char *[4]){"SCRIPT", "LOAD", redlock_rare_scripts[REDLOCK_RARE_SCRIPT_PROBE].source})
-               ? say_probe(handshake, outbox, STEP_PROBE)
-               : REDLOCK_HANDSHAKE_NO_MEMORY;
+    return said &&
+           say(handshake, outbox, STEP_LOAD,
+               (const char *[4]){"SCRIPT", "LOAD", redlock_rare_scripts[REDLOCK_RARE_SCRIPT_PROBE].source}) &&
+           say_probe(handshake, outbox, STEP_PROBE);
 }
 
 static bool is_error(const struct redlock_reply *reply, const char *word) {
@@ -355,13 +346,15 @@ enum redlock_handshake_state redlock_handshake_reply(struct redlock_handshake *h
     if (state != REDLOCK_HANDSHAKE_WAITING || handshake->step < handshake->step_count) {
         return state;
     }
-    if (handshake->probe_again || handshake->probe_renewal) {
-        const enum step next = handshake->probe_again ? STEP_SOURCE : STEP_RENEWAL;
-        handshake->step = handshake->step_count = 0;
-        handshake->probe_again = handshake->probe_renewal = false;
-        return say_probe(handshake, outbox, next);
+    const bool probes = handshake->probe_again || handshake->probe_renewal;
+    if (!probes && step != STEP_ID) {
+        return finish(handshake);
     }
-    return step == STEP_ID ? introduce(handshake, outbox) : finish(handshake);
+    const enum step next = handshake->probe_again ? STEP_SOURCE : STEP_RENEWAL;
+    handshake->step = handshake->step_count = 0;
+    handshake->probe_again = handshake->probe_renewal = false;
+    return (probes ? say_probe(handshake, outbox, next) : introduce(handshake, outbox)) ? REDLOCK_HANDSHAKE_WAITING
+                                                                                        : REDLOCK_HANDSHAKE_NO_MEMORY;
 }
 
 bool redlock_handshake_awaits_info(const struct redlock_handshake *handshake) {

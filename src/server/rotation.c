@@ -58,7 +58,8 @@ static void set_refusal(struct redlock_server *server, struct redlock_text *refu
     }
 }
 
-static void log_accepted(const struct redlock_server *server) {
+static void note_accepted(struct redlock_server *server) {
+    set_refusal(server, NULL);
     server->reactor.log(server->reactor.ctx, REDLOCK_LOG_INFO, "node %s has accepted the new credentials",
                         server->address.name);
 }
@@ -173,8 +174,7 @@ void redlock_rotation_spare_accepted(struct redlock_server *server) {
         redlock_credentials_clear(&rotation->newer);
     }
     redlock_credentials_move(&server->address.credentials, &rotation->spare);
-    set_refusal(server, NULL);
-    log_accepted(server);
+    note_accepted(server);
 }
 
 void redlock_rotation_ready(struct redlock_server *server) {
@@ -182,8 +182,7 @@ void redlock_rotation_ready(struct redlock_server *server) {
     if (rotation->trying || rotation->unaccepted) {
         rotation->trying = rotation->unaccepted = false;
         redlock_credentials_clear(&rotation->older);
-        set_refusal(server, NULL);
-        log_accepted(server);
+        note_accepted(server);
     } else if (rotation->refusal != NULL) {
         set_refusal(server, redlock_text_keep(rotation->refusal)); /* a new warning */
     }
@@ -241,8 +240,7 @@ static struct redlock_text *error_text(const struct redlock_server *server, cons
 static void accepted(struct redlock_server *server) {
     const bool same_user = is_same_user(server->address.credentials.user, server->rotation.asked.user);
     redlock_credentials_move(&server->address.credentials, &server->rotation.asked);
-    set_refusal(server, NULL);
-    log_accepted(server);
+    note_accepted(server);
     if (!same_user) {
         redlock_subscription_end(&server->subscription, server->why);
         redlock_subscription_begin(&server->subscription);
