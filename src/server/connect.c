@@ -258,9 +258,10 @@ static void take_over(struct redlock_server *server) {
     server->shortest_ns = server->round_trip_ns = dial->round_trip_ns;
     redlock_link_end(&dial->link);
     redlock_phase_set(server, REDLOCK_PHASE_INTRODUCING, redlock_text_keep(server->why));
+    server->due_ns = dial->link.give_up_ns;
     server->hello_ns = redlock_server_now_ns(server);
     server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
-    redlock_server_rearm(server, server->connection.unread ? server->hello_ns : dial->link.give_up_ns);
+    redlock_server_rearm(server, server->connection.unread ? server->hello_ns : server->due_ns);
     if (spare) {
         redlock_spare_replaced(server);
         redlock_rotation_spare_accepted(server);
@@ -334,7 +335,7 @@ int redlock_connect_init(struct redlock_server *server) {
 void redlock_connect_due(struct redlock_server *server, int64_t now_ns) {
     if (server->phase == REDLOCK_PHASE_NEW) {
         redlock_connect_begin(server);
-    } else if (server->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= server->dial.link.give_up_ns) {
+    } else if (server->phase == REDLOCK_PHASE_INTRODUCING && now_ns >= server->due_ns) {
         redlock_link_prefer_next(&server->dial.link);
         redlock_phase_lost(server, redlock_link_unanswered_text(&server->dial.link));
     } else if (server->succeeds) {

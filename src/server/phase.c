@@ -18,6 +18,7 @@ void redlock_phase_set(struct redlock_server *server, enum redlock_server_phase 
     server->why = why;
     server->phase = phase;
     server->changes++;
+    server->due_ns = REDLOCK_NEVER_NS;
     server->subscription.is_ready = phase == REDLOCK_PHASE_READY;
     server->succeeds = false;
     if (!redlock_server_is_up(server)) {
@@ -41,8 +42,8 @@ static void end_try(struct redlock_server *server, enum redlock_server_phase pha
     redlock_rotation_ends(server);
     redlock_credentials_clear(&server->rotation.spare);
     server->resumes = false;
-    server->retry_ns = now_ns + delay_ns;
     redlock_phase_set(server, phase, why);
+    server->due_ns = now_ns + delay_ns;
     server->reactor.log(server->reactor.ctx, is_new ? level : REDLOCK_LOG_DEBUG,
                         "node %s: %s; next try in about %lld ms", server->address.name, redlock_text_string(why),
                         (long long)(delay_ns / REDLOCK_NS_PER_MS));
@@ -50,7 +51,7 @@ static void end_try(struct redlock_server *server, enum redlock_server_phase pha
     redlock_requests_end(server);
     redlock_subscription_end(&server->subscription, server->why);
     server->callbacks.ready_changed(server->callbacks.ctx, server->index, false);
-    redlock_server_rearm(server, server->retry_ns);
+    redlock_server_rearm(server, server->due_ns);
 }
 
 void redlock_phase_unusable(struct redlock_server *server, struct redlock_text *why) {

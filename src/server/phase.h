@@ -4,7 +4,7 @@
 
 #include "server/server_state.h"
 
-/* Sets the phase and why the server is not READY. Takes over the text. */
+/* Sets the phase and why the server is not READY, without an end. Takes over the text. */
 void redlock_phase_set(struct redlock_server *server, enum redlock_server_phase phase, struct redlock_text *why);
 
 /* The try or the connection has failed: closes it with RST (R9), answers what is in flight, waits

@@ -128,8 +128,8 @@ void redlock_rotation_offer(struct redlock_server *server, struct redlock_creden
         ask(server);
     } else if (server->phase == REDLOCK_PHASE_UNUSABLE) {
         /* Perhaps for want of these: look again now. */
-        server->retry_ns = redlock_server_now_ns(server);
-        redlock_server_rearm(server, server->retry_ns);
+        server->due_ns = redlock_server_now_ns(server);
+        redlock_server_rearm(server, server->due_ns);
     }
 }
 

@@ -20,7 +20,7 @@
  *              last reply; a later node has the same
  *              server, and gives way in the next turn      → the same; then READY
  *              an earlier node has the same server         → UNUSABLE
- *              closed, give_up_ns                          → WAITING
+ *              closed, due_ns                              → WAITING
  * READY        3 timeouts without a reply, and the spare is
  *              not fresh (spare.h)                         → STALLED
  *              the spare knows the server                  → INTRODUCING
@@ -28,9 +28,9 @@
  *              an earlier node has the same server         → UNUSABLE
  * STALLED      the PONG, after all that was in flight      → READY
  *              the spare knows the server                  → INTRODUCING
- *              closed, out of protocol, stall_end_ns       → WAITING
- * WAITING      retry_ns                                    → DIALING
- * UNUSABLE     retry_ns                                    → DIALING
+ *              closed, out of protocol, due_ns             → WAITING
+ * WAITING      due_ns                                      → DIALING
+ * UNUSABLE     due_ns                                      → DIALING
  *
  * The dial is a link (link.h), of a server that is DIALING, or the spare of one that is READY or
  * STALLED. Where a spare would fail, the server stays as it is: see spare.h.
@@ -46,23 +46,6 @@
  *            loading                                     → OFF, WAITING
  * any        any other failure                           → OFF, WAITING
  */
-
-static int64_t next_due_ns(const struct redlock_server *server) {
-    switch (server->phase) {
-    case REDLOCK_PHASE_INTRODUCING:
-        return server->dial.link.give_up_ns;
-    case REDLOCK_PHASE_STALLED:
-        return server->stall_end_ns;
-    case REDLOCK_PHASE_WAITING:
-    case REDLOCK_PHASE_UNUSABLE:
-        return server->retry_ns;
-    case REDLOCK_PHASE_NEW:
-    case REDLOCK_PHASE_DIALING: /* the dial has a timer of its own */
-    case REDLOCK_PHASE_READY:
-        break;
-    }
-    return REDLOCK_NEVER_NS;
-}
 
 /* Requests to a hanging server time out one by one, thousands a second. Wake up once a millisecond
  * for all of them. */
@@ -81,13 +64,13 @@ static void on_timer(struct redlock_watch *watch) {
         redlock_phase_unusable(server, redlock_text_keep(server->yields));
     } else if (redlock_server_is_connecting(server)) {
         redlock_connect_due(server, now_ns);
-    } else if (next_due_ns(server) <= now_ns) {
+    } else if (server->due_ns <= now_ns) {
         redlock_connect_begin(server); /* WAITING, UNUSABLE */
     }
     redlock_text_drop(server->yields);
     server->yields = NULL;
-    int64_t request_ns = up_to_ms(redlock_requests_next_ns(server)), phase_ns = next_due_ns(server);
-    redlock_server_rearm(server, request_ns < phase_ns ? request_ns : phase_ns);
+    const int64_t request_ns = up_to_ms(redlock_requests_next_ns(server));
+    redlock_server_rearm(server, request_ns < server->due_ns ? request_ns : server->due_ns);
 }
 
 static bool make_texts(struct redlock_server *server) {
@@ -119,7 +102,7 @@ bool redlock_server_init(struct redlock_server *server, unsigned index, struct r
     server->timeout_ns = options->node_timeout_ms * REDLOCK_NS_PER_MS;
     server->index = index;
     server->phase = REDLOCK_PHASE_NEW;
-    server->timer_ns = REDLOCK_NEVER_NS;
+    server->timer_ns = server->due_ns = REDLOCK_NEVER_NS;
     server->round_trip_ns = -1;
     server->shortest_ns = INT64_MAX;
     server->info.uptime_s = -1;

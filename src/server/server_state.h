@@ -16,8 +16,8 @@ enum redlock_server_phase {
     REDLOCK_PHASE_INTRODUCING, /* the second part of the handshake: the server is known */
     REDLOCK_PHASE_READY,
     REDLOCK_PHASE_STALLED,
-    REDLOCK_PHASE_WAITING, /* until retry_ns */
-    REDLOCK_PHASE_UNUSABLE /* until retry_ns */
+    REDLOCK_PHASE_WAITING, /* for the next try */
+    REDLOCK_PHASE_UNUSABLE /* likewise */
 };
 
 /* A try for a connection, until the server has said who it is. Then that takes the connection over.
@@ -53,15 +53,14 @@ struct redlock_server {
     bool resumes;        /* INTRODUCING, in place of a silent connection to the same server */
     bool succeeds;       /* INTRODUCING, and all is known: a later node has the same server still */
 
-    int64_t timer_ns;     /* when the reactor's timer fires; it may be too early (R7) */
-    int64_t retry_ns;     /* WAITING, UNUSABLE */
-    int64_t stall_end_ns; /* STALLED: when to give the connection up */
-    int64_t hello_ns;     /* when the last part of the handshake was queued; 0: answered */
-    int64_t up_ns;        /* READY since then */
-    int64_t heard_ns;     /* READY, STALLED: when the last reply was read; before that, up_ns */
-    int64_t scripts_ns;   /* when scripts were last sent */
-    unsigned failures;    /* failed tries in a row, for the backoff (R16) */
-    unsigned timeouts;    /* timeouts in a row, without any reply (R17) */
+    int64_t timer_ns;   /* when the reactor's timer fires; it may be too early (R7) */
+    int64_t due_ns;     /* INTRODUCING, STALLED: give up; WAITING, UNUSABLE: dial; else NEVER */
+    int64_t hello_ns;   /* when the last part of the handshake was queued; 0: answered */
+    int64_t up_ns;      /* READY since then */
+    int64_t heard_ns;   /* READY, STALLED: when the last reply was read; before that, up_ns */
+    int64_t scripts_ns; /* when scripts were last sent */
+    unsigned failures;  /* failed tries in a row, for the backoff (R16) */
+    unsigned timeouts;  /* timeouts in a row, without any reply (R17) */
 
     struct redlock_dial dial;
     struct redlock_endpoint endpoint; /* of the connection */

@@ -55,8 +55,8 @@ __attribute__((noinline, cold)) static void drain(struct redlock_server *server)
         redlock_phase_set(server, REDLOCK_PHASE_READY, NULL);
         server->reactor.log(server->reactor.ctx, REDLOCK_LOG_INFO, "node %s answers again", server->address.name);
         server->callbacks.ready_changed(server->callbacks.ctx, server->index, true);
-    } else if (stall_end_ns > server->stall_end_ns) { /* it has answered */
-        server->stall_end_ns = stall_end_ns;
+    } else if (stall_end_ns > server->due_ns) { /* it has answered */
+        server->due_ns = stall_end_ns;
     }
 }
 
@@ -244,18 +244,18 @@ void redlock_traffic_due(struct redlock_server *server, int64_t now_ns) {
     redlock_spare_look(server, now_ns);
     if (server->phase == REDLOCK_PHASE_READY && server->timeouts >= TIMEOUTS_TO_STALL &&
         !redlock_spare_is_fresh(server, now_ns)) {
-        server->stall_end_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         redlock_phase_set(server, REDLOCK_PHASE_STALLED,
                           redlock_text_new(REDLOCK_CAUSE_STALLED,
                                            "stalled: the last %u requests got no answer within %lld ms",
                                            server->timeouts, (long long)server->options.node_timeout_ms));
+        server->due_ns = redlock_after_ms(now_ns, STALL_LIMIT_MS);
         server->reactor.log(server->reactor.ctx, REDLOCK_LOG_WARNING, "node %s: %s", server->address.name,
                             redlock_text_string(server->why));
         redlock_requests_end_kept(server, now_ns);
         redlock_rotation_was_withdrawn(server);
         server->callbacks.ready_changed(server->callbacks.ctx, server->index, false);
         redlock_requests_ping(server);
-    } else if (server->phase == REDLOCK_PHASE_STALLED && now_ns >= server->stall_end_ns) {
+    } else if (server->phase == REDLOCK_PHASE_STALLED && now_ns >= server->due_ns) {
         redlock_phase_lost(server, redlock_text_new(REDLOCK_CAUSE_STALLED, "stalled: no answer to anything for %d ms",
                                                     STALL_LIMIT_MS));
     }
