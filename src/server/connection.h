@@ -113,8 +113,8 @@ void redlock_connection_forget(struct redlock_connection *connection);
 /*
  * R4: a request counts as written once its first byte went to the layer below. From then on the
  * server may run it, so a lost request is UNKNOWN. Before that no byte can reach the server, so
- * FAILED is true. With TLS the layer below is the encryption: a record has its number, and cannot be
- * taken back.
+ * FAILED is true. With TLS the layer below is the encryption: a record has its number, and cannot
+ * be taken back.
  */
 static inline bool redlock_connection_has_written(const struct redlock_connection *connection,
                                                   const struct redlock_inflight_entry *entry) {

@@ -31,7 +31,7 @@ struct redlock_handshake_told {
     const struct redlock_address *address;
     const struct redlock_credentials *credentials; /* to say: those of the address, or newer ones */
     const char *old_run_id;                        /* of the lost connection; "" for none */
-    int64_t old_client_id;                         /* its id, to kill it on that same server; 0 for none */
+    int64_t old_client_id;                         /* its id, to kill it there; 0 for none */
     /* A server without a run_id is known by a key of the manager, options->marker, which holds the
      * mark of the first node that came to it. */
     const char *mark;                             /* of this try */

@@ -15,7 +15,7 @@ struct redlock_inflight_entry {
     int64_t queued_ns;
     uint32_t round;
     uint16_t reply_kind; /* as given to redlock_node_send() */
-    bool own;            /* the server's own PING, SCRIPT LOAD or AUTH, without an owner to answer */
+    bool own;            /* our PING, SCRIPT LOAD or AUTH, without an owner to answer */
 };
 
 /* All zero is an empty queue. */

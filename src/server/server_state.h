@@ -108,8 +108,8 @@ static inline bool redlock_server_is_up(const struct redlock_server *server) {
  *
  * No answer of a far server comes in time, also where the loop runs so late that it reads the
  * answer before it looks at the timeout. Such a server gets requests all the same: it may be near
- * and have been slow, and releases must get there. But it gets no WAIT: a grant of that would count,
- * however late it comes, and the lease could not be renewed.
+ * and have been slow, and releases must get there. But it gets no WAIT: a grant of that would
+ * count, however late it comes, and the lease could not be renewed.
  */
 static inline bool redlock_server_is_far(const struct redlock_server *server) {
     return server->shortest_ns > server->timeout_ns && redlock_server_is_up(server);

@@ -57,32 +57,27 @@ static void give_up(struct redlock_subscription *subscription, const struct redl
     redlock_text_drop(text);
 }
 
-/* What was refused may be permitted by now: an ACL may have changed. */
-static void ask_again(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->index);
-    for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
-         channel = channel->next) {
-        channel->refused &= ~node;
+/* What was refused may be permitted by now: an ACL may have changed. `ended`: nothing is heard. */
+static void ask_again(struct redlock_subscription *subscription, bool ended) {
+    const redlock_nodes others = ~REDLOCK_NODE(subscription->index);
+    for (struct redlock_channel *channel = subscription->channels->first; channel; channel = channel->next) {
+        channel->refused &= others;
+        channel->heard &= ended ? others : channel->heard;
     }
 }
 
 /* The connection is no more: forgets what was heard, asked or refused on it. */
 static void forget_channels(struct redlock_subscription *subscription) {
-    const redlock_nodes node = REDLOCK_NODE(subscription->index);
     subscription->asking = subscription->no_memory = false;
     subscription->asked = NULL;
     subscription->leaving = subscription->leaving_first = 0;
-    for (struct redlock_channel *channel = subscription->channels ? subscription->channels->first : NULL; channel;
-         channel = channel->next) {
-        channel->heard &= ~node;
-    }
-    ask_again(subscription);
+    ask_again(subscription, true);
 }
 
 /* Subscribes to the next channel that it does not hear yet. Returns false without memory. */
 static bool ask_next(struct redlock_subscription *subscription) {
     const redlock_nodes node = REDLOCK_NODE(subscription->index);
-    struct redlock_channel *channel = subscription->channels != NULL ? subscription->channels->first : NULL;
+    struct redlock_channel *channel = subscription->channels->first;
     while (channel != NULL && ((channel->heard | channel->refused) & node) != 0) {
         channel = channel->next;
     }
@@ -368,7 +363,7 @@ static void ping(struct redlock_subscription *subscription) {
         return;
     }
     subscription->pinged = true;
-    ask_again(subscription);
+    ask_again(subscription, false);
     redlock_link_set(&subscription->link, REDLOCK_LINK_OPEN, in_ms(subscription, REDLOCK_PONG_LIMIT_MS));
     redlock_link_flush_soon(&subscription->link);
 }
@@ -397,6 +392,8 @@ int redlock_subscription_init(struct redlock_subscription *subscription, const s
                                                 .why = why,
                                                 .failed = failed,
                                                 .due = due};
+    static const struct redlock_channels none = {.first = NULL};
+    subscription->channels = &none;
     const int error = redlock_link_init(&subscription->link, &ops, reactor, address, options);
     subscription->link.connection.watch.on_flush = on_flush;
     return error;

@@ -77,7 +77,7 @@ struct redlock_subscription {
     bool no_memory; /* to leave a channel; found at the next flush */
     /* For one of the channels; the reply is to come. */
     bool asking;
-    const struct redlock_channels *channels;       /* NULL before redlock_node_hear() */
+    const struct redlock_channels *channels;       /* none before redlock_node_hear() */
     struct redlock_channel *asked;                 /* NULL if it has left meanwhile */
     uint8_t steps[REDLOCK_SUBSCRIPTION_STEPS_MAX]; /* GREETING: the replies to expect */
     uint8_t step, step_count;

@@ -71,11 +71,11 @@ static void open_node(const char *credentials) {
     const struct redlock_server_options options = {
         .node_timeout_ms = 1000, .connect_timeout_ms = 5000, .client_name = "me", .probed = REDLOCK_PROBED_KEY};
     const struct redlock_server_callbacks listener = {.answer = on_answer,
-                                                    .greeted = on_greeted,
-                                                    .ready_changed = on_ready_changed,
-                                                    .pushed = on_pushed,
-                                                    .listens = on_listens,
-                                                    .same_server = on_same_server};
+                                                      .greeted = on_greeted,
+                                                      .ready_changed = on_ready_changed,
+                                                      .pushed = on_pushed,
+                                                      .listens = on_listens,
+                                                      .same_server = on_same_server};
     const struct redlock_loop_hooks hooks = {0};
     struct redlock_reactor reactor;
     struct redlock_address address;

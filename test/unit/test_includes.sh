@@ -184,7 +184,8 @@ check_include() {
             local own
             floor_of "$layer" && own=$floor
             floor_of "${target%%/*}"
-            ((floor >= 0 && floor < own)) && [[ $layer/$target != group/server/* ]] || bad "$file: $layer may not include $include"
+            [[ $layer/$target == group/server/* ]] || ((floor < 0 || floor >= own)) || return 0
+            bad "$file: $layer may not include $include"
         fi
         ;;
     esac

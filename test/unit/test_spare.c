@@ -153,7 +153,8 @@ SPARE_TEST(a_connection_that_goes_silent_again_gets_another_spare) {
 static void read_from_old(const char *bytes) {
     struct redlock_watch *watch = &peer.node->server.connection.watch;
     say_on_old(bytes);
-    assert_int_equal(poll(&(struct pollfd){.fd = peer.node->server.connection.fd, .events = POLLIN}, 1, PEER_LIMIT_MS), 1);
+    assert_int_equal(poll(&(struct pollfd){.fd = peer.node->server.connection.fd, .events = POLLIN}, 1, PEER_LIMIT_MS),
+                     1);
     watch->on_io(watch, REDLOCK_READABLE);
 }
 
