@@ -142,7 +142,7 @@ static void say_far(struct redlock_server *server) {
 }
 
 static void ready(struct redlock_server *server) {
-    assert(server->phase == REDLOCK_PHASE_INTRODUCING && server->connection.fd >= 0);
+    assert(server->phase == REDLOCK_PHASE_INTRODUCING && server->connection.stream.fd >= 0);
     server->up_ns = redlock_server_now_ns(server);
     server->heard_ns = server->up_ns;
     server->scripts_ns = server->up_ns;

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "core/planted.h"
-#include "server/stream.h"
 
 #define READ_SIZE    16384
 #define READS_A_TURN 16 /* so that other descriptors of the loop get their turn */
@@ -17,7 +16,7 @@ static void watch(struct redlock_connection *connection, int fd, unsigned events
 int redlock_connection_init(struct redlock_connection *connection, const struct redlock_reactor *reactor) {
     const int error = reactor->attach(reactor->ctx, &connection->watch);
     connection->reactor = error == 0 ? reactor : NULL;
-    connection->fd = -1;
+    connection->stream.fd = -1;
     return error;
 }
 
@@ -26,9 +25,7 @@ void redlock_connection_free(struct redlock_connection *connection) {
         return;
     }
     connection->reactor->detach(connection->reactor->ctx, &connection->watch);
-    if (connection->fd >= 0) {
-        redlock_unshared_close(&connection->unshared, connection->fd, false);
-    }
+    redlock_stream_close(&connection->stream, false);
     redlock_tls_free(connection->tls);
     redlock_reader_delete(connection->reader);
     redlock_outbox_clear(&connection->hello);
@@ -36,22 +33,21 @@ void redlock_connection_free(struct redlock_connection *connection) {
 }
 
 int redlock_connection_open(struct redlock_connection *connection, const struct sockaddr *address, socklen_t size) {
-    assert(connection->fd < 0);
-    int fd = redlock_unshared_open(&connection->unshared, address, size);
-    if (fd < 0) {
-        return -fd;
+    assert(connection->stream.fd < 0);
+    const int error = redlock_stream_open(&connection->stream, address, size);
+    if (error == 0) {
+        watch(connection, connection->stream.fd, REDLOCK_WRITABLE);
     }
-    connection->fd = fd;
-    watch(connection, fd, REDLOCK_WRITABLE);
-    return 0;
+    return error;
 }
 
 static void watch_open(struct redlock_connection *connection) {
-    watch(connection, connection->fd, connection->blocked ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE);
+    watch(connection, connection->stream.fd,
+          connection->blocked ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE);
 }
 
 bool redlock_connection_start(struct redlock_connection *connection) {
-    assert(connection->fd >= 0);
+    assert(connection->stream.fd >= 0);
     redlock_reader_delete(connection->reader);
     connection->reader = redlock_reader_new();
     watch_open(connection);
@@ -59,18 +55,14 @@ bool redlock_connection_start(struct redlock_connection *connection) {
 }
 
 void redlock_connection_close(struct redlock_connection *connection) {
-    assert(connection->fd >= 0 && connection->tls == NULL);
+    assert(connection->stream.fd >= 0 && connection->tls == NULL);
     watch(connection, -1, 0);
-    redlock_unshared_close(&connection->unshared, connection->fd, false);
-    connection->fd = -1;
+    redlock_stream_close(&connection->stream, false);
 }
 
 void redlock_connection_reset(struct redlock_connection *connection) {
     watch(connection, -1, 0);
-    if (connection->fd >= 0) {
-        redlock_unshared_close(&connection->unshared, connection->fd, !REDLOCK_PLANTED(PLAIN_CLOSE));
-    }
-    connection->fd = -1;
+    redlock_stream_close(&connection->stream, !REDLOCK_PLANTED(PLAIN_CLOSE));
     connection->blocked = connection->unread = false;
     redlock_tls_free(connection->tls);
     connection->tls = NULL;
@@ -78,17 +70,15 @@ void redlock_connection_reset(struct redlock_connection *connection) {
 }
 
 void redlock_connection_take_over(struct redlock_connection *connection, struct redlock_connection *from) {
-    assert(connection->fd < 0 && connection->tls == NULL && redlock_outbox_size(&connection->hello) == 0);
+    assert(connection->stream.fd < 0 && connection->tls == NULL && redlock_outbox_size(&connection->hello) == 0);
     redlock_reader_delete(connection->reader);
     watch(from, -1, 0);
-    redlock_unshared_move(&connection->unshared, &from->unshared);
-    connection->fd = from->fd;
+    redlock_stream_move(&connection->stream, &from->stream);
     connection->blocked = from->blocked;
     connection->unread = from->unread;
     connection->reader = from->reader;
     connection->tls = from->tls;
     connection->hello = from->hello;
-    from->fd = -1;
     from->blocked = from->unread = false;
     from->reader = NULL;
     from->tls = NULL;
@@ -114,10 +104,10 @@ void redlock_connection_drop_begun(struct redlock_connection *connection) {
 __attribute__((always_inline)) static inline int write_to_socket(struct redlock_connection *connection,
                                                                  struct redlock_outbox *box) {
     size_t size = redlock_outbox_size(box);
-    if (connection->fd < 0 || connection->blocked || size == 0) {
+    if (connection->stream.fd < 0 || connection->blocked || size == 0) {
         return 0;
     }
-    ssize_t sent = redlock_stream_write(connection->fd, box->bytes + box->head, size);
+    ssize_t sent = redlock_stream_write(connection->stream.fd, box->bytes + box->head, size);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         return errno;
     }
@@ -162,14 +152,14 @@ void redlock_connection_unblock(struct redlock_connection *connection) {
 
 bool redlock_connection_begin_tls(struct redlock_connection *connection, struct redlock_tls_context *context,
                                   const char *host) {
-    assert(connection->fd >= 0 && connection->tls == NULL);
-    connection->tls = redlock_tls_new(context, host, connection->fd);
+    assert(connection->stream.fd >= 0 && connection->tls == NULL);
+    connection->tls = redlock_tls_new(context, host, connection->stream.fd);
     watch_open(connection);
     return connection->tls != NULL;
 }
 
 enum redlock_tls_progress redlock_connection_secure(struct redlock_connection *connection, int *error) {
-    assert(connection->fd >= 0 && connection->tls != NULL);
+    assert(connection->stream.fd >= 0 && connection->tls != NULL);
     enum redlock_tls_progress progress = redlock_tls_handshake(connection->tls);
     *error = redlock_connection_write(connection, &connection->tls->wire);
     if (progress == REDLOCK_TLS_WAITING && *error != 0) {
@@ -189,7 +179,7 @@ enum redlock_tls_progress redlock_connection_secure(struct redlock_connection *c
 static enum redlock_received take_all(struct redlock_connection *connection, redlock_connection_take take, int *error) {
     const int64_t now_ns = connection->reactor->now_ns(connection->reactor->ctx);
     const struct redlock_reply *reply;
-    while (connection->fd >= 0) {
+    while (connection->stream.fd >= 0) {
         switch (redlock_reader_next(connection->reader, &reply)) {
         case REDLOCK_READ_REPLY:
             take(connection, reply, now_ns);
@@ -223,7 +213,7 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
     char buffer[READ_SIZE];
     int reads = 0;
     for (; reads < READS_A_TURN; reads++) {
-        const ssize_t got = connection->tls == NULL ? redlock_stream_read(connection->fd, buffer, sizeof buffer)
+        const ssize_t got = connection->tls == NULL ? redlock_stream_read(connection->stream.fd, buffer, sizeof buffer)
                                                     : redlock_tls_read(connection->tls, buffer, sizeof buffer);
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
             break;
@@ -235,7 +225,7 @@ enum redlock_received redlock_connection_receive(struct redlock_connection *conn
         const enum redlock_received received = take_all(connection, take, error);
         /* A socket that gave less has no more; a record may be followed by others. */
         const bool drained = connection->tls == NULL && (size_t)got < sizeof buffer;
-        if (received != REDLOCK_RECEIVED || drained || connection->fd < 0) {
+        if (received != REDLOCK_RECEIVED || drained || connection->stream.fd < 0) {
             return received;
         }
         if (connection->tls != NULL && connection->tls->drained && !redlock_tls_has_unread(connection->tls)) {

@@ -10,8 +10,8 @@
 #include "loop/reactor.h"
 #include "server/inflight.h"
 #include "server/outbox.h"
+#include "server/stream.h"
 #include "server/tls.h"
-#include "server/unshared.h"
 #include "wire/reply.h"
 
 /* The connection decides nothing. Its owner opens it, ends it, and answers the requests lost with
@@ -19,15 +19,14 @@
 struct redlock_connection {
     struct redlock_watch watch; /* first; the owner sets its callbacks and uses its timer */
     const struct redlock_reactor *reactor;
-    int fd; /* -1 for none */
-    struct redlock_unshared unshared;
+    struct redlock_stream stream;
     bool blocked; /* the socket is full: writes wait until it is writable */
+    bool unread;  /* TLS has bytes that no event tells of: receive soon */
     struct redlock_reader *reader;
     struct redlock_outbox hello;      /* bytes of the handshake */
     struct redlock_outbox outbox;     /* bytes of requests; they may wait for the handshake */
     struct redlock_inflight inflight; /* the requests in `outbox`, until their replies come */
     struct redlock_tls *tls;          /* NULL: the bytes go as they are */
-    bool unread;                      /* TLS has bytes that no event tells of: receive soon */
 };
 
 /* Sets everything except the callbacks of `watch`. Returns 0 or REDLOCK_ERR_NO_MEMORY. */

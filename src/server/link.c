@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/time.h"
-#include "server/stream.h"
 
 #define BACKOFF_MIN_MS  10
 #define BACKOFF_MAX_MS  2000
@@ -48,7 +47,7 @@ static void fail(struct redlock_link *link, struct redlock_text *why) {
 /* Begins to connect to the next address. Each gets its share of the time left. Returns 0 or an
  * errno. */
 static int try_next(struct redlock_link *link) {
-    assert(link->connection.fd < 0 && link->tried < link->endpoint_count);
+    assert(link->connection.stream.fd < 0 && link->tried < link->endpoint_count);
     const int64_t now_ns = redlock_link_now_ns(link);
     const int64_t share_ns = (link->give_up_ns - now_ns) / (int64_t)(link->endpoint_count - link->tried);
     link->endpoint = (link->first + link->tried++) % link->endpoint_count;
@@ -131,7 +130,7 @@ static void refuse(struct redlock_link *link, int error) {
 }
 
 static void opened(struct redlock_link *link) {
-    const int error = redlock_stream_connected(link->connection.fd);
+    const int error = redlock_stream_connected(link->connection.stream.fd);
     if (error != 0) {
         refuse(link, error);
     } else if (!link->address->tls) {
@@ -144,7 +143,7 @@ static void opened(struct redlock_link *link) {
 }
 
 static void read_replies(struct redlock_link *link) {
-    assert(link->state >= REDLOCK_LINK_GREETING && link->connection.fd >= 0);
+    assert(link->state >= REDLOCK_LINK_GREETING && link->connection.stream.fd >= 0);
     int error = 0;
     const enum redlock_received received = redlock_connection_receive(&link->connection, link->ops->take, &error);
     if (received == REDLOCK_RECEIVED_UNREAD) {
@@ -191,7 +190,7 @@ static void on_io(struct redlock_watch *watch, unsigned events) {
         if ((events & REDLOCK_READABLE) != 0) {
             read_replies(link);
         }
-        if ((events & REDLOCK_WRITABLE) != 0 && link->connection.blocked && link->connection.fd >= 0) {
+        if ((events & REDLOCK_WRITABLE) != 0 && link->connection.blocked && link->connection.stream.fd >= 0) {
             redlock_connection_unblock(&link->connection);
             watch->on_flush(watch);
         }

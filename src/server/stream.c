@@ -1,10 +1,12 @@
-/* One non-blocking socket. */
+/* One non-blocking socket, and what a forked child gets in its place. */
 #include "server/stream.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <stdbool.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,12 +17,58 @@
 #define KEEPALIVE_INTERVAL_S 5
 #define KEEPALIVE_PROBES     3
 
+/* The only global state of the library. pthread_atfork() tells its handlers nothing: they must find
+ * the connections of all managers here, whichever thread forks. The mutex is held across a fork, so
+ * the child gets a list that is whole, and no connection is open but unlisted. No callback and no
+ * blocking call runs under it. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct redlock_list connections = REDLOCK_LIST_EMPTY(connections);
+/* A socket that leads nowhere, while the list has members. It is opened before: a child may be out
+ * of descriptors, and may only do what is safe in a signal handler. */
+static int spare = -1;
+
+static void lock(void) {
+    const int error = pthread_mutex_lock(&mutex);
+    assert(error == 0);
+    (void)error;
+}
+
+static void unlock(void) {
+    const int error = pthread_mutex_unlock(&mutex);
+    assert(error == 0);
+    (void)error;
+}
+
+static void close_spare(void) {
+    if (redlock_list_is_empty(&connections) && spare >= 0) {
+        (void)close(spare);
+        spare = -1;
+    }
+}
+
+static void in_child(void) {
+    struct redlock_list_entry *first;
+    while ((first = redlock_list_pop(&connections))) {
+        (void)dup3(spare, REDLOCK_CONTAINER(first, struct redlock_stream, entry)->fd, O_CLOEXEC);
+    }
+    close_spare();
+    unlock();
+}
+
+/* Without memory for it, children share connections; locks do not depend on that. A library that is
+ * unloaded takes its handlers along. */
+static void begin(void) {
+    (void)pthread_atfork(lock, unlock, in_child);
+}
+
+/* Returns the descriptor, or a negative errno. */
 static void set(int fd, int level, int option, int value) {
     /* These options help, but the connection works without them. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
-int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
+static int open_socket(const struct sockaddr *address, socklen_t size) {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return -errno;
@@ -38,6 +86,26 @@ int redlock_stream_open(const struct sockaddr *address, socklen_t size) {
         return -error;
     }
     return fd;
+}
+
+int redlock_stream_open(struct redlock_stream *stream, const struct sockaddr *address, socklen_t size) {
+    (void)pthread_once(&once, begin);
+    lock();
+    int fd = open_socket(address, size);
+    if (fd >= 0 && spare < 0) {
+        spare = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    }
+    if (fd >= 0 && spare < 0) {
+        const int error = errno;
+        (void)close(fd);
+        fd = -error;
+    }
+    if (fd >= 0) {
+        stream->fd = fd;
+        redlock_list_prepend(&connections, &stream->entry);
+    }
+    unlock();
+    return fd < 0 ? -fd : 0;
 }
 
 /* When nobody listens on a port, TCP may give a socket that same port and connect it to itself. It
@@ -59,8 +127,31 @@ int redlock_stream_connected(int fd) {
     return error == 0 && is_its_own_peer(fd) ? ECONNREFUSED : error;
 }
 
-void redlock_stream_reset(int fd) {
-    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
-    (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    (void)close(fd);
+void redlock_stream_move(struct redlock_stream *to, struct redlock_stream *from) {
+    lock();
+    to->fd = from->fd;
+    from->fd = -1;
+    if (redlock_list_is_in(&from->entry)) {
+        redlock_list_prepend(&connections, &to->entry);
+        redlock_list_remove(&from->entry);
+    }
+    unlock();
+}
+
+void redlock_stream_close(struct redlock_stream *stream, bool resets) {
+    static const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    if (stream->fd < 0) {
+        return;
+    }
+    lock();
+    if (redlock_list_is_in(&stream->entry)) {
+        redlock_list_remove(&stream->entry);
+    }
+    if (resets) {
+        (void)setsockopt(stream->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    }
+    (void)close(stream->fd);
+    stream->fd = -1;
+    close_spare();
+    unlock();
 }

@@ -117,7 +117,7 @@ void redlock_subscription_leave(struct redlock_subscription *subscription, const
 /* This connection ends, and the server may not hear of it. Does nothing if it is closed. */
 static void leave_zombie(struct redlock_subscription *subscription) {
     const char *run_id = subscription->run_id;
-    if (subscription->link.connection.fd >= 0 && subscription->client_id > 0 && run_id[0] != '\0') {
+    if (subscription->link.connection.stream.fd >= 0 && subscription->client_id > 0 && run_id[0] != '\0') {
         subscription->zombie_id = subscription->client_id;
         memcpy(subscription->zombie_run_id, run_id, sizeof subscription->zombie_run_id);
     }

@@ -19,7 +19,7 @@
 __attribute__((noinline, cold)) static void end_write(struct redlock_server *server, int error) {
     /* The server may have answered and closed before this write failed. Its answers still count. */
     redlock_traffic_io(&server->connection.watch, REDLOCK_READABLE);
-    if (server->connection.fd >= 0) {
+    if (server->connection.stream.fd >= 0) {
         redlock_phase_lost(server, redlock_link_read_text(&server->connection, error));
     }
 }
@@ -222,7 +222,7 @@ void redlock_traffic_io(struct redlock_watch *watch, unsigned events) {
             read_replies(server);
         }
     }
-    if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->fd >= 0) {
+    if ((events & REDLOCK_WRITABLE) != 0 && connection->blocked && connection->stream.fd >= 0) {
         redlock_connection_unblock(connection);
         redlock_traffic_flush(watch);
     }
@@ -231,8 +231,8 @@ void redlock_traffic_io(struct redlock_watch *watch, unsigned events) {
 /* When the loop runs late, the timer and the answers come at once. Answers that are here now came
  * in time, since R7 limits the server. Some were left by the last turn. */
 static void read_before_expiring(struct redlock_server *server, int64_t now_ns) {
-    if (server->connection.unread ||
-        (server->connection.fd >= 0 && redlock_server_is_up(server) && redlock_requests_next_ns(server) <= now_ns)) {
+    if (server->connection.unread || (server->connection.stream.fd >= 0 && redlock_server_is_up(server) &&
+                                      redlock_requests_next_ns(server) <= now_ns)) {
         redlock_traffic_io(&server->connection.watch, REDLOCK_READABLE);
     }
 }

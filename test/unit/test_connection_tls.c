@@ -114,7 +114,7 @@ static void open_socket(void) {
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
-    connection.fd = ends[0];
+    connection.stream.fd = ends[0];
     peer = SSL_new(server);
     assert_int_equal(SSL_set_fd(peer, ends[1]), 1);
     SSL_set_accept_state(peer);

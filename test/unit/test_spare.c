@@ -153,8 +153,8 @@ SPARE_TEST(a_connection_that_goes_silent_again_gets_another_spare) {
 static void read_from_old(const char *bytes) {
     struct redlock_watch *watch = &peer.node->server.connection.watch;
     say_on_old(bytes);
-    assert_int_equal(poll(&(struct pollfd){.fd = peer.node->server.connection.fd, .events = POLLIN}, 1, PEER_LIMIT_MS),
-                     1);
+    assert_int_equal(
+        poll(&(struct pollfd){.fd = peer.node->server.connection.stream.fd, .events = POLLIN}, 1, PEER_LIMIT_MS), 1);
     watch->on_io(watch, REDLOCK_READABLE);
 }
 
@@ -411,7 +411,7 @@ TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */
 SPARE_TEST(a_forked_child_lets_go_of_the_new_connection) {
     let_spare_take_over();
-    const int fd = peer.node->server.connection.fd;
+    const int fd = peer.node->server.connection.stream.fd;
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
