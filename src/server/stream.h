@@ -22,7 +22,8 @@ struct redlock_stream {
     struct redlock_list_entry entry;
 };
 
-/* Starts to connect. Returns 0 or an errno. It must stay where it is until it is closed or moved. */
+/* Starts to connect. Returns 0 or an errno. It must stay where it is until it is closed or
+ * moved. */
 int redlock_stream_open(struct redlock_stream *stream, const struct sockaddr *address, socklen_t size);
 
 /* Returns the result of the connect once the descriptor is writable: 0 or an errno. */
