@@ -12,7 +12,7 @@
 #include "group/entry.h"
 #include "manager/options.h"
 #include "manager/tls.h"
-#include "node/address.h"
+#include "server/address.h"
 #include "wire/wire.h"
 
 #define MARKER "redlock:server:"
@@ -114,7 +114,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
     if (kind == REDLOCK_OP_WAIT) {
         return send_wait(fleet, nodes & ~last, bytes, size, message) | send_wait(fleet, last, bytes, size, message);
     }
-    const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_NODE_NO_TIMEOUT : 0);
+    const unsigned reply_kind = kind | (message->no_timeout ? REDLOCK_SERVER_NO_TIMEOUT : 0);
     taken = send_to(fleet, nodes & ~last, bytes, size, reply_kind, message);
     return last == 0 ? taken : taken | send_to(fleet, last, bytes, size, reply_kind, message);
 }
@@ -231,7 +231,7 @@ static const char *on_same_server(void *context, unsigned index, const char *ser
     return NULL;
 }
 
-static size_t on_other_marks(void *context, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
+static size_t on_other_marks(void *context, unsigned index, const char *marks[REDLOCK_SERVER_OTHERS_MAX]) {
     struct redlock_fleet *fleet = context;
     size_t count = 0;
     for (unsigned i = 0; i < fleet->count; i++) {
@@ -259,17 +259,17 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
                                 .log = env_log};
 }
 
-static struct redlock_node_callbacks callbacks_of(struct redlock_fleet *fleet) {
-    return (struct redlock_node_callbacks){.ctx = fleet,
-                                           .answer = on_answer,
-                                           .greeted = on_greeted,
-                                           .ready_changed = on_ready_changed,
-                                           .pushed = on_pushed,
-                                           .listens = on_listens,
-                                           .hinted = on_hinted,
-                                           .hears = on_hears,
-                                           .same_server = on_same_server,
-                                           .other_marks = on_other_marks};
+static struct redlock_server_callbacks callbacks_of(struct redlock_fleet *fleet) {
+    return (struct redlock_server_callbacks){.ctx = fleet,
+                                             .answer = on_answer,
+                                             .greeted = on_greeted,
+                                             .ready_changed = on_ready_changed,
+                                             .pushed = on_pushed,
+                                             .listens = on_listens,
+                                             .hinted = on_hinted,
+                                             .hears = on_hears,
+                                             .same_server = on_same_server,
+                                             .other_marks = on_other_marks};
 }
 
 /* A server that is listed twice would have two votes. */
@@ -308,13 +308,13 @@ static int parse_address(struct redlock_fleet *fleet, const char *uri, struct re
 
 static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *options,
                     struct redlock_error_text *failure) {
-    struct redlock_node_options node_options = {.node_timeout_ms = options->node_timeout_ms,
-                                                .connect_timeout_ms = options->connect_timeout_ms,
-                                                .client_name = fleet->client_name,
-                                                .probed = fleet->probed,
-                                                .marker = fleet->marker,
-                                                .guarded = redlock_manager_is_guarded(options)};
-    const struct redlock_node_callbacks callbacks = callbacks_of(fleet);
+    struct redlock_server_options node_options = {.node_timeout_ms = options->node_timeout_ms,
+                                                  .connect_timeout_ms = options->connect_timeout_ms,
+                                                  .client_name = fleet->client_name,
+                                                  .probed = fleet->probed,
+                                                  .marker = fleet->marker,
+                                                  .guarded = redlock_manager_is_guarded(options)};
+    const struct redlock_server_callbacks callbacks = callbacks_of(fleet);
     struct redlock_address address;
     assert(fleet->count < REDLOCK_NODES_MAX);
     int code = parse_address(fleet, options->nodes[fleet->count], &address, failure);

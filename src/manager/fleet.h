@@ -21,7 +21,7 @@ struct redlock_fleet {
     /* The server that each node was on its last connection; "" if it did not say. */
     char run_ids[REDLOCK_NODES_MAX][REDLOCK_INFO_WORD_SIZE];
     char *client_name;
-    /* Keys of the handshake: see redlock_node_options. marker is NULL with one node. */
+    /* Keys of the handshake: see redlock_server_options. marker is NULL with one node. */
     char *probed, *marker;
     struct redlock_tls_context *tls; /* NULL for none */
     bool uses_tls;                   /* a node has it */

@@ -44,5 +44,5 @@ int redlock_manager_tls(const redlock_tls_options *given, struct redlock_tls_con
     if (code == REDLOCK_OK) {
         code = check(&known, failure);
     }
-    return code == REDLOCK_OK ? redlock_tls_context_new(&known, context, failure->text, failure->size) : code;
+    return code == REDLOCK_OK ? redlock_tls_context_new(&known, context, failure) : code;
 }

@@ -3,7 +3,7 @@
 #define REDLOCK_MANAGER_TLS_H
 
 #include "manager/options.h"
-#include "node/tls_context.h"
+#include "server/tls_context.h"
 
 /* Checks `given`, or takes the defaults for NULL, and makes a context of it. Returns REDLOCK_OK,
  * REDLOCK_ERR_INVALID or REDLOCK_ERR_NO_MEMORY. */

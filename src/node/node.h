@@ -1,19 +1,26 @@
-/* One node: its connection, and its requests with their timeout, stall and reconnect. */
+/* One node: a voter, as the caller configured it. What it says and does is its server's. */
 #ifndef REDLOCK_NODE_NODE_H
 #define REDLOCK_NODE_NODE_H
 
-#include "loop/reactor.h"
-#include "node/address.h"
-#include "node/callbacks.h"
-#include "node/credentials.h"
+#include "server/server_state.h"
 
-struct redlock_node;
+/*
+ * A node decides what may be sent to it, says why not, and answers what the group asks. It has one
+ * server. That decides nothing for the node, and calls the fleet, not the node: no answer passes
+ * here.
+ */
+struct redlock_node {
+    struct redlock_server server;
+    struct redlock_text *refusal; /* made of the server's `why` on first use */
+    uint32_t refusal_of;          /* the server's `changes` then */
+};
 
 /* Takes over the address on success. Starts to connect in the next turn of the loop. Returns NULL
  * without memory. */
 struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *address,
-                                      const struct redlock_node_options *options, const struct redlock_reactor *reactor,
-                                      const struct redlock_node_callbacks *callbacks);
+                                      const struct redlock_server_options *options,
+                                      const struct redlock_reactor *reactor,
+                                      const struct redlock_server_callbacks *callbacks);
 
 /* Closes the connection and answers nothing in flight. In a forked child, set `forked`: it only
  * closes descriptors. */
@@ -21,10 +28,10 @@ void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
  * Queues a request of `size` bytes for this turn's write. `reply_kind` is its kind (wire.h),
- * optionally with REDLOCK_NODE_NO_TIMEOUT. The answer comes within the node timeout. With
+ * optionally with REDLOCK_SERVER_NO_TIMEOUT. The answer comes within the node timeout. With
  * NO_TIMEOUT it comes with the reply, however late, or at the end of the connection. While the
  * first connection is not open, and while a second one is tried beside one that is silent
- * (node/spare.h), requests wait. One that is not written within the timeout is withdrawn: FAILED.
+ * (server/spare.h), requests wait. One that is not written within the timeout is withdrawn: FAILED.
  * Returns false if the node accepts none now: see redlock_node_refusal(). A guarded node accepts no
  * ACQUIRE before it is READY.
  */
@@ -67,7 +74,7 @@ const char *redlock_node_name(const struct redlock_node *node);
 void redlock_node_marks(const struct redlock_node *node, const char *marks[2]);
 /* Whether it is connected to the server with this mark, or is READY or STALLED at the one with this
  * run_id. Not for "". */
-bool redlock_node_is_at(const struct redlock_node *node, const char *server);
+bool redlock_node_is_at(const struct redlock_node *node, const char *id);
 /* In which form it gets requests now. */
 struct redlock_form redlock_node_form(const struct redlock_node *node);
 /* Its connection has proven that it names holders: see redlock_env.proven(). */

@@ -56,7 +56,7 @@ chaos_comparison(clock_jump --refusals clock-jump --seconds 12)
 chaos_comparison(memoryless_restarts memoryless-restarts --seconds 20)
 
 # The library once more, with its planted bugs.
-redlock_planted_objects(objects core base loop wire result node group election manager blocking)
+redlock_planted_objects(objects core base loop wire result server node group election manager blocking)
 get_directory_property(conductor DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_CONDUCTOR)
 get_directory_property(parts DIRECTORY ${PROJECT_SOURCE_DIR}/tools/chaos DEFINITION CHAOS_PARTS)
 list(TRANSFORM conductor PREPEND ${PROJECT_SOURCE_DIR}/tools/chaos/)

@@ -6,7 +6,7 @@
 
 #include <redlock/redlock.h>
 
-#include "node/address.h"
+#include "server/address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,7 +12,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include "node/tls.h"
+#include "server/tls.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -54,7 +54,8 @@ static void make_contexts(void) {
     EVP_PKEY_CTX_free(maker);
     EVP_PKEY_free(key);
     X509_free(certificate);
-    const int code = redlock_tls_context_new(&options, &client_context, error, sizeof error);
+    const int code =
+        redlock_tls_context_new(&options, &client_context, &(struct redlock_error_text){error, sizeof error});
     assert(code == REDLOCK_OK);
 }
 
@@ -86,7 +87,7 @@ static void close_pair(struct pair *pair) {
 
 /* What the client has to say reaches the node. */
 static void hear_client(struct pair *pair) {
-    struct redlock_outbox *wire = redlock_tls_wire(pair->tls);
+    struct redlock_outbox *wire = &pair->tls->wire;
     const size_t size = redlock_outbox_size(wire);
     if (size > 0) {
         const int took = BIO_write(pair->in, wire->bytes + wire->head, (int)size);
@@ -122,7 +123,7 @@ static void secure(struct pair *pair) {
 }
 
 static void check_failure(const struct pair *pair) {
-    const char *text = redlock_tls_failure(pair->tls)->text;
+    const char *text = pair->tls->failure.text;
     const size_t size = strnlen(text, REDLOCK_TLS_FAILURE_SIZE);
     assert(size > 0 && size < REDLOCK_TLS_FAILURE_SIZE);
     for (size_t i = 0; i < size; i++) {
@@ -133,7 +134,7 @@ static void check_failure(const struct pair *pair) {
 /* Any bytes in place of the node's handshake: it never succeeds. */
 static void before(struct pair *pair, const uint8_t *bytes, size_t size, size_t piece) {
     enum redlock_tls_progress progress = redlock_tls_handshake(pair->tls);
-    assert(progress == REDLOCK_TLS_WAITING && redlock_outbox_size(redlock_tls_wire(pair->tls)) > 0);
+    assert(progress == REDLOCK_TLS_WAITING && redlock_outbox_size(&pair->tls->wire) > 0);
     for (size_t at = 0; at < size && progress == REDLOCK_TLS_WAITING; at += piece) {
         send_bytes(pair, bytes + at, size - at < piece ? size - at : piece);
         progress = redlock_tls_handshake(pair->tls);
@@ -152,7 +153,7 @@ static void behind(struct pair *pair, const uint8_t *bytes, size_t size, size_t 
     char buffer[READ_SIZE];
     for (size_t at = 0; at < size; at += piece) {
         send_bytes(pair, bytes + at, size - at < piece ? size - at : piece);
-        redlock_tls_look_again(pair->tls);
+        pair->tls->drained = false;
         const ssize_t got = redlock_tls_read(pair->tls, buffer, sizeof buffer);
         assert(got <= 0);
         if (got == 0 || errno != EAGAIN) {
@@ -168,7 +169,7 @@ static void behind(struct pair *pair, const uint8_t *bytes, size_t size, size_t 
 static size_t read_all(struct pair *pair, uint8_t *out, size_t room, size_t piece) {
     size_t total = 0;
     ssize_t got;
-    redlock_tls_look_again(pair->tls);
+    pair->tls->drained = false;
     while ((got = redlock_tls_read(pair->tls, (char *)out + total, piece < room - total ? piece : room - total)) > 0) {
         total += (size_t)got;
     }

@@ -17,7 +17,7 @@ import operators  # noqa: E402
 import tree  # noqa: E402
 
 # What is changed unless files are given; patterns, from the top of the tree.
-FILES = ["src/core/*.c", "src/group/*.c", "src/node/traffic.c", "src/node/requests.c", "src/node/connection.[ch]",
+FILES = ["src/core/*.c", "src/group/*.c", "src/server/traffic.c", "src/server/requests.c", "src/server/connection.[ch]",
          "src/wire/scripts/*.lua", "src/wire/scripts/parts/*.lua"]
 # The quickest first: a mutant that one stage kills does not reach the next.
 STAGES = ["core", "unit", "scripts", "sim", "integration"]

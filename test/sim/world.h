@@ -94,7 +94,7 @@ struct sim_bytes {
 };
 
 /*
- * A client's connection to a node, as src/node/node.c behaves towards the group:
+ * A client's connection to a node, as src/server/server.c behaves towards the group:
  * FRESH    never connected: requests wait, and are FAILED at their timeout
  * READY    requests are written in turn; at its timeout each is UNKNOWN, or FAILED if unwritten
  * STALLED  refuses; a PING stands behind what is in flight; any reply → READY

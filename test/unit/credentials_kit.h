@@ -2,7 +2,7 @@
 #ifndef TEST_UNIT_CREDENTIALS_KIT_H
 #define TEST_UNIT_CREDENTIALS_KIT_H
 
-#include "node/node_state.h"
+#include "server/server_state.h"
 #include "subscriber.h"
 
 #define OLD       "*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$6\r\ngeheim\r\n"

@@ -3,6 +3,7 @@
 
 #include "test.h"
 
+struct redlock_server_options options;
 struct redlock_address address;
 struct redlock_handshake handshake;
 struct redlock_outbox outbox;
@@ -10,12 +11,9 @@ static struct redlock_reader *reader;
 
 int handshake_setup(UNUSED void **state) {
     address = (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP};
-    handshake = (struct redlock_handshake){.address = &address,
-                                           .credentials = &address.credentials,
-                                           .client_name = "me",
-                                           .old_run_id = "",
-                                           .mark = MARK,
-                                           .probed = REDLOCK_PROBED_KEY};
+    options = (struct redlock_server_options){.client_name = "me", .probed = REDLOCK_PROBED_KEY};
+    handshake.told = (struct redlock_handshake_told){
+        .options = &options, .address = &address, .credentials = &address.credentials, .old_run_id = "", .mark = MARK};
     outbox = (struct redlock_outbox){0};
     reader = redlock_reader_new();
     return reader == NULL ? -1 : 0;

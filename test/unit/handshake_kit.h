@@ -2,7 +2,7 @@
 #ifndef REDLOCK_TEST_HANDSHAKE_KIT_H
 #define REDLOCK_TEST_HANDSHAKE_KIT_H
 
-#include "node/handshake.h"
+#include "server/handshake.h"
 #include "wire/script.h"
 
 #define MARK            "s00000000000000000000000000000001"
@@ -15,6 +15,7 @@
 #define WAITING         REDLOCK_HANDSHAKE_WAITING
 #define NOTHING_MISSING "*2\r\n$0\r\n\r\n$0\r\n\r\n"
 
+extern struct redlock_server_options options;
 extern struct redlock_address address;
 extern struct redlock_handshake handshake;
 extern struct redlock_outbox outbox;

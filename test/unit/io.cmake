@@ -1,5 +1,5 @@
 # The I/O edge without a server: bytes, replies, addresses, queues, the loop, a node over a socket.
-redlock_test_archive(redlock_test_io core base loop wire node)
+redlock_test_archive(redlock_test_io core base loop wire server node)
 target_link_libraries(redlock_test_io PUBLIC redlock_libev redlock_tls PkgConfig::HIREDIS redlock_test
   Threads::Threads)
 

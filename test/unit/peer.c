@@ -126,7 +126,7 @@ static void peer_start_listening(struct peer *peer) {
     peer->port = ntohs(address.sin_port);
 }
 
-static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOCK_NODE_OTHERS_MAX]) {
+static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOCK_SERVER_OTHERS_MAX]) {
     (void)ctx;
     (void)index;
     marks[0] = PEER_OTHER_MARK;
@@ -134,22 +134,22 @@ static size_t on_other_marks(void *ctx, unsigned index, const char *marks[REDLOC
 }
 
 static void start(struct peer *peer, bool guarded, const char *marker, const char *credentials) {
-    struct redlock_node_options options = {.node_timeout_ms = PEER_TIMEOUT_MS,
-                                           .connect_timeout_ms = 2000,
-                                           .client_name = "me",
-                                           .probed = REDLOCK_PROBED_KEY,
-                                           .marker = marker,
-                                           .guarded = guarded};
-    struct redlock_node_callbacks listener = {.ctx = peer,
-                                              .answer = on_answer,
-                                              .greeted = on_greeted,
-                                              .ready_changed = on_ready_changed,
-                                              .pushed = on_pushed,
-                                              .listens = on_listens,
-                                              .hinted = on_hinted,
-                                              .hears = on_hears,
-                                              .same_server = on_same_server,
-                                              .other_marks = on_other_marks};
+    struct redlock_server_options options = {.node_timeout_ms = PEER_TIMEOUT_MS,
+                                             .connect_timeout_ms = 2000,
+                                             .client_name = "me",
+                                             .probed = REDLOCK_PROBED_KEY,
+                                             .marker = marker,
+                                             .guarded = guarded};
+    struct redlock_server_callbacks listener = {.ctx = peer,
+                                                .answer = on_answer,
+                                                .greeted = on_greeted,
+                                                .ready_changed = on_ready_changed,
+                                                .pushed = on_pushed,
+                                                .listens = on_listens,
+                                                .hinted = on_hinted,
+                                                .hears = on_hears,
+                                                .same_server = on_same_server,
+                                                .other_marks = on_other_marks};
     struct redlock_loop_hooks hooks = {.on_log = on_log, .log_level = REDLOCK_LOG_INFO, .log_data = peer};
     struct redlock_reactor reactor;
     struct redlock_address address;

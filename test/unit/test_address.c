@@ -2,7 +2,7 @@
 #include "test.h"
 #include <redlock/redlock.h>
 
-#include "node/address.h"
+#include "server/address.h"
 
 struct good {
     const char *uri, *name, *host;

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "node/connection.h"
+#include "server/connection.h"
 
 static struct redlock_connection connection;
 static int peer;         /* the other end of its socket */
@@ -32,7 +32,7 @@ static void detach(void *context, struct redlock_watch *watch) {
 static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
     (void)context;
     assert_ptr_equal(watch, &connection.watch);
-    assert_int_equal(fd, events == 0 ? -1 : connection.fd);
+    assert_int_equal(fd, events == 0 ? -1 : connection.stream.fd);
     watched = events;
 }
 
@@ -61,9 +61,9 @@ static int setup(UNUSED void **state) {
     clock_ns = 0;
     memset(&connection, 0, sizeof connection);
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
-    assert_int_equal(connection.fd, -1);
+    assert_int_equal(connection.stream.fd, -1);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
-    connection.fd = ends[0];
+    connection.stream.fd = ends[0];
     peer = ends[1];
     assert_true(redlock_connection_start(&connection));
     return 0;
@@ -199,7 +199,7 @@ FRESH_TEST(no_reply_comes_after_the_end) {
     say(":1\r\n:0\r\n:2\r\n");
     assert_is(redlock_connection_receive(&connection, take, &error), REDLOCK_RECEIVED);
     assert_int_equal(taken.count, 2);
-    assert_int_equal(connection.fd, -1);
+    assert_int_equal(connection.stream.fd, -1);
     (void)close(peer);
     peer = -1;
 }
@@ -218,7 +218,7 @@ FRESH_TEST(the_handshake_ends_with_the_socket_and_requests_do_not) {
     connection.blocked = true;
     redlock_connection_reset(&connection);
     assert_int_equal(watched, 0);
-    assert_int_equal(connection.fd, -1);
+    assert_int_equal(connection.stream.fd, -1);
     assert_false(connection.blocked);
     assert_int_equal(redlock_outbox_size(&connection.hello), 0);
     assert_int_equal(connection.inflight.count, 1);
@@ -229,7 +229,7 @@ FRESH_TEST(the_handshake_ends_with_the_socket_and_requests_do_not) {
 FRESH_TEST(a_socket_that_is_given_up_is_closed) {
     redlock_connection_close(&connection);
     assert_int_equal(watched, 0);
-    assert_int_equal(connection.fd, -1);
+    assert_int_equal(connection.stream.fd, -1);
     assert_peer_hears_the_end();
 }
 
@@ -239,15 +239,15 @@ FRESH_TEST(what_cannot_be_opened_says_why) {
     socklen_t size = sizeof bound;
     redlock_connection_close(&connection);
     assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&nowhere, sizeof nowhere), ENOENT);
-    assert_int_equal(connection.fd, -1);
+    assert_int_equal(connection.stream.fd, -1);
     int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); /* it does not listen */
     assert_int_equal(bind(silent, (const struct sockaddr *)&bound, size), 0);
     assert_int_equal(getsockname(silent, (struct sockaddr *)&bound, &size), 0);
     assert_int_equal(redlock_connection_open(&connection, (const struct sockaddr *)&bound, size), 0);
     assert_is(watched, REDLOCK_WRITABLE);
-    struct pollfd writable = {.fd = connection.fd, .events = POLLOUT};
+    struct pollfd writable = {.fd = connection.stream.fd, .events = POLLOUT};
     assert_int_equal(poll(&writable, 1, 20000), 1);
-    assert_int_equal(redlock_connection_opened(&connection), ECONNREFUSED);
+    assert_int_equal(redlock_stream_connected(connection.stream.fd), ECONNREFUSED);
     (void)close(silent);
 }
 

@@ -11,8 +11,8 @@
 #include <openssl/ssl.h>
 
 #include "certificates.h"
-#include "node/connection.h"
 #include "scarce_memory.h"
+#include "server/connection.h"
 #include "support.h"
 
 #define REQUEST_SIZE 1024
@@ -76,7 +76,7 @@ static int make_context(struct redlock_tls_context **made) {
     (void)snprintf(path, sizeof path, "%s/node.crt", folder);
     const redlock_tls_options options = {
         .ca_file = path, .server_name = "node.example.", .min_version = REDLOCK_TLS_1_2, .verify = true};
-    const int code = redlock_tls_context_new(&options, made, error, sizeof error);
+    const int code = redlock_tls_context_new(&options, made, &(struct redlock_error_text){error, sizeof error});
     assert_int_equal(code == REDLOCK_OK, error[0] == '\0');
     return code;
 }
@@ -114,16 +114,16 @@ static void open_socket(void) {
     assert_int_equal(redlock_connection_init(&connection, &reactor), 0);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
-    connection.fd = ends[0];
+    connection.stream.fd = ends[0];
     peer = SSL_new(server);
     assert_int_equal(SSL_set_fd(peer, ends[1]), 1);
     SSL_set_accept_state(peer);
 }
 
-static enum redlock_securing secure(int *error) {
-    enum redlock_securing securing = REDLOCK_SECURING;
-    while (securing == REDLOCK_SECURING || (securing == REDLOCK_SECURING_DONE && !SSL_is_init_finished(peer))) {
-        if (securing == REDLOCK_SECURING) {
+static enum redlock_tls_progress secure(int *error) {
+    enum redlock_tls_progress securing = REDLOCK_TLS_WAITING;
+    while (securing == REDLOCK_TLS_WAITING || (securing == REDLOCK_TLS_SECURED && !SSL_is_init_finished(peer))) {
+        if (securing == REDLOCK_TLS_WAITING) {
             memory.armed = memory.fails != 0;
             securing = redlock_connection_secure(&connection, error);
             memory.armed = false;
@@ -137,7 +137,7 @@ static int setup(UNUSED void **state) {
     int error;
     open_socket();
     assert_true(redlock_connection_begin_tls(&connection, context, "127.0.0.1"));
-    assert_is(secure(&error), REDLOCK_SECURING_DONE);
+    assert_is(secure(&error), REDLOCK_TLS_SECURED);
     assert_true(redlock_connection_start(&connection));
     assert_false(connection.blocked);
     return 0;
@@ -203,7 +203,7 @@ FRESH_TEST(one_record_is_made_ahead) {
     assert_int_equal(redlock_connection_write(&connection, &connection.outbox), 0);
     assert_true(connection.blocked);
     assert_int_equal(count_written(), REDLOCK_TLS_RECORD_MAX / REQUEST_SIZE);
-    assert_true(redlock_outbox_size(redlock_tls_wire(connection.tls)) > 0);
+    assert_true(redlock_outbox_size(&connection.tls->wire) > 0);
     assert_int_equal(hear(), 0); /* not even a whole record is there */
     redlock_connection_withdraw(&connection, 16, 46);
     size_t heard = 0;
@@ -214,7 +214,7 @@ FRESH_TEST(one_record_is_made_ahead) {
     }
     assert_int_equal(heard + hear(), 18 * REQUEST_SIZE);
     assert_int_equal(count_written(), 18);
-    assert_int_equal(redlock_outbox_size(redlock_tls_wire(connection.tls)), 0);
+    assert_int_equal(redlock_outbox_size(&connection.tls->wire), 0);
 }
 
 static void say_replies(int count) {
@@ -291,9 +291,9 @@ TEST_WITH(a_renegotiation_is_refused, setup_1_2, teardown) {
     (void)SSL_do_handshake(peer); /* asks for it */
     receive(REDLOCK_RECEIVED, 0);
     assert_int_equal(flushes, 1);
-    assert_true(redlock_outbox_size(redlock_tls_wire(connection.tls)) > 0);
+    assert_true(redlock_outbox_size(&connection.tls->wire) > 0);
     assert_int_equal(redlock_connection_write(&connection, &connection.outbox), 0);
-    assert_int_equal(redlock_outbox_size(redlock_tls_wire(connection.tls)), 0);
+    assert_int_equal(redlock_outbox_size(&connection.tls->wire), 0);
 }
 
 FRESH_TEST(an_end_without_a_goodbye_is_an_end) {
@@ -315,8 +315,8 @@ FRESH_TEST(a_wrong_record_says_so) {
     static const char record[] = "\x17\x03\x03\x00\x20 this was not encrypted at all...";
     assert_int_equal(send(SSL_get_fd(peer), record, sizeof record - 1, 0), sizeof record - 1);
     receive(REDLOCK_RECEIVED_END, EPROTO);
-    assert_is(redlock_tls_failure(connection.tls)->cause, REDLOCK_CAUSE_CONNECTION);
-    assert_contains(redlock_tls_failure(connection.tls)->text, "in TLS: ");
+    assert_is(connection.tls->failure.cause, REDLOCK_CAUSE_CONNECTION);
+    assert_contains(connection.tls->failure.text, "in TLS: ");
     assert_int_equal(replies, 0);
 }
 
@@ -329,9 +329,9 @@ static bool live(struct redlock_tls_context **made) {
         return false;
     }
     memory.armed = false;
-    if (secure(&error) != REDLOCK_SECURING_DONE) {
+    if (secure(&error) != REDLOCK_TLS_SECURED) {
         assert_true(error == ENOMEM || error == EPROTO);
-        assert_true(error != EPROTO || redlock_tls_failure(connection.tls)->text[0] != '\0');
+        assert_true(error != EPROTO || connection.tls->failure.text[0] != '\0');
         return false;
     }
     say_replies(1);
@@ -357,10 +357,11 @@ static void live_again(struct redlock_tls_context *made) {
     do {
         close_socket();
         open_socket();
-        assert_int_equal(redlock_tls_context_refresh(made, error, sizeof error), REDLOCK_TLS_FILES_SAME);
+        assert_int_equal(redlock_tls_context_refresh(made, &(struct redlock_error_text){error, sizeof error}),
+                         REDLOCK_TLS_FILES_SAME);
         assert_true(redlock_connection_begin_tls(&connection, made, "127.0.0.1"));
         assert_true(++tries <= 2);
-    } while (secure(&ended) != REDLOCK_SECURING_DONE);
+    } while (secure(&ended) != REDLOCK_TLS_SECURED);
 }
 
 TEST(every_allocation_may_fail) {

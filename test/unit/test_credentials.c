@@ -152,9 +152,9 @@ FRESH_TEST(an_unusable_node_is_tried_at_once) {
     hear_auth(OLD);
     refuse_handshake();
     peer_until_state(&peer, REDLOCK_NODE_UNUSABLE);
-    assert_true(peer.node->retry_ns > redlock_loop_now_ns(NULL));
+    assert_true(peer.node->server.due_ns > redlock_loop_now_ns(NULL));
     offer("bob", "neu-1");
-    assert_true(peer.node->retry_ns <= redlock_loop_now_ns(NULL));
+    assert_true(peer.node->server.due_ns <= redlock_loop_now_ns(NULL));
     connect_with(NEW);
     assert_accepted();
 }

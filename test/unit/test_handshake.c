@@ -36,8 +36,8 @@ FRESH_TEST(user_password_and_database_come_first) {
 
 /* R9: a client id is valid only on the server that gave it. */
 FRESH_TEST(the_old_connection_is_killed_on_the_same_server_only) {
-    handshake.old_run_id = "r1";
-    handshake.old_client_id = 41;
+    handshake.told.old_run_id = "r1";
+    handshake.told.old_client_id = 41;
     start();
     assert_said(PING HELLO);
     assert_int_equal(reply_info("role:master\r\nrun_id:r1\r\n"), WAITING);
@@ -142,7 +142,7 @@ FRESH_TEST(refused_optional_commands_are_warnings) {
 }
 
 static void start_guarded(const char *info) {
-    handshake.guarded = true;
+    options.guarded = true;
     start();
     assert_said(PING HELLO);
     assert_int_equal(reply_info(info), WAITING);

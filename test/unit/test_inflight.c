@@ -1,7 +1,7 @@
 /* The queue of requests that wait for replies: order, growth, timeouts, withdrawal from the middle,
  * requests with one more reply. */
-#include "node/inflight.h"
 #include "scarce_memory.h"
+#include "server/inflight.h"
 #include "test.h"
 
 static struct redlock_inflight_entry entry_of(uint32_t round) {

@@ -57,7 +57,7 @@ FRESH_TEST(a_timeout_is_unknown_and_its_reply_is_dropped) {
 }
 
 static bool send_without_timeout(uint32_t round) {
-    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_NO_TIMEOUT, &peer, round,
+    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, &peer, round,
                              redlock_loop_now_ns(NULL));
 }
 

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "node/stream.h"
+#include "server/stream.h"
 #include "subscriber.h"
 
 static void refused_while_away(struct peer *self) {

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "node/node_state.h"
+#include "server/server_state.h"
 #include "subscriber.h"
 
 /* From when the server hears something. */
@@ -30,7 +30,7 @@ static void connect_it_late(void) {
 
 static void pong(void) {
     peer_serve(&peer, PING, "+PONG\r\n");
-    PEER_UNTIL(&peer, peer.node->connection.inflight.count == 0);
+    PEER_UNTIL(&peer, peer.node->server.connection.inflight.count == 0);
 }
 
 /* The machine may be slow, too. */
@@ -54,10 +54,10 @@ FRESH_TEST(its_late_votes_say_so) {
     peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, why);
     assert_is(peer.answers[0].cause, REDLOCK_CAUSE_TIMEOUT);
     /* No reply can be here yet, so the connection is not silent yet. */
-    const int64_t trips_ns = 2 * peer.node->shortest_ns;
-    assert_true(peer.node->dial.begun_ns >= peer.node->up_ns + trips_ns);
+    const int64_t trips_ns = 2 * peer.node->server.shortest_ns;
+    assert_true(peer.node->server.dial.begun_ns >= peer.node->server.up_ns + trips_ns);
     peer_say(&peer, "+PONG\r\n+OK\r\n");
-    PEER_UNTIL(&peer, peer.node->connection.inflight.count == 0);
+    PEER_UNTIL(&peer, peer.node->server.connection.inflight.count == 0);
     assert_true(redlock_node_is_too_far(peer.node));
     peer_close(&peer);
     peer_until_state(&peer, REDLOCK_NODE_WAITING);
@@ -70,7 +70,7 @@ FRESH_TEST(its_late_votes_never_count) {
     connect_it_late();
     assert_true(peer_send(&peer, "a", 1));
     peer_expect(&peer, PING "a");
-    const int64_t queued_ns = redlock_inflight_at(&peer.node->connection.inflight, 0)->queued_ns;
+    const int64_t queued_ns = redlock_inflight_at(&peer.node->server.connection.inflight, 0)->queued_ns;
     const struct timespec pause = {.tv_nsec = 5000000};
     assert_int_equal(send(peer.connection, "+PONG\r\n+OK\r\n", 12, MSG_NOSIGNAL), 12);
     while (redlock_loop_now_ns(NULL) <= queued_ns + (PEER_TIMEOUT_MS + 100) * INT64_C(1000000)) {

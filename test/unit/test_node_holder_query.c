@@ -193,7 +193,7 @@ HOLDER_QUERY_TEST(a_value_over_the_limit_bars_the_node) {
     static char bytes[32768];
     connect_as(NULL);
     memset(bytes, 'x', sizeof bytes - 1);
-    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE | REDLOCK_NODE_NO_TIMEOUT, 1));
+    assert_true(peer_send_as(&peer, BOTH_SENT, NAMED_TWICE | REDLOCK_SERVER_NO_TIMEOUT, 1));
     peer_serve(&peer, BOTH_SENT, "$2000000\r\n");
     for (size_t said = 0; said <= REDLOCK_REPLY_SIZE_MAX && peer.answer_count == 0; said += sizeof bytes - 1) {
         peer_say(&peer, bytes);

@@ -1,5 +1,5 @@
 /* Bytes to write: their order through growth and partial writes, withdrawal, the bound. */
-#include "node/outbox.h"
+#include "server/outbox.h"
 #include "test.h"
 
 TEST(bytes_come_out_as_they_went_in) {

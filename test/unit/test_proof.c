@@ -141,7 +141,7 @@ FRESH_TEST(what_proves_nothing_is_no_reason) {
         say_lines(bytes, lines[i]);
         assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
         assert_string_equal(handshake.warning, "");
-        assert_string_equal(handshake.wanted, "");
+        assert_string_equal(handshake.no_queue, "");
     }
 }
 
@@ -150,10 +150,10 @@ FRESH_TEST(what_only_waiters_need_is_named) {
     say_lines(bytes, "zpopmin ERR ACL failure in script: User u has no permissions to run the 'zpopmin' command\n"
                      "publish NOPERM\nhset ERR unknown command 'hset'");
     assert_probed(bytes, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
-    assert_string_equal(handshake.wanted, "+zpopmin +publish &redlock:* HSET");
+    assert_string_equal(handshake.no_queue, "waiting in order needs +zpopmin +publish &redlock:* HSET");
     assert_string_equal(handshake.warning, "");
     assert_probed(NOTHING_MISSING, REDLOCK_HANDSHAKE_DONE, REDLOCK_CAUSE_NONE, NULL);
-    assert_string_equal(handshake.wanted, "");
+    assert_string_equal(handshake.no_queue, "");
 }
 
 /* Services forbid INFO in many words. */
@@ -228,10 +228,10 @@ static void assert_marked(const char *mark, bool marked, const char *twin) {
 FRESH_TEST(a_marker_tells_the_same_server) {
     static const char asked[] =
         "$13\r\nredlock:probe\r\n$4\r\nmine\r\n$33\r\n" MARK "\r\n$33\r\n" OTHER "\r\n$33\r\n" THIRD "\r\n";
-    handshake.marker = "mine";
-    handshake.marks[0] = OTHER;
-    handshake.marks[1] = THIRD;
-    handshake.mark_count = 2;
+    options.marker = "mine";
+    handshake.told.marks[0] = OTHER;
+    handshake.told.marks[1] = THIRD;
+    handshake.told.mark_count = 2;
     assert_marked(MARK, true, "");
     assert_non_null(memmem(outbox.bytes, outbox.tail, asked, sizeof asked - 1));
     assert_marked(OTHER, true, OTHER);

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "node/resolve.h"
+#include "server/resolve.h"
 
 static struct redlock_address address_of(char *host, uint16_t port) {
     return (struct redlock_address){.kind = REDLOCK_ADDRESS_TCP, .host = host, .port = port};
@@ -41,8 +41,8 @@ static const char *look_up(const char *name, struct redlock_endpoints *endpoints
     assert_non_null(lookup);
     struct pollfd done = {.fd = redlock_lookup_fd(lookup), .events = POLLIN};
     assert_int_equal(poll(&done, 1, 30000), 1);
-    assert_true(redlock_lookup_done(lookup));
-    const char *result = redlock_lookup_result(lookup, endpoints);
+    const char *result;
+    assert_true(redlock_lookup_done(lookup, endpoints, &result));
     redlock_lookup_drop(lookup, false);
     return result;
 }

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node/spare.h"
+#include "server/spare.h"
 #include "subscriber.h"
 
 #define MS_NS INT64_C(1000000)
@@ -151,9 +151,10 @@ SPARE_TEST(a_connection_that_goes_silent_again_gets_another_spare) {
 }
 
 static void read_from_old(const char *bytes) {
-    struct redlock_watch *watch = &peer.node->connection.watch;
+    struct redlock_watch *watch = &peer.node->server.connection.watch;
     say_on_old(bytes);
-    assert_int_equal(poll(&(struct pollfd){.fd = peer.node->connection.fd, .events = POLLIN}, 1, PEER_LIMIT_MS), 1);
+    assert_int_equal(
+        poll(&(struct pollfd){.fd = peer.node->server.connection.stream.fd, .events = POLLIN}, 1, PEER_LIMIT_MS), 1);
     watch->on_io(watch, REDLOCK_READABLE);
 }
 
@@ -165,7 +166,7 @@ SPARE_TEST(what_was_kept_for_a_spare_that_never_begins_is_sent) {
     peer_until_answers(&peer, 2);
     peer_accept(&peer);
     read_from_old("+OK\r\n");
-    while (!redlock_spare_is_due(peer.node, redlock_loop_now_ns(NULL))) {
+    while (!redlock_spare_is_due(&peer.node->server, redlock_loop_now_ns(NULL))) {
         (void)poll(NULL, 0, 1);
     }
     assert_true(send_for_long("b", 3));
@@ -185,7 +186,7 @@ SPARE_TEST(what_was_kept_goes_to_the_new_connection) {
 }
 
 static bool send_without_timeout(uint32_t round) {
-    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_NODE_NO_TIMEOUT, &peer, round,
+    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, &peer, round,
                              redlock_loop_now_ns(NULL));
 }
 
@@ -410,7 +411,7 @@ TEST_WITH(the_subscription_is_renewed, subscriber_setup, subscriber_teardown) {
 /* What a node has taken over is not shared with a child either, and a fork comes to its end. */
 SPARE_TEST(a_forked_child_lets_go_of_the_new_connection) {
     let_spare_take_over();
-    const int fd = peer.node->connection.fd;
+    const int fd = peer.node->server.connection.stream.fd;
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {

@@ -14,7 +14,7 @@ static void assert_replaced(void) {
     PEER_UNTIL(&peer, peer_info(&peer).connects == 2);
     assert_int_equal(peer.became_unready, 0);
     assert_is(peer_info(&peer).state, REDLOCK_NODE_READY);
-    assert_null(peer.node->rotation.spare.password);
+    assert_null(peer.node->server.rotation.spare.password);
 }
 
 #define FRESH_TEST(name) TEST_WITH(name, subscriber_setup_with_password, credentials_teardown)
@@ -76,7 +76,7 @@ FRESH_TEST(a_needless_spare_changes_no_credentials) {
     hear_auth(NEW);
     assert_int_equal(send(old, "+OK\r\n", 5, MSG_NOSIGNAL), 5);
     peer_expect_end(&peer, true);
-    assert_null(peer.node->rotation.spare.password);
+    assert_null(peer.node->server.rotation.spare.password);
     assert_true(peer_info(&peer).credentials_pending);
     assert_int_equal(send(old, "+OK\r\n" ECHO, 5 + sizeof ECHO - 1, MSG_NOSIGNAL), 5 + (ssize_t)sizeof ECHO - 1);
     assert_accepted();

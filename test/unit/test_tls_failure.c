@@ -6,7 +6,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include "node/tls.h"
+#include "server/tls.h"
 
 #define SSL_ERROR(reason) ERR_PACK(ERR_LIB_SSL, 0, reason)
 #define ALERT(number)     SSL_ERROR(SSL_AD_REASON_OFFSET + (number))

@@ -1,0 +1,79 @@
+/* The requests that still wait for a reply, in the order of replies and of deadlines (R7). */
+#ifndef REDLOCK_SERVER_INFLIGHT_H
+#define REDLOCK_SERVER_INFLIGHT_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REDLOCK_INFLIGHT_MAX 65536
+
+struct redlock_inflight_entry {
+    void *owner;
+    uint64_t position; /* of its first byte in the outbox */
+    int64_t queued_ns;
+    uint32_t round;
+    uint16_t reply_kind; /* as given to redlock_node_send() */
+    bool own;            /* our PING, SCRIPT LOAD or AUTH, without an owner to answer */
+};
+
+/* All zero is an empty queue. */
+struct redlock_inflight {
+    struct redlock_inflight_entry *entries;
+    size_t room; /* a power of two */
+    size_t head, count;
+    size_t peak;    /* the largest count in this round through the room */
+    size_t expired; /* the first `expired` entries have timed out */
+};
+
+static inline struct redlock_inflight_entry *redlock_inflight_at(const struct redlock_inflight *inflight,
+                                                                 size_t index) {
+    return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
+}
+
+/* Makes room for one more. Returns false without memory. Only for redlock_inflight_push(). */
+bool redlock_inflight_grow(struct redlock_inflight *inflight);
+
+/* Shrinks the queue after a burst, if a round through its room took little of it. Only for
+ * redlock_inflight_pop(). */
+void redlock_inflight_give_back(struct redlock_inflight *inflight);
+
+/* Returns false without memory. */
+static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
+                                         const struct redlock_inflight_entry *entry) {
+    if (inflight->count == inflight->room && !redlock_inflight_grow(inflight)) {
+        return false;
+    }
+    *redlock_inflight_at(inflight, inflight->count++) = *entry;
+    return true;
+}
+
+/* Removes the oldest entry. Returns true if it has not timed out. */
+static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
+    assert(inflight->count > 0);
+    *entry = *redlock_inflight_at(inflight, 0);
+    inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
+    inflight->head = (inflight->head + 1) & (inflight->room - 1);
+    inflight->count--;
+    if (inflight->head == 0) {
+        redlock_inflight_give_back(inflight);
+    }
+    if (inflight->expired == 0) {
+        return true;
+    }
+    inflight->expired--;
+    return false;
+}
+
+/* Puts the entry that was popped last before the others: its request has one more reply. `in_time`:
+ * as redlock_inflight_pop() said. Returns false without memory, which cannot be right after it. */
+bool redlock_inflight_put_back(struct redlock_inflight *inflight, const struct redlock_inflight_entry *entry,
+                               bool in_time);
+
+/* Removes `count` entries from `index` on. Their `size` bytes were withdrawn from the outbox. */
+void redlock_inflight_withdraw(struct redlock_inflight *inflight, size_t index, size_t count, uint64_t size);
+
+void redlock_inflight_clear(struct redlock_inflight *inflight);
+
+#endif

@@ -1,0 +1,38 @@
+/* A server's requests: send, time out, lose with the connection (R4, R6, R7, R9). */
+#ifndef REDLOCK_SERVER_REQUESTS_H
+#define REDLOCK_SERVER_REQUESTS_H
+
+#include "server/server_state.h"
+
+static inline bool redlock_requests_has_no_timeout(const struct redlock_inflight_entry *entry) {
+    return (entry->reply_kind & REDLOCK_SERVER_NO_TIMEOUT) != 0;
+}
+
+/* Sets the entry's position. Returns false without memory. */
+bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
+                            struct redlock_inflight_entry *entry);
+
+/* Queues the server's own command, as redlock_handshake_say() does. Without memory it drops the
+ * command: the stall limit or the next NOSCRIPT makes up for it. */
+void redlock_requests_say(struct redlock_server *server, const char *const words[4]);
+void redlock_requests_ping(struct redlock_server *server);
+
+/* The server has become ready: only now the timeouts of those that waited for that begin. */
+void redlock_requests_begin(struct redlock_server *server);
+
+/* When the next request times out. */
+int64_t redlock_requests_next_ns(const struct redlock_server *server);
+
+/* Answers the requests that have timed out. */
+void redlock_requests_expire(struct redlock_server *server, int64_t now_ns);
+
+/* Answers all requests, because the connection is gone. */
+void redlock_requests_end(struct redlock_server *server);
+
+/* Answers those that were not written: the server is STALLED. */
+void redlock_requests_end_kept(struct redlock_server *server, int64_t now_ns);
+
+/* Answers only those that were written. The others wait for the next connection. */
+void redlock_requests_end_written(struct redlock_server *server);
+
+#endif
