@@ -5,7 +5,7 @@
 #include "blocking/client.h"
 
 int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     if (redlock_check_given(&failure, "client", client != NULL) != REDLOCK_OK ||
         redlock_check_given(&failure, "cancel", cancel != NULL) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;

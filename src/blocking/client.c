@@ -8,7 +8,7 @@
 #include "blocking/client.h"
 
 int redlock_client_enter(redlock_client *client, int *cancel_state) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     if (!client) {
         return redlock_check_given(&failure, "client", false);
     }

@@ -24,8 +24,7 @@ struct redlock_client {
 int redlock_client_enter(redlock_client *client, int *cancel_state);
 void redlock_client_exit(redlock_client *client, int cancel_state);
 
-/* Most calls: enters, lets the worker do the call, and exits. `result`, if not NULL, is set to the
- * result, or to NULL. */
-int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result);
+/* Most calls: enters, lets the worker do the call, and exits. Returns its code. */
+int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
 #endif
