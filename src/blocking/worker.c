@@ -83,11 +83,10 @@ static bool begin(struct redlock_worker *worker, struct redlock_call *call) {
         (void)redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
         return false;
     }
-    call->code = call->begin(worker->manager, call);
-    call->refused = call->code != REDLOCK_OK;
-    if (call->refused) {
-        const char *reason = call->reason != NULL ? call->reason : redlock_manager_invalid(worker->manager);
-        (void)redlock_call_refuse(call, call->code, reason);
+    const int code = call->begin(worker->manager, call);
+    if (code != REDLOCK_OK) {
+        call->refused = true;
+        (void)redlock_call_refuse(call, code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
         return false;
     }
     if (call->cancellable.cancel != NULL) {
