@@ -15,7 +15,7 @@ size_t redlock_client_invalid(redlock_client *client, char *buffer, size_t size)
     return (size_t)snprintf(buffer, size, "%s", redlock_call_failure().text);
 }
 
-struct redlock_call redlock_call_of(int (*begin)(redlock_manager *, struct redlock_call *), enum redlock_result_of of,
+struct redlock_call redlock_call_of(int (*begin)(struct redlock_call *call), enum redlock_result_of of,
                                     const char *resource, redlock_result **result) {
     if (result != NULL) {
         *result = NULL;

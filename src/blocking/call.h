@@ -20,9 +20,9 @@ struct redlock_call {
      * Or in the election's list of calls that wait for its end. */
     struct redlock_list_entry entry;
     /* Runs on the loop thread, and returns the code. */
-    int (*begin)(redlock_manager *manager, struct redlock_call *call);
+    int (*begin)(struct redlock_call *call);
     void *data;   /* for `begin` */
-    bool answers; /* OK of `begin` is not the end: redlock_worker_complete() will follow */
+    bool answers; /* after `begin` was OK, redlock_worker_complete() will follow */
     /* Ends the request, if the call is cancelled. No callback may run inside it. */
     void (*stop)(struct redlock_call *call);
     struct redlock_cancellable cancellable;
@@ -43,7 +43,7 @@ struct redlock_call {
 };
 
 /* A call whose request has a result. */
-struct redlock_call redlock_call_of(int (*begin)(redlock_manager *, struct redlock_call *), enum redlock_result_of of,
+struct redlock_call redlock_call_of(int (*begin)(struct redlock_call *call), enum redlock_result_of of,
                                     const char *resource, redlock_result **result);
 
 /* For a call that was refused before a node was asked: makes its result, where it has one. `reason`

@@ -50,9 +50,10 @@ struct acquire_call {
     redlock_request *request;
 };
 
-static int acquire_begins(redlock_manager *manager, struct redlock_call *call) {
+static int acquire_begins(struct redlock_call *call) {
     struct acquire_call *acquire = (struct acquire_call *)call;
-    return redlock_acquire(manager, call->resource, &acquire->lock, &acquire->request, redlock_worker_answer, call);
+    return redlock_acquire(redlock_worker_manager(call->worker), call->resource, &acquire->lock, &acquire->request,
+                           redlock_worker_answer, call);
 }
 
 static void stop_acquire(struct redlock_call *call) {
@@ -133,7 +134,7 @@ static int refuse_null(struct redlock_call *call) {
 }
 
 /* A call whose data is a lease. */
-static struct redlock_call lease_call(int (*begin)(redlock_manager *, struct redlock_call *), enum redlock_result_of of,
+static struct redlock_call lease_call(int (*begin)(struct redlock_call *call), enum redlock_result_of of,
                                       redlock_lease *lease, redlock_result **result) {
     struct redlock_call call = redlock_call_of(begin, of, lease ? redlock_lease_resource(lease) : NULL, result);
     call.data = lease;
@@ -145,8 +146,7 @@ struct extend_call {
     int64_t ttl_ms;
 };
 
-static int extend_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int extend_begins(struct redlock_call *call) {
     return redlock_extend(call->data, ((struct extend_call *)call)->ttl_ms, redlock_worker_answer, call);
 }
 
@@ -156,13 +156,11 @@ int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t 
     return lease ? redlock_client_perform(client, &extend.call) : refuse_null(&extend.call);
 }
 
-static int release_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int release_begins(struct redlock_call *call) {
     return redlock_release(call->data, redlock_worker_answer, call);
 }
 
-static int forget_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int forget_begins(struct redlock_call *call) {
     redlock_lease_forget(call->data);
     return REDLOCK_OK;
 }
@@ -217,9 +215,10 @@ struct adopt_call {
     const redlock_acquire_options *options;
 };
 
-static int adopt_begins(redlock_manager *manager, struct redlock_call *call) {
+static int adopt_begins(struct redlock_call *call) {
     const struct adopt_call *adopt = (struct adopt_call *)call;
-    return redlock_adopt(manager, adopt->resource, adopt->token, adopt->options, &call->acquired);
+    return redlock_adopt(redlock_worker_manager(call->worker), adopt->resource, adopt->token, adopt->options,
+                         &call->acquired);
 }
 
 int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
@@ -243,8 +242,9 @@ struct inspect_call {
     const char *resource;     /* NULL is refused with the result's sentence */
 };
 
-static int inspect_begins(redlock_manager *manager, struct redlock_call *call) {
-    return redlock_inspect(manager, ((struct inspect_call *)call)->resource, redlock_worker_answer, call);
+static int inspect_begins(struct redlock_call *call) {
+    return redlock_inspect(redlock_worker_manager(call->worker), ((struct inspect_call *)call)->resource,
+                           redlock_worker_answer, call);
 }
 
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
@@ -264,9 +264,10 @@ static bool tell_each(const redlock_listed *lock, void *data) {
     return list->each(lock, list->call.data);
 }
 
-static int list_begins(redlock_manager *manager, struct redlock_call *call) {
+static int list_begins(struct redlock_call *call) {
     const struct list_call *list = (struct list_call *)call;
-    return redlock_list(manager, &list->options, list->each ? tell_each : NULL, redlock_worker_answer, call);
+    return redlock_list(redlock_worker_manager(call->worker), &list->options, list->each ? tell_each : NULL,
+                        redlock_worker_answer, call);
 }
 
 static void stop_list(struct redlock_call *call) {
@@ -287,8 +288,8 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
     return code == REDLOCK_OK ? redlock_client_perform(client, &list.call) : code;
 }
 
-static int statistics_begins(redlock_manager *manager, struct redlock_call *call) {
-    return redlock_manager_statistics(manager, call->data);
+static int statistics_begins(struct redlock_call *call) {
+    return redlock_manager_statistics(redlock_worker_manager(call->worker), call->data);
 }
 
 int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
@@ -296,8 +297,8 @@ int redlock_client_statistics(redlock_client *client, redlock_statistics *statis
     return redlock_client_perform(client, &call);
 }
 
-static int telemetry_begins(redlock_manager *manager, struct redlock_call *call) {
-    return redlock_manager_telemetry(manager, call->data);
+static int telemetry_begins(struct redlock_call *call) {
+    return redlock_manager_telemetry(redlock_worker_manager(call->worker), call->data);
 }
 
 int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {

@@ -81,10 +81,11 @@ struct elect_call {
     const redlock_election_options *options;
 };
 
-static int elect_begins(redlock_manager *manager, struct redlock_call *call) {
+static int elect_begins(struct redlock_call *call) {
     const struct elect_call *elect = (struct elect_call *)call;
     redlock_client_election *election = call->data;
-    const int code = redlock_elect(manager, elect->name, elect->options, on_event, election, &election->election);
+    const int code = redlock_elect(redlock_worker_manager(call->worker), elect->name, elect->options, on_event,
+                                   election, &election->election);
     if (code == REDLOCK_OK) {
         redlock_election_move_standing(election->election, &election->standing);
         redlock_worker_attach(call->worker, &election->attached);
@@ -94,28 +95,23 @@ static int elect_begins(redlock_manager *manager, struct redlock_call *call) {
 
 int redlock_client_elect(redlock_client *client, const char *name, const redlock_election_options *options,
                          redlock_client_election **election) {
-    int cancel_state;
     int code = check_given(election != NULL);
     if (code != REDLOCK_OK) {
         return code;
     }
     *election = NULL;
-    code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
+    redlock_client_election *made = create(client, &code);
+    if (!made) {
         return code;
     }
-    redlock_client_election *made = create(client, &code);
-    if (made) {
-        struct elect_call elect = {.call = {.begin = elect_begins, .data = made}, .name = name, .options = options};
-        code = redlock_worker_perform(client->worker, &elect.call);
-        if (code == REDLOCK_OK) {
-            *election = made;
-        } else {
-            redlock_monitor_destroy(&made->monitor);
-            free(made);
-        }
+    struct elect_call elect = {.call = {.begin = elect_begins, .data = made}, .name = name, .options = options};
+    code = redlock_client_perform(client, &elect.call);
+    if (code == REDLOCK_OK) {
+        *election = made;
+    } else {
+        redlock_monitor_destroy(&made->monitor);
+        free(made);
     }
-    redlock_client_exit(client, cancel_state);
     return code;
 }
 
@@ -129,30 +125,24 @@ static int ask(struct redlock_call *call, int (*request)(redlock_election *elect
 /* The call waits until the resignation or the end is decided. */
 static int wait_for_end(struct redlock_call *call) {
     redlock_client_election *election = call->data;
-    assert(election->election && call->answers);
+    assert(election->election);
+    call->answers = true;
     redlock_list_prepend(&election->stopping, &call->entry);
     return REDLOCK_OK;
 }
 
-static int resign_begins(redlock_manager *manager, struct redlock_call *call) {
-    const redlock_client_election *election = call->data;
+static int resign_begins(struct redlock_call *call) {
     const int code = ask(call, redlock_election_resign);
-    (void)manager;
-    if (code == REDLOCK_OK && redlock_election_is_out(election->election)) {
-        call->answers = false; /* there is nothing to wait for */
-        return code;
-    }
-    return code == REDLOCK_OK ? wait_for_end(call) : code;
+    const redlock_client_election *election = call->data;
+    return code == REDLOCK_OK && !redlock_election_is_out(election->election) ? wait_for_end(call) : code;
 }
 
-static int end_begins(redlock_manager *manager, struct redlock_call *call) {
+static int end_begins(struct redlock_call *call) {
     const int code = ask(call, redlock_election_end);
-    (void)manager;
     return code == REDLOCK_OK ? wait_for_end(call) : code;
 }
 
-static int campaign_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int campaign_begins(struct redlock_call *call) {
     return ask(call, redlock_election_campaign);
 }
 
@@ -161,11 +151,11 @@ static int perform(redlock_client_election *election, struct redlock_call *call)
     return election ? redlock_client_perform(election->client, call) : check_given(false);
 }
 
-/* A call that blocks until the resignation or the end is decided. */
-static int stop(redlock_client_election *election, redlock_result **result,
-                int (*begin)(redlock_manager *manager, struct redlock_call *call)) {
-    struct redlock_call call = redlock_call_of(begin, REDLOCK_RESULT_RELEASE, NULL, result);
-    call.resource = NULL; /* it has no result if it is refused */
+static int stop(redlock_client_election *election, redlock_result **result, int (*begin)(struct redlock_call *call)) {
+    struct redlock_call call = {.begin = begin, .result = result};
+    if (result) {
+        *result = NULL;
+    }
     return perform(election, &call);
 }
 

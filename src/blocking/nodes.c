@@ -47,10 +47,10 @@ struct node_call {
     redlock_node_info info;
 };
 
-static int node_begins(redlock_manager *manager, struct redlock_call *call) {
+static int node_begins(struct redlock_call *call) {
     struct node_call *node = (struct node_call *)call;
     node->info.size = sizeof node->info;
-    const int code = redlock_manager_node(manager, node->index, &node->info);
+    const int code = redlock_manager_node(redlock_worker_manager(call->worker), node->index, &node->info);
     return code == REDLOCK_OK && !own_strings(&node->info) ? REDLOCK_ERR_NO_MEMORY : code;
 }
 
@@ -74,9 +74,10 @@ struct credentials_call {
     const char *user, *password;
 };
 
-static int credentials_begin(redlock_manager *manager, struct redlock_call *call) {
+static int credentials_begin(struct redlock_call *call) {
     const struct credentials_call *given = (struct credentials_call *)call;
-    return redlock_manager_set_credentials(manager, given->node, given->user, given->password);
+    return redlock_manager_set_credentials(redlock_worker_manager(call->worker), given->node, given->user,
+                                           given->password);
 }
 
 int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {

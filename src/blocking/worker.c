@@ -83,7 +83,7 @@ static bool begin(struct redlock_worker *worker, struct redlock_call *call) {
         (void)redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
         return false;
     }
-    const int code = call->begin(worker->manager, call);
+    const int code = call->begin(call);
     if (code != REDLOCK_OK) {
         call->refused = true;
         (void)redlock_call_refuse(call, code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
@@ -186,13 +186,11 @@ static void on_connected(const redlock_result *result, void *data) {
     redlock_worker_complete(data, REDLOCK_OK, NULL);
 }
 
-static int start_begins(redlock_manager *manager, struct redlock_call *call) {
+static int start_begins(struct redlock_call *call) {
     const struct start_call *start = (struct start_call *)call;
     const redlock_manager_options *options = start->options;
     struct redlock_error_text *failure = start->failure;
     struct redlock_worker *worker = call->worker;
-    assert(!manager);
-    (void)manager;
     int code = redlock_manager_create(worker->loop, options, &worker->manager, failure->text, failure->size);
     if (code == REDLOCK_OK) {
         code = redlock_manager_connect(worker->manager, options->connect_timeout_ms, on_connected, call);
@@ -334,8 +332,7 @@ int redlock_worker_open(const redlock_manager_options *options, struct redlock_r
     return code;
 }
 
-static int close_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int close_begins(struct redlock_call *call) {
     begin_close(call->worker);
     return REDLOCK_OK;
 }
@@ -370,7 +367,7 @@ bool redlock_worker_is_current(const struct redlock_worker *worker) {
     return pthread_equal(pthread_self(), worker->thread) != 0;
 }
 
-const redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
+redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
     return worker->manager;
 }
 

@@ -32,8 +32,8 @@ void redlock_worker_answer(const redlock_result *result, void *data);
 
 /* Whether the calling thread is this loop thread. */
 bool redlock_worker_is_current(const struct redlock_worker *worker);
-/* For what never changes of it, before the close. */
-const redlock_manager *redlock_worker_manager(const struct redlock_worker *worker);
+/* For the loop thread, and for what never changes of it; before the close. */
+redlock_manager *redlock_worker_manager(const struct redlock_worker *worker);
 
 /* A handle that redlock_worker_free() frees. Only the loop thread attaches. Embed it. */
 struct redlock_attached {
