@@ -11,8 +11,8 @@
 
 #include "group/entry.h"
 #include "manager/options.h"
-#include "manager/tls.h"
 #include "node/address.h"
+#include "node/tls_context.h"
 #include "wire/wire.h"
 
 #define MARKER "redlock:server:"
@@ -287,7 +287,12 @@ static int check_duplicate(const struct redlock_fleet *fleet, const struct redlo
 
 static int add_tls(struct redlock_fleet *fleet, const redlock_tls_options *options,
                    struct redlock_error_text *failure) {
-    return fleet->tls == NULL ? redlock_manager_tls(options, &fleet->tls, failure) : REDLOCK_OK;
+    redlock_tls_options known;
+    if (fleet->tls != NULL) {
+        return REDLOCK_OK;
+    }
+    const int code = redlock_manager_tls_read(&known, options, failure);
+    return code == REDLOCK_OK ? redlock_tls_context_new(&known, &fleet->tls, failure->text, failure->size) : code;
 }
 
 /* With the defaults for TLS, if the caller gave no options for it. */
