@@ -10,8 +10,8 @@
 #include "blocking/events.h"
 #include "blocking/monitor.h"
 #include "core/time.h"
-#include "election/campaign.h"
 #include "loop/loop.h"
+#include "manager/manager_state.h"
 
 /* A smaller size was never set: what the caller's memory held would pass for an event. */
 #define SIZE_MIN offsetof(redlock_election_event, election)
@@ -84,10 +84,10 @@ struct elect_call {
 static int elect_begins(struct redlock_call *call) {
     const struct elect_call *elect = (struct elect_call *)call;
     redlock_client_election *election = call->data;
-    const int code = redlock_elect(redlock_worker_manager(call->worker), elect->name, elect->options, on_event,
-                                   election, &election->election);
+    const int code =
+        redlock_elections_add(&redlock_worker_manager(call->worker)->elections, elect->name, elect->options, on_event,
+                              election, &election->standing, &election->election);
     if (code == REDLOCK_OK) {
-        redlock_election_move_standing(election->election, &election->standing);
         redlock_worker_attach(call->worker, &election->attached);
     }
     return code;

@@ -37,8 +37,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
 
 /* What an event says besides its kind. */
 static redlock_election_event details_of(const redlock_election *election) {
-    return (redlock_election_event){.term = atomic_load_explicit(&election->standing->term, memory_order_relaxed),
-                                    .reason = ""};
+    return (redlock_election_event){.term = atomic_load_explicit(&election->standing->term, memory_order_relaxed)};
 }
 
 static redlock_election *election_of(struct redlock_list_entry *entry) {
@@ -57,6 +56,7 @@ static void tell(redlock_election *election, redlock_election_event_kind kind, r
     event.size = sizeof event;
     event.kind = kind;
     event.election = election;
+    event.reason = event.reason ? event.reason : "";
     election->cb(&event, election->data);
 }
 
@@ -71,7 +71,7 @@ static void tell_leader(redlock_election *election, const redlock_leader *leader
     }
     election->knows_leader = true;
     strncpy(election->leader_token, leader->token, REDLOCK_TOKEN_SIZE_MAX);
-    redlock_election_event event = {.reason = "", .leader = leader};
+    redlock_election_event event = {.leader = leader};
     tell(election, REDLOCK_ELECTION_LEADER, event);
 }
 
@@ -109,7 +109,7 @@ static void on_acquired(const redlock_result *result, void *data) {
     if (code != REDLOCK_OK) {
         /* The end of an acquire that was cancelled is not told. */
         const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
-        const redlock_election_event failed = {.reason = "", .result = is_trouble ? result : NULL};
+        const redlock_election_event failed = {.result = is_trouble ? result : NULL};
         redlock_driver_watch(lease, NULL);
         feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
@@ -145,7 +145,7 @@ static void on_lost(redlock_lease *lease, const char *reason, void *data) {
 }
 
 static void on_released(const redlock_result *result, void *data) {
-    redlock_election_event details = {.reason = "", .result = result};
+    redlock_election_event details = {.result = result};
     feed(data, REDLOCK_CANDIDATE_RELEASED, redlock_result_code(result), &details);
 }
 
@@ -202,7 +202,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
         return;
     }
     const bool ends = election->candidate.state == REDLOCK_CANDIDATE_ENDED;
-    redlock_election_event event = details ? *details : (redlock_election_event){.reason = ""};
+    redlock_election_event event = details ? *details : (redlock_election_event){0};
     event.code = actions.code;
     if (ends) {
         redlock_list_remove(&election->entry); /* the callback may close the manager */
@@ -214,7 +214,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
 }
 
 static void on_described(const redlock_result *result, void *data) {
-    redlock_election_event details = {.reason = "", .result = result};
+    redlock_election_event details = {.result = result};
     feed(data, REDLOCK_CANDIDATE_TIMER, redlock_result_code(result), &details);
 }
 
@@ -292,7 +292,8 @@ void redlock_elections_init(struct redlock_elections *elections, struct redlock_
 }
 
 int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
-                          redlock_election_callback cb, void *data, redlock_election **added) {
+                          redlock_election_callback cb, void *data, struct redlock_standing *standing,
+                          redlock_election **added) {
     redlock_election_options options;
     int code = check_arguments(elections->group, name, given, cb != NULL, added != NULL, &options);
     if (code == REDLOCK_OK) {
@@ -308,7 +309,7 @@ int redlock_elections_add(struct redlock_elections *elections, const char *name,
     election->all = elections;
     election->cb = cb;
     election->data = data;
-    election->standing = &election->own;
+    election->standing = standing ? standing : &election->own;
     memcpy(election->name, name, strlen(name));
     redlock_candidate_init(&election->candidate);
     code = open_election(election, &options);
@@ -381,16 +382,6 @@ int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, ui
 
 int64_t redlock_election_validity_ms(const redlock_election *election, uint64_t term) {
     return redlock_standing_validity_ms(election->standing, term, redlock_group_now_ns(election->all->group));
-}
-
-void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing) {
-    assert(election->standing == &election->own && !election->lease);
-    atomic_store_explicit(&standing->term, atomic_load_explicit(&election->own.term, memory_order_relaxed),
-                          memory_order_relaxed);
-    election->standing = standing;
-    if (election->pending) {
-        redlock_driver_watch(election->pending, &standing->held_until_ns);
-    }
 }
 
 /* The close of the manager. */

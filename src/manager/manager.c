@@ -247,6 +247,6 @@ int redlock_observe(redlock_manager *manager, const char *resource, redlock_lead
 
 int redlock_elect(redlock_manager *manager, const char *name, const redlock_election_options *options,
                   redlock_election_callback cb, void *data, redlock_election **election) {
-    return manager != NULL ? redlock_elections_add(&manager->elections, name, options, cb, data, election)
+    return manager != NULL ? redlock_elections_add(&manager->elections, name, options, cb, data, NULL, election)
                            : REDLOCK_ERR_INVALID;
 }

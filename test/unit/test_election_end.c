@@ -138,10 +138,10 @@ ELECTION_TEST(bad_arguments_are_refused) {
     redlock_election *none = NULL;
     redlock_election_options options;
     redlock_election_options_default(&options);
-    assert_is(redlock_elections_add(&elections, "r", NULL, NULL, NULL, &none), REDLOCK_ERR_INVALID);
-    assert_is(redlock_elections_add(&elections, "r", NULL, take_event, NULL, NULL), REDLOCK_ERR_INVALID);
-    assert_is(redlock_elections_add(&elections, "", NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
-    assert_is(redlock_elections_add(&elections, NULL, NULL, take_event, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "r", NULL, NULL, NULL, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "r", NULL, take_event, NULL, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, "", NULL, take_event, NULL, NULL, &none), REDLOCK_ERR_INVALID);
+    assert_is(redlock_elections_add(&elections, NULL, NULL, take_event, NULL, NULL, &none), REDLOCK_ERR_INVALID);
     options.size++;
     assert_is(start_with(&options), REDLOCK_ERR_INVALID);
     options.size = 0;
