@@ -72,37 +72,32 @@ static void free_attached(struct redlock_worker *worker) {
     }
 }
 
-/* False if it is complete, refused perhaps. */
-static bool begin(struct redlock_worker *worker, struct redlock_call *call) {
+/* Completes the call, unless its answer will. */
+static void begin(struct redlock_worker *worker, struct redlock_call *call) {
+    int code = worker->closing ? REDLOCK_ERR_CLOSED : REDLOCK_OK;
     assert(call->worker == worker);
-    if (worker->closing) {
-        call->code = REDLOCK_ERR_CLOSED;
-        return false;
+    if (code == REDLOCK_OK && redlock_cancellable_is_cancelled(&call->cancellable)) {
+        code = redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
     }
-    if (redlock_cancellable_is_cancelled(&call->cancellable)) {
-        (void)redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
-        return false;
+    if (code == REDLOCK_OK) {
+        code = call->begin(call);
+        call->refused = code != REDLOCK_OK;
     }
-    const int code = call->begin(call);
-    if (code != REDLOCK_OK) {
-        call->refused = true;
+    if (call->refused) {
         (void)redlock_call_refuse(call, code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
-        return false;
     }
-    if (call->cancellable.cancel != NULL) {
-        assert(call->answers && call->stop);
+    if (code != REDLOCK_OK || !call->answers) {
+        redlock_worker_complete(call, code, NULL);
+    } else if (call->cancellable.cancel != NULL) {
+        assert(call->stop);
         redlock_list_prepend(&worker->cancellables, &call->entry);
     }
-    return call->answers;
 }
 
 static void perform(struct redlock_worker *worker, struct redlock_mailbox_item *item) {
     while (item) {
         struct redlock_mailbox_item *next = item->next;
-        struct redlock_call *call = (struct redlock_call *)item;
-        if (!begin(worker, call)) {
-            redlock_worker_complete(call, call->code, NULL);
-        }
+        begin(worker, (struct redlock_call *)item);
         item = next;
     }
 }
@@ -223,17 +218,14 @@ static enum redlock_mailbox_put put(struct redlock_worker *worker, struct redloc
 }
 
 int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call) {
-    switch (put(worker, call)) {
-    case REDLOCK_MAILBOX_WAKE:
+    const enum redlock_mailbox_put given = put(worker, call);
+    if (given == REDLOCK_MAILBOX_WAKE) {
         ev_async_send(worker->loop, &worker->wake);
-        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
-        break;
-    case REDLOCK_MAILBOX_QUEUED:
-        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
-        break;
-    case REDLOCK_MAILBOX_CLOSED:
+    }
+    if (given == REDLOCK_MAILBOX_CLOSED) {
         call->code = REDLOCK_ERR_CLOSED;
-        break;
+    } else {
+        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
     }
     redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
     return call->code;
