@@ -25,8 +25,8 @@ struct redlock_call redlock_call_of(int (*begin)(struct redlock_call *call), enu
 }
 
 int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
-    assert(code != REDLOCK_OK);
     const bool is_invalid = code == REDLOCK_ERR_INVALID;
+    assert(code != REDLOCK_OK && (reason != NULL || !is_invalid));
     char *sentence = call->sentence != NULL ? call->sentence : redlock_call_failure().text;
     call->code = code;
     if (is_invalid && reason != sentence) {

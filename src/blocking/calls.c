@@ -52,12 +52,15 @@ struct acquire_call {
 
 static int acquire_begins(struct redlock_call *call) {
     struct acquire_call *acquire = (struct acquire_call *)call;
+    assert(!acquire->request && !acquire->lock.cancel);
     return redlock_acquire(redlock_worker_manager(call->worker), call->resource, &acquire->lock, &acquire->request,
                            redlock_worker_answer, call);
 }
 
 static void stop_acquire(struct redlock_call *call) {
-    redlock_request_cancel(((struct acquire_call *)call)->request);
+    redlock_request *request = ((struct acquire_call *)call)->request;
+    assert(request);
+    redlock_request_cancel(request);
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
@@ -79,7 +82,8 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         return redlock_call_refuse(call, code, "");
     }
     if (!hold) {
-        return code; /* it shares the lease */
+        assert(call->acquired); /* it shares the lease */
+        return code;
     }
     if (wait_ms > 0) {
         const int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
@@ -147,6 +151,7 @@ struct extend_call {
 };
 
 static int extend_begins(struct redlock_call *call) {
+    assert(call->data);
     return redlock_extend(call->data, ((struct extend_call *)call)->ttl_ms, redlock_worker_answer, call);
 }
 
@@ -157,10 +162,12 @@ int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t 
 }
 
 static int release_begins(struct redlock_call *call) {
+    assert(call->data);
     return redlock_release(call->data, redlock_worker_answer, call);
 }
 
 static int forget_begins(struct redlock_call *call) {
+    assert(call->data);
     redlock_lease_forget(call->data);
     return REDLOCK_OK;
 }
@@ -179,6 +186,7 @@ static int end(redlock_client *client, struct redlock_call *call, uint64_t owner
         break;
     }
     const int code = redlock_worker_perform(client->worker, call);
+    assert(!call->refused || code != REDLOCK_OK);
     if (hold) {
         redlock_reentrant_release_done(&client->reentrant, hold, !call->refused);
     }
@@ -231,9 +239,8 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
     }
     *lease = NULL;
     const int code = redlock_client_perform(client, &adopt.call);
-    if (code == REDLOCK_OK) {
-        *lease = adopt.call.acquired;
-    }
+    assert((code == REDLOCK_OK) == (adopt.call.acquired != NULL));
+    *lease = adopt.call.acquired;
     return code;
 }
 
@@ -261,6 +268,7 @@ struct list_call {
 
 static bool tell_each(const redlock_listed *lock, void *data) {
     const struct list_call *list = data;
+    assert(list->each && lock->resource);
     return list->each(lock, list->call.data);
 }
 

@@ -1,4 +1,5 @@
 /* A blocking client: how it opens and closes, and who may be inside it. */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ size_t redlock_client_quorum(const redlock_client *client) {
 
 static int open_client(redlock_client *client, const redlock_manager_options *options,
                        struct redlock_error_text *failure) {
+    assert(!client->worker);
     client->fork_mark = redlock_random_new();
     if (!client->fork_mark) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
@@ -56,6 +58,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
             client->try_ms = node_ms > connect_ms ? node_ms : connect_ms;
             client->node_count = redlock_manager_node_count(manager);
             client->quorum = redlock_manager_quorum(manager);
+            assert(client->quorum > client->node_count / 2 && client->quorum <= client->node_count);
             return code;
         }
         redlock_reentrant_destroy(&client->reentrant);
@@ -95,6 +98,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 
 /* For a child process, which has no loop thread and must not wait for a lock. */
 static void abandon(redlock_client *client) {
+    assert(redlock_random_forked(client->fork_mark));
     redlock_worker_abandon(client->worker);
     redlock_reentrant_abandon(&client->reentrant);
     redlock_random_delete(client->fork_mark);

@@ -59,6 +59,7 @@ static void on_event(const redlock_election_event *event, void *data) {
     redlock_events_add(&election->events, event);
     redlock_monitor_notify(&election->monitor);
     redlock_monitor_unlock(&election->monitor);
+    assert(!election->election || event->election == election->election);
     if (ended) {
         election->election = NULL;
     } else if (event->kind != REDLOCK_ELECTION_RESIGNED) {
@@ -84,6 +85,7 @@ struct elect_call {
 static int elect_begins(struct redlock_call *call) {
     const struct elect_call *elect = (struct elect_call *)call;
     redlock_client_election *election = call->data;
+    assert(!election->election);
     const int code =
         redlock_elections_add(&redlock_worker_manager(call->worker)->elections, elect->name, elect->options, on_event,
                               election, &election->standing, &election->election);
@@ -193,6 +195,7 @@ static const redlock_election_event *wait_for_event(redlock_client_election *ele
     const int64_t now_ns = redlock_monitor_now_ns(CLOCK_MONOTONIC);
     const int64_t until_ns = timeout_ms == REDLOCK_WAIT_FOREVER ? INT64_MAX : redlock_after_ms(now_ns, timeout_ms);
     const redlock_election_event *event = take(election);
+    assert(timeout_ms >= 0 || timeout_ms == REDLOCK_WAIT_FOREVER);
     while (!event && redlock_monitor_wait(&election->monitor, CLOCK_MONOTONIC, until_ns)) {
         event = take(election);
     }
@@ -210,6 +213,7 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
     } else {
         election->reading = true;
         const redlock_election_event *unread = wait_for_event(election, timeout_ms);
+        assert(election->reading && !election->read_all);
         election->reading = false;
         next = unread ? *unread : next;
         election->read_all = next.kind == REDLOCK_ELECTION_ENDED;

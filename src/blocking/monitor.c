@@ -25,7 +25,9 @@ int redlock_monitor_init(struct redlock_monitor *monitor) {
 
 void redlock_monitor_destroy(struct redlock_monitor *monitor) {
     pthread_cond_destroy(&monitor->changed);
-    pthread_mutex_destroy(&monitor->mutex);
+    const int failed = pthread_mutex_destroy(&monitor->mutex);
+    assert(failed == 0); /* nobody is inside */
+    (void)failed;
 }
 
 void redlock_monitor_lock(struct redlock_monitor *monitor) {
@@ -41,7 +43,9 @@ void redlock_monitor_unlock(struct redlock_monitor *monitor) {
 }
 
 void redlock_monitor_notify(struct redlock_monitor *monitor) {
-    pthread_cond_broadcast(&monitor->changed);
+    const int failed = pthread_cond_broadcast(&monitor->changed);
+    assert(failed == 0);
+    (void)failed;
 }
 
 int64_t redlock_monitor_now_ns(clockid_t clock) {

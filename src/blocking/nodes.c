@@ -18,6 +18,7 @@ static const size_t strings[] = {
 #define SIZE_MIN offsetof(redlock_node_info, version)
 
 static const char **string_of(redlock_node_info *info, size_t i) {
+    assert(i < STRING_COUNT);
     return (const char **)((char *)info + strings[i]);
 }
 
@@ -25,6 +26,7 @@ static const char **string_of(redlock_node_info *info, size_t i) {
 static bool own_strings(redlock_node_info *info) {
     size_t size = 0;
     for (size_t i = 0; i < STRING_COUNT; i++) {
+        assert(*string_of(info, i));
         size += strlen(*string_of(info, i)) + 1;
     }
     char *at = malloc(size);

@@ -36,6 +36,7 @@ static uint64_t hash_of(const char *resource) {
 }
 
 int redlock_reentrant_init(struct redlock_reentrant *table, uint32_t count_max) {
+    assert(count_max > 0);
     *table = (struct redlock_reentrant){.count_max = count_max, .bucket_count = REDLOCK_HOLD_BUCKETS_FIRST};
     atomic_init(&table->holds, 0);
     table->buckets = calloc(table->bucket_count, sizeof *table->buckets);
@@ -59,6 +60,7 @@ static void free_holds(struct redlock_reentrant *table) {
 
 void redlock_reentrant_destroy(struct redlock_reentrant *table) {
     free_holds(table);
+    assert(table->waiting == 0);
     redlock_monitor_destroy(&table->monitor);
 }
 
@@ -135,10 +137,13 @@ static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
     assert(hold->state != REDLOCK_HOLD_HELD);
     struct redlock_hold **link = bucket_of(table, hold->hash);
     while (*link != hold) {
+        assert(*link); /* it is in its bucket */
         link = &(*link)->next;
     }
     *link = hold->next;
-    atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
+    const size_t before = atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
     free(hold);
 }
 
@@ -203,7 +208,7 @@ void redlock_reentrant_wake(struct redlock_reentrant *table) {
 
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
     redlock_monitor_lock(&table->monitor);
-    assert(hold->state == REDLOCK_HOLD_TAKING);
+    assert(hold->state == REDLOCK_HOLD_TAKING && !hold->lease && hold->count == 0);
     if (lease) {
         hold->state = REDLOCK_HOLD_HELD;
         hold->lease = lease;
@@ -241,6 +246,7 @@ enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redloc
     struct redlock_hold *found = find_lease(table, lease);
     if (found) {
         exited = exit_hold(found, owner, forget);
+        assert(exited != REDLOCK_EXIT_STRANGE);
         *hold = exited == REDLOCK_EXIT_LAST ? found : NULL;
     }
     redlock_monitor_unlock(&table->monitor);
@@ -250,6 +256,7 @@ enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redloc
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
     redlock_monitor_lock(&table->monitor);
     assert(hold->state == REDLOCK_HOLD_GIVING);
+    assert(hold->lease && hold->count == 1);
     if (ended) {
         drop(table, hold);
     } else {

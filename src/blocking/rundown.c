@@ -10,6 +10,7 @@ int redlock_rundown_init(struct redlock_rundown *rundown) {
 }
 
 void redlock_rundown_destroy(struct redlock_rundown *rundown) {
+    assert(atomic_load(&rundown->inside) <= 1);
     sem_destroy(&rundown->all_gone);
 }
 

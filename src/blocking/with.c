@@ -43,6 +43,7 @@ int redlock_client_with(redlock_client *client, const char *resource, const redl
     /* Only the work may be cancelled. Elsewhere the thread must not end while it holds the lock. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = redlock_client_acquire(client, resource, &asked, &held.lease, result);
+    assert((code == REDLOCK_OK) == (held.lease != NULL));
     if (code == REDLOCK_OK) {
         held.owner = asked.owner;
         if (result) {

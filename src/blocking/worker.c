@@ -30,6 +30,7 @@ struct redlock_worker {
 };
 
 void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result) {
+    assert(call->worker);
     call->code = code;
     if (call->result != NULL && result != NULL) {
         *call->result = redlock_result_copy(result);
@@ -42,6 +43,7 @@ void redlock_worker_complete(struct redlock_call *call, int code, const redlock_
 
 void redlock_worker_answer(const redlock_result *result, void *data) {
     struct redlock_call *call = data;
+    assert(!call->acquired);
     call->acquired = redlock_result_lease(result);
     redlock_worker_complete(call, redlock_result_code(result), result);
 }
@@ -60,7 +62,7 @@ static unsigned wake_callers(struct redlock_worker *worker) {
 }
 
 void redlock_worker_attach(struct redlock_worker *worker, struct redlock_attached *attached) {
-    assert(attached->free);
+    assert(attached->free && worker->manager);
     redlock_list_prepend(&worker->attached, &attached->entry);
 }
 
@@ -142,6 +144,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
 static void before_poll(struct ev_loop *loop) {
     struct redlock_worker *worker = ev_userdata(loop);
     (void)wake_callers(worker);
+    assert(redlock_list_is_empty(&worker->completed));
     if (!redlock_mailbox_sleep(&worker->mailbox)) {
         ev_async_send(loop, &worker->wake);
     }
@@ -156,6 +159,7 @@ static void after_poll(struct ev_loop *loop) {
 
 static void on_closed(void *data) {
     struct redlock_worker *worker = data;
+    assert(worker->closing && redlock_list_is_empty(&worker->cancellables));
     worker->manager = NULL;
     ev_break(worker->loop, EVBREAK_ALL);
 }
@@ -186,6 +190,7 @@ static int start_begins(struct redlock_call *call) {
     const redlock_manager_options *options = start->options;
     struct redlock_error_text *failure = start->failure;
     struct redlock_worker *worker = call->worker;
+    assert(!worker->manager && call->answers);
     int code = redlock_manager_create(worker->loop, options, &worker->manager, failure->text, failure->size);
     if (code == REDLOCK_OK) {
         code = redlock_manager_connect(worker->manager, options->connect_timeout_ms, on_connected, call);
@@ -205,12 +210,14 @@ static void *run(void *data) {
     if (worker->manager) {
         ev_run(worker->loop, 0);
     }
+    assert(!worker->manager);
     perform(worker, redlock_mailbox_close(&worker->mailbox));
     (void)wake_callers(worker);
     return NULL;
 }
 
 static enum redlock_mailbox_put put(struct redlock_worker *worker, struct redlock_call *call) {
+    assert(call->begin && !call->worker);
     call->worker = worker;
     call->sentence = redlock_call_failure().text;
     redlock_eventcount_add(&worker->eventcount, &call->sleeper);
@@ -228,6 +235,7 @@ int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *c
         redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
     }
     redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
+    assert(!redlock_list_is_in(&call->entry));
     return call->code;
 }
 
@@ -339,6 +347,7 @@ void redlock_worker_close(struct redlock_worker *worker) {
 }
 
 void redlock_worker_free(struct redlock_worker *worker) {
+    assert(!worker->manager && worker->closing);
     free_attached(worker);
     destroy_loop(worker);
     free(worker);

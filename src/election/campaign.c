@@ -53,6 +53,7 @@ static void free_election(redlock_election *election) {
 }
 
 static void tell(redlock_election *election, redlock_election_event_kind kind, redlock_election_event event) {
+    assert(kind != REDLOCK_ELECTION_NOTHING);
     event.size = sizeof event;
     event.kind = kind;
     event.election = election;
@@ -78,6 +79,7 @@ static void tell_leader(redlock_election *election, const redlock_leader *leader
 static void on_leader(const redlock_leader *leader, void *data) {
     redlock_election *election = data;
     const redlock_lease *own = election->lease ? election->lease : election->pending;
+    assert(leader->token && !(election->lease && election->pending));
     redlock_leader told = *leader;
     told.is_self = own && leader->token[0] != '\0' && strcmp(leader->token, redlock_lease_token(own)) == 0;
     election->leader_waits = told.is_self && !election->lease;
@@ -182,6 +184,14 @@ static void acquire(redlock_election *election) {
 
 /* The machine. */
 
+/* What the election has in each state. A campaign that was cancelled has its acquire until the end. */
+static void check(const redlock_election *election) {
+    const enum redlock_candidate_state state = election->candidate.state;
+    assert((election->lease != NULL) == (state == REDLOCK_CANDIDATE_LEADING));
+    assert(election->pending || state != REDLOCK_CANDIDATE_CAMPAIGNING);
+    assert(!election->pending || (state != REDLOCK_CANDIDATE_OUT && state != REDLOCK_CANDIDATE_PAUSED));
+}
+
 static void feed(redlock_election *election, enum redlock_candidate_input input, int code,
                  const redlock_election_event *details) {
     struct redlock_group *group = election->all->group;
@@ -197,6 +207,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
     if (actions.acquire) {
         acquire(election);
     }
+    check(election);
     redlock_timer_set(group, &election->timer, election->candidate.wake_ns);
     if (actions.tell == REDLOCK_ELECTION_NOTHING) {
         return;
@@ -220,6 +231,7 @@ static void on_described(const redlock_result *result, void *data) {
 
 static void on_timer(struct redlock_timer *timer) {
     redlock_election *election = (redlock_election *)timer;
+    assert(election->candidate.state != REDLOCK_CANDIDATE_ENDED);
     const int code = election->pending ? redlock_driver_trouble(election->pending) : REDLOCK_OK;
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);

@@ -133,6 +133,7 @@ static void run_due(struct redlock_loop *loop) {
         watched_of(at)->ran = false;
     }
     for (struct redlock_loop_watch *w; (w = first_due(loop, now_ns)) != NULL;) {
+        assert(w->watch->on_timer);
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
         w->watch->on_timer(w->watch);
@@ -154,6 +155,7 @@ static void on_timer(struct redlock_watch *timer, unsigned events) {
     struct redlock_loop *loop = ((struct redlock_loop_watch *)timer->impl)->loop;
     uint64_t expirations;
     (void)events;
+    assert(timer == &loop->timer);
     if (read(loop->timer_fd, &expirations, sizeof expirations) < 0) {
         return; /* EAGAIN: the timer was set again after it fired */
     }
@@ -278,6 +280,7 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
 }
 
 void redlock_loop_enter_child(struct redlock_loop *loop) {
+    assert(redlock_loop_forked(loop));
     if (loop->ops.after_fork != NULL) {
         loop->ops.after_fork(loop->adapter);
     }
@@ -310,6 +313,7 @@ struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, con
         errno = ENOMEM; /* an allocator need not say so */
         return NULL;
     }
+    assert(ops->attach && ops->detach && ops->add && ops->remove && ops->watch);
     loop->ops = *ops;
     loop->hooks = *hooks;
     redlock_list_init(&loop->watches);

@@ -121,6 +121,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
 
 static void env_listen(void *context, const char *channel) {
     struct redlock_fleet *fleet = context;
+    assert(channel);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_listen(fleet->nodes[i], channel);
     }
@@ -140,20 +141,25 @@ static void env_leave(void *context, const struct redlock_channel *channel) {
     }
 }
 
+static struct redlock_node *node_of(const struct redlock_fleet *fleet, unsigned index) {
+    assert(index < fleet->count);
+    return fleet->nodes[index];
+}
+
 static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {
         .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
     struct redlock_fleet *fleet = context;
-    assert(node < fleet->count);
-    return redlock_loop_forked(fleet->loop) ? redlock_text_constant(&forked) : redlock_node_refusal(fleet->nodes[node]);
+    return redlock_loop_forked(fleet->loop) ? redlock_text_constant(&forked)
+                                            : redlock_node_refusal(node_of(fleet, node));
 }
 
 static bool env_is_too_far(void *context, unsigned node) {
-    return redlock_node_is_too_far(((struct redlock_fleet *)context)->nodes[node]);
+    return redlock_node_is_too_far(node_of(context, node));
 }
 
 static void env_proven(void *context, unsigned node) {
-    redlock_node_names_holders(((struct redlock_fleet *)context)->nodes[node]);
+    redlock_node_names_holders(node_of(context, node));
 }
 
 static void env_log(void *context, redlock_log_level level, const char *format, ...)
@@ -166,7 +172,13 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
     va_end(arguments);
 }
 
-/* What the loop and the nodes report. */
+/* What the loop and the nodes report. All but answers are rare. */
+
+static struct redlock_group *group_of(const struct redlock_fleet *fleet, unsigned index) {
+    assert(index < fleet->count && fleet->group);
+    (void)index;
+    return fleet->group;
+}
 
 static void on_timer(struct redlock_watch *timer) {
     redlock_group_wake(REDLOCK_CONTAINER(timer, struct redlock_fleet, timer)->group);
@@ -191,29 +203,28 @@ static void note_server(struct redlock_fleet *fleet, unsigned index, const char 
 
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
     struct redlock_fleet *fleet = context;
-    assert(index < fleet->count);
-    redlock_group_node_greeted(fleet->group, index, greeting);
+    redlock_group_node_greeted(group_of(fleet, index), index, greeting);
     note_server(fleet, index, greeting->run_id);
 }
 
 static void on_ready_changed(void *context, unsigned index, bool ready) {
-    redlock_group_ready_changed(((struct redlock_fleet *)context)->group, index, ready);
+    redlock_group_ready_changed(group_of(context, index), index, ready);
 }
 
 static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
-    redlock_group_pushed(((struct redlock_fleet *)context)->group, index, push);
+    redlock_group_pushed(group_of(context, index), index, push);
 }
 
 static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
-    redlock_group_listens(((struct redlock_fleet *)context)->group, index, listening, why);
+    redlock_group_listens(group_of(context, index), index, listening, why);
 }
 
 static void on_hinted(void *context, unsigned index, const struct redlock_hint *hint) {
-    redlock_group_hinted(((struct redlock_fleet *)context)->group, index, hint);
+    redlock_group_hinted(group_of(context, index), index, hint);
 }
 
 static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
-    redlock_group_hears(((struct redlock_fleet *)context)->group, index, channel);
+    redlock_group_hears(group_of(context, index), index, channel);
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *server, bool *yields) {
@@ -222,6 +233,7 @@ static const char *on_same_server(void *context, unsigned index, const char *ser
         if (i == index || !redlock_node_is_at(fleet->nodes[i], server)) {
             continue;
         }
+        assert(index < fleet->count);
         *yields = i > index;
         if (*yields) {
             redlock_node_yield(fleet->nodes[i], redlock_node_name(fleet->nodes[index]));
@@ -240,6 +252,7 @@ static size_t on_other_marks(void *context, unsigned index, const char *marks[RE
             count += 2;
         }
     }
+    assert(count == 2 * (size_t)(fleet->count - 1) && count <= REDLOCK_NODE_OTHERS_MAX);
     return count;
 }
 
@@ -347,6 +360,7 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
 /* What all nodes are told. The keys of the handshake begin like those of the locks: an ACL may
  * allow both at once. */
 static bool make_names(struct redlock_fleet *fleet, const redlock_manager_options *options) {
+    assert(!fleet->client_name && !fleet->probed && !fleet->marker);
     const char *prefix = options->key_prefix == NULL ? "" : options->key_prefix;
     const size_t size = strlen(prefix) + sizeof MARKER + 16;
     uint64_t number;
@@ -385,6 +399,8 @@ static int add_nodes(struct redlock_fleet *fleet, const redlock_manager_options 
 static int add_group(struct redlock_fleet *fleet, const redlock_manager_options *options,
                      struct redlock_error_text *failure) {
     const struct redlock_env env = env_of(fleet);
+    assert(fleet->count == options->node_count);
+    assert(options->ttl_max_ms > 0 || !redlock_manager_is_guarded(options));
     struct redlock_group_config config = {.node_count = fleet->count,
                                           .quorum = (unsigned)options->quorum,
                                           .key_prefix = options->key_prefix,
@@ -415,6 +431,7 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
 
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
                        struct redlock_error_text *failure) {
+    assert(fleet->count == 0 && !fleet->group && !fleet->tls);
     fleet->loop = loop;
     redlock_loop_reactor(loop, &fleet->reactor);
     fleet->timer.on_timer = on_timer;
@@ -445,6 +462,7 @@ void redlock_fleet_close(struct redlock_fleet *fleet, bool forked) {
 int redlock_fleet_set_credentials(struct redlock_fleet *fleet, size_t node, const char *user, const char *password) {
     struct redlock_credentials copies[REDLOCK_NODES_MAX] = {{0}};
     int code = REDLOCK_OK;
+    assert(node == REDLOCK_ALL_NODES || node < fleet->count);
     const unsigned first = node == REDLOCK_ALL_NODES ? 0 : (unsigned)node;
     const unsigned end = node == REDLOCK_ALL_NODES ? fleet->count : first + 1;
     for (unsigned i = first; i < end && code == REDLOCK_OK; i++) {

@@ -42,6 +42,7 @@ static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void 
 static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
                   redlock_manager **created, struct redlock_error_text *failure) {
     redlock_manager_options known;
+    assert(ops->attach && ops->detach && ops->add && ops->remove && ops->watch);
     int code = redlock_manager_options_read(&known, options, failure);
     if (code != REDLOCK_OK) {
         return code;
@@ -133,6 +134,7 @@ int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, 
     if (manager->closing) {
         return REDLOCK_ERR_CLOSED;
     }
+    assert(manager->fleet.group && !manager->closed);
     manager->closing = true;
     manager->closed = cb;
     manager->closed_data = data;

@@ -1,6 +1,7 @@
 /* What the caller wants of a manager and of TLS. */
 #include "manager/options.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "group/entry.h"
@@ -74,6 +75,7 @@ static int check_nodes(struct redlock_error_text *failure, const redlock_manager
 /* Two quorums of one manager's nodes must share a node. */
 static int check_quorum(struct redlock_error_text *failure, const redlock_manager_options *options) {
     const int64_t count = (int64_t)options->node_count;
+    assert(count >= 1 && count <= REDLOCK_NODES_MAX);
     const int64_t quorum = redlock_check_count(options->quorum);
     return quorum == 0 ? REDLOCK_OK
                        : redlock_check_range(failure, "quorum", quorum, count / 2 + 1, count,
