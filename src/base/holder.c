@@ -1,7 +1,6 @@
 /* The holder's text in a token: "web-3:4711" in "<32 or 48 digits>@web-3:4711". */
 #include "base/holder.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include <redlock/redlock.h>
@@ -72,8 +71,6 @@ const char *redlock_holder_of_text(const struct redlock_text *text) {
     if (redlock_text_cause(text) != REDLOCK_CAUSE_HELD) {
         return "";
     }
-    const size_t held = sizeof HELD - 1, queued = sizeof QUEUED - 1;
-    const bool is_held = strncmp(text->string, HELD, held) == 0;
-    assert(is_held || strncmp(text->string, QUEUED, queued) == 0);
-    return text->string + (is_held ? held : queued);
+    const size_t held = sizeof HELD - 1;
+    return text->string + (strncmp(text->string, HELD, held) == 0 ? held : sizeof QUEUED - 1);
 }

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/list.h"
-#include "blocking/cancel.h"
+#include "blocking/cancellable.h"
 #include "blocking/eventcount.h"
 #include "blocking/mailbox.h"
 #include "result/result.h"

@@ -10,7 +10,7 @@
 
 #include <redlock/redlock.h>
 
-#include "blocking/cancel.h"
+#include "blocking/cancellable.h"
 #include "blocking/monitor.h"
 
 /* A thread, or an id that the caller chose. The two are never equal. */
@@ -93,7 +93,8 @@ enum redlock_exit {
 };
 
 /* With `forget`, ends a handle without a release: LAST if the count is 1 and the owner is this
- * thread, or an id: nobody can prove an id. RETAINED if the count is above 1; then nothing changes. */
+ * thread, or an id: nobody can prove an id. RETAINED if the count is above 1; then nothing
+ * changes. */
 enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
                                          struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold);
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended);

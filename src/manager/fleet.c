@@ -401,24 +401,7 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
     const struct redlock_env env = env_of(fleet);
     assert(fleet->count == options->node_count);
     assert(options->ttl_max_ms > 0 || !redlock_manager_is_guarded(options));
-    struct redlock_group_config config = {.node_count = fleet->count,
-                                          .quorum = (unsigned)options->quorum,
-                                          .key_prefix = options->key_prefix,
-                                          .node_names = fleet->names,
-                                          .node_timeout_ms = options->node_timeout_ms,
-                                          .connect_timeout_ms = options->connect_timeout_ms,
-                                          .log_level = options->log_level,
-                                          .restart_guard = options->restart_guard,
-                                          .clock_guard = options->clock_guard,
-                                          .first_boot = options->first_boot,
-                                          .ttl_max_ms = options->ttl_max_ms,
-                                          .fence_suffix = options->fence_suffix,
-                                          .fence_expiry_ms = options->fence_expiry_ms,
-                                          .wait_suffix = options->wait_suffix,
-                                          .holder = options->holder,
-                                          .on_event = options->on_event,
-                                          .event_data = options->event_data};
-    fleet->group = redlock_group_new(&env, &config);
+    fleet->group = redlock_group_new(&env, options, fleet->names);
     if (fleet->group == NULL) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }

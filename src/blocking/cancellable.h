@@ -1,6 +1,6 @@
 /* The inside of a redlock_cancel, and of a call that it may end. */
-#ifndef REDLOCK_BLOCKING_CANCEL_H
-#define REDLOCK_BLOCKING_CANCEL_H
+#ifndef REDLOCK_BLOCKING_CANCELLABLE_H
+#define REDLOCK_BLOCKING_CANCELLABLE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
