@@ -433,7 +433,7 @@ void redlock_fleet_close(struct redlock_fleet *fleet, bool forked) {
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_delete(fleet->nodes[i], forked);
     }
-    if (fleet->timer.impl != NULL) {
+    if (fleet->timer.loop != NULL) {
         fleet->reactor.detach(fleet->loop, &fleet->timer);
     }
     redlock_tls_context_free(fleet->tls);
