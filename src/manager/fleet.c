@@ -17,16 +17,8 @@
 
 #define MARKER "redlock:server:"
 
-static int64_t env_now(void *context) {
-    return redlock_loop_now_ns(((struct redlock_fleet *)context)->loop);
-}
-
 static int env_random(void *context, void *buffer, size_t size) {
     return redlock_loop_random(((struct redlock_fleet *)context)->loop, buffer, size);
-}
-
-static int64_t env_wall(void *context) {
-    return redlock_loop_wall_us(((struct redlock_fleet *)context)->loop);
 }
 
 static void env_wake_at(void *context, int64_t when_ns) {
@@ -258,8 +250,8 @@ static size_t on_other_marks(void *context, unsigned index, const char *marks[RE
 
 static struct redlock_env env_of(struct redlock_fleet *fleet) {
     return (struct redlock_env){.ctx = fleet,
-                                .now_ns = env_now,
-                                .wall_us = env_wall,
+                                .now_ns = redlock_loop_now_ns,
+                                .wall_us = redlock_loop_wall_us,
                                 .random = env_random,
                                 .wake_at = env_wake_at,
                                 .send = env_send,
