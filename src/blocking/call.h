@@ -1,5 +1,5 @@
-/* A blocking call: what a thread asks of the loop thread, on the stack of which it waits, and what
- * comes back. */
+/* A blocking call: what a thread asks of the loop thread, and what comes back. It is on the stack of
+ * the thread, which waits. */
 #ifndef REDLOCK_BLOCKING_CALL_H
 #define REDLOCK_BLOCKING_CALL_H
 
@@ -16,8 +16,8 @@
  * `sleeper`. */
 struct redlock_call {
     struct redlock_mailbox_item item; /* first member */
-    /* In a list of the worker: of the calls that somebody may cancel, or of those that are complete.
-     * Or in the election's list of calls that wait for its end. */
+    /* In a list of the worker: of the calls that somebody may cancel, or of those that are
+     * complete. Or in the election's list of calls that wait for its end. */
     struct redlock_list_entry entry;
     /* Runs on the loop thread, and returns the code. */
     int (*begin)(struct redlock_call *call);

@@ -261,9 +261,9 @@ int redlock_client_inspect(redlock_client *client, const char *resource, redlock
 }
 
 struct list_call {
-    struct redlock_call call; /* first member: the data of tell_each(); its own data is for `each` */
+    struct redlock_call call; /* first member: the data of tell_each() */
     redlock_list_options options;
-    redlock_list_callback each;
+    redlock_list_callback each; /* gets the call's data */
 };
 
 static bool tell_each(const redlock_listed *lock, void *data) {

@@ -184,7 +184,8 @@ static void acquire(redlock_election *election) {
 
 /* The machine. */
 
-/* What the election has in each state. A campaign that was cancelled has its acquire until the end. */
+/* What the election has in each state. A campaign that was cancelled has its acquire until that
+ * ends. */
 static void check(const redlock_election *election) {
     const enum redlock_candidate_state state = election->candidate.state;
     assert((election->lease != NULL) == (state == REDLOCK_CANDIDATE_LEADING));
