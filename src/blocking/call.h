@@ -1,5 +1,5 @@
-/* A blocking call: what a thread asks of the loop thread, and what comes back. It is on the stack of
- * the thread, which waits. */
+/* A blocking call: what a thread asks of the loop thread, and what comes back. It is on the stack
+ * of the thread, which waits. */
 #ifndef REDLOCK_BLOCKING_CALL_H
 #define REDLOCK_BLOCKING_CALL_H
 

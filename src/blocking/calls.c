@@ -14,22 +14,6 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
     redlock_acquire_options_default(&options->lock);
 }
 
-/* As redlock_client_enter(). A call that may not enter has a result that says why. */
-static int enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
-    const int code = redlock_client_enter(client, cancel_state);
-    return code == REDLOCK_OK ? code : redlock_call_refuse(call, code, redlock_call_failure().text);
-}
-
-int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
-    int cancel_state;
-    int code = enter(client, call, &cancel_state);
-    if (code == REDLOCK_OK) {
-        code = redlock_worker_perform(client->worker, call);
-        redlock_client_exit(client, cancel_state);
-    }
-    return code;
-}
-
 /* Ends the reading of the options of a call that somebody may cancel: `code` says whether they are
  * good so far. */
 static int begin_cancellable(redlock_client *client, struct redlock_call *call, const redlock_cancel *cancel, int code,
@@ -120,7 +104,7 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
     acquire.call.stop = stop_acquire;
     int code = read_options(client, &acquire, options, &asked);
     if (code == REDLOCK_OK) {
-        code = enter(client, &acquire.call, &cancel_state);
+        code = redlock_client_enter(client, &acquire.call, &cancel_state);
     }
     if (code != REDLOCK_OK) {
         return code;
@@ -195,7 +179,7 @@ static int end(redlock_client *client, struct redlock_call *call, uint64_t owner
 
 static int enter_and_end(redlock_client *client, struct redlock_call *call, uint64_t owner, bool forget) {
     int cancel_state;
-    int code = call->data ? enter(client, call, &cancel_state) : refuse_null(call);
+    int code = call->data ? redlock_client_enter(client, call, &cancel_state) : refuse_null(call);
     if (code == REDLOCK_OK) {
         code = end(client, call, owner, forget);
         redlock_client_exit(client, cancel_state);

@@ -8,25 +8,36 @@
 
 #include "blocking/client.h"
 
-int redlock_client_enter(redlock_client *client, int *cancel_state) {
+int redlock_client_enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
     struct redlock_error_text failure = redlock_call_failure();
-    if (!client) {
-        return redlock_check_given(&failure, "client", false);
+    int code = redlock_check_given(&failure, "client", client != NULL);
+    if (code == REDLOCK_OK && redlock_random_forked(client->fork_mark)) {
+        code = REDLOCK_ERR_FORKED;
     }
-    if (redlock_random_forked(client->fork_mark)) {
-        return REDLOCK_ERR_FORKED;
+    if (code == REDLOCK_OK && redlock_worker_is_current(client->worker)) {
+        code = redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
     }
-    if (redlock_worker_is_current(client->worker)) {
-        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
+    if (code != REDLOCK_OK) {
+        return call ? redlock_call_refuse(call, code, failure.text) : code;
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     redlock_rundown_enter(&client->rundown);
-    return REDLOCK_OK;
+    return code;
 }
 
 void redlock_client_exit(redlock_client *client, int cancel_state) {
     redlock_rundown_exit(&client->rundown);
     pthread_setcancelstate(cancel_state, NULL);
+}
+
+int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
+    int cancel_state;
+    int code = redlock_client_enter(client, call, &cancel_state);
+    if (code == REDLOCK_OK) {
+        code = redlock_worker_perform(client->worker, call);
+        redlock_client_exit(client, cancel_state);
+    }
+    return code;
 }
 
 size_t redlock_client_node_count(const redlock_client *client) {
@@ -107,7 +118,7 @@ static void abandon(redlock_client *client) {
 
 int redlock_client_close(redlock_client *client) {
     int cancel_state;
-    int code = redlock_client_enter(client, &cancel_state);
+    int code = redlock_client_enter(client, NULL, &cancel_state);
     if (code == REDLOCK_ERR_FORKED) {
         abandon(client);
         return REDLOCK_OK;

@@ -239,7 +239,7 @@ int redlock_client_election_next(redlock_client_election *election, int64_t time
     int cancel_state;
     int code = check_next(election, timeout_ms, event);
     if (code == REDLOCK_OK) {
-        code = redlock_client_enter(election->client, &cancel_state);
+        code = redlock_client_enter(election->client, NULL, &cancel_state);
     }
     if (code != REDLOCK_OK) {
         return code;

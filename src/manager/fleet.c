@@ -121,6 +121,7 @@ static void env_listen(void *context, const char *channel) {
 
 static void env_hear(void *context, const struct redlock_channels *channels) {
     struct redlock_fleet *fleet = context;
+    assert(channels);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_hear(fleet->nodes[i], channels);
     }
@@ -128,6 +129,7 @@ static void env_hear(void *context, const struct redlock_channels *channels) {
 
 static void env_leave(void *context, const struct redlock_channel *channel) {
     struct redlock_fleet *fleet = context;
+    assert(channel);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_leave(fleet->nodes[i], channel);
     }
@@ -184,6 +186,7 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
  * meanwhile would give two votes (R18). On a node's first connection a request may wait to be
  * written, and no answer can be older. */
 static void note_server(struct redlock_fleet *fleet, unsigned index, const char *run_id) {
+    assert(strlen(run_id) < sizeof fleet->run_ids[index]); /* they are compared as a whole */
     for (unsigned i = 0; i < fleet->count; i++) {
         const bool is_same = strcmp(fleet->run_ids[i], run_id) == 0;
         if (fleet->run_ids[i][0] != '\0' && is_same != (i == index)) {

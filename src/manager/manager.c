@@ -16,6 +16,7 @@
 #include "manager/options.h"
 
 static void delete_manager(redlock_manager *manager, bool forked) {
+    assert(manager->fleet.group != NULL || !manager->closing);
     if (manager->fleet.group != NULL) {
         redlock_elections_free(&manager->elections);
     }
@@ -171,6 +172,7 @@ const char *redlock_manager_invalid(const redlock_manager *manager) {
 
 static int check_index(struct redlock_error_text *failure, const char *name, const redlock_manager *manager,
                        size_t index) {
+    assert(manager->fleet.count >= 1);
     return redlock_check_range(failure, name, redlock_check_count(index), 0, (int64_t)manager->fleet.count - 1, "");
 }
 
