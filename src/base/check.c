@@ -22,6 +22,7 @@ int redlock_fail(struct redlock_error_text *failure, int code, const char *forma
 
 int redlock_fail_range(struct redlock_error_text *failure, const char *name, int64_t value, int64_t min, int64_t max,
                        const char *note) {
+    assert(value < min || value > max);
     if (max == INT64_MAX) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s is %" PRId64 "; it must be %" PRId64 " or more%s", name,
                             value, min, note);
@@ -32,12 +33,14 @@ int redlock_fail_range(struct redlock_error_text *failure, const char *name, int
 
 int redlock_fail_size(struct redlock_error_text *failure, const char *name, size_t size, size_t min, size_t max,
                       const char *note) {
+    assert(size < min || size > max);
     return redlock_fail(failure, REDLOCK_ERR_INVALID, "%s has %zu bytes; it must have %zu to %zu%s", name, size, min,
                         max, note);
 }
 
 int redlock_check_word(struct redlock_error_text *failure, const char *name, const char *word, size_t min, size_t max) {
     int code = redlock_check_given(failure, name, word != NULL);
+    assert(min <= max);
     for (size_t i = 0; code == REDLOCK_OK && word[i] != '\0' && i < max; i++) {
         if (!redlock_holder_allows(word[i])) {
             code = redlock_fail(failure, REDLOCK_ERR_INVALID,
@@ -84,6 +87,7 @@ int redlock_check_struct(struct redlock_error_text *failure, const char *name, c
 }
 
 int redlock_check_struct_of(struct redlock_error_text *failure, const char *name, const void *given, size_t size_min) {
+    assert(size_min > EMPTY_SIZE);
     if (given == NULL) {
         return redlock_check_given(failure, name, false);
     }

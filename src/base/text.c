@@ -39,6 +39,7 @@ struct redlock_text *redlock_text_new(enum redlock_cause cause, const char *form
 }
 
 void redlock_text_drop_counted(struct redlock_text *text) {
+    assert(text->references > 0);
     if (--text->references == 0) {
         free(text);
     }

@@ -1,8 +1,6 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
 #include <assert.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/check.h"
 #include "blocking/client.h"
@@ -16,88 +14,37 @@ void redlock_client_acquire_options_default(redlock_client_acquire_options *opti
     redlock_acquire_options_default(&options->lock);
 }
 
-/* As redlock_client_enter(). A call that may not enter has a result that says why. */
-static int enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
-    const int code = redlock_client_enter(client, cancel_state);
-    return code == REDLOCK_OK ? code : redlock_call_refuse(call, code, redlock_client_failure().text);
-}
-
-int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result) {
-    int cancel_state;
-    int code = enter(client, call, &cancel_state);
-    if (code == REDLOCK_OK) {
-        code = redlock_worker_perform(client->worker, call);
-        redlock_client_exit(client, cancel_state);
-    }
-    if (result) {
-        *result = call->result;
-    }
-    return code;
-}
-
-/* A call that has a result. */
-static struct redlock_call call_of(bool (*begin)(redlock_manager *, struct redlock_call *), enum redlock_result_of of,
-                                   const char *resource, redlock_result **result) {
-    return (struct redlock_call){
-        .begin = begin, .resource = resource ? resource : "", .of = of, .want_result = result != NULL};
-}
-
-/* A call that somebody may cancel. */
-struct cancellable_call {
-    struct redlock_call call; /* first member */
-    struct redlock_cancellable cancellable;
-    /* Makes the request, with cancellable_ends() and the call as its data. Returns its code. */
-    int (*request)(redlock_manager *manager, struct cancellable_call *base);
-};
-
-/* Ends the reading of a call's options: `code` says whether they are good so far. */
-static int begin_cancellable(redlock_client *client, struct cancellable_call *base, const redlock_cancel *cancel,
-                             int code, struct redlock_error_text *failure) {
+/* Ends the reading of the options of a call that somebody may cancel: `code` says whether they are
+ * good so far. */
+static int begin_cancellable(redlock_client *client, struct redlock_call *call, const redlock_cancel *cancel, int code,
+                             struct redlock_error_text *failure) {
     if (code == REDLOCK_OK && cancel && cancel->client != client) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is of another client");
     }
-    if (code != REDLOCK_OK) {
-        return redlock_call_refuse(&base->call, code, failure->text);
+    if (code == REDLOCK_OK) {
+        call->cancellable = redlock_cancellable_of(cancel);
+        code = redlock_cancellable_is_cancelled(&call->cancellable) ? REDLOCK_ERR_CANCELLED : REDLOCK_OK;
     }
-    redlock_cancellable_begin(&base->cancellable, cancel);
-    return redlock_cancellable_is_cancelled(&base->cancellable)
-               ? redlock_call_refuse(&base->call, REDLOCK_ERR_CANCELLED, NULL)
-               : REDLOCK_OK;
-}
-
-static bool cancellable_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct cancellable_call *base = (struct cancellable_call *)call;
-    const bool cancelled = redlock_cancellable_is_cancelled(&base->cancellable);
-    call->code = cancelled ? REDLOCK_ERR_CANCELLED : base->request(manager, base);
-    if (call->code == REDLOCK_OK) {
-        redlock_cancellable_add(redlock_worker_cancellables(call->worker), &base->cancellable);
-    }
-    return call->code == REDLOCK_OK;
-}
-
-static void cancellable_ends(const redlock_result *result, void *data) {
-    redlock_cancellable_remove(&((struct cancellable_call *)data)->cancellable);
-    redlock_call_answer(result, data);
-}
-
-/* Returns the call, of which `cancellable` is a part. */
-static void *base_of(struct redlock_cancellable *cancellable) {
-    return (char *)cancellable - offsetof(struct cancellable_call, cancellable);
+    return code == REDLOCK_OK ? code : redlock_call_refuse(call, code, failure->text);
 }
 
 struct acquire_call {
-    struct cancellable_call base; /* first member */
+    struct redlock_call call; /* first member */
     redlock_acquire_options lock;
     redlock_request *request;
 };
 
-static int request_acquire(redlock_manager *manager, struct cancellable_call *base) {
-    struct acquire_call *acquire = (struct acquire_call *)base;
-    return redlock_acquire(manager, base->call.resource, &acquire->lock, &acquire->request, cancellable_ends, base);
+static int acquire_begins(struct redlock_call *call) {
+    struct acquire_call *acquire = (struct acquire_call *)call;
+    assert(!acquire->request && !acquire->lock.cancel);
+    return redlock_acquire(redlock_worker_manager(call->worker), call->resource, &acquire->lock, &acquire->request,
+                           redlock_worker_answer, call);
 }
 
-static void stop_acquire(struct redlock_cancellable *cancellable) {
-    redlock_request_cancel(((struct acquire_call *)base_of(cancellable))->request);
+static void stop_acquire(struct redlock_call *call) {
+    redlock_request *request = ((struct acquire_call *)call)->request;
+    assert(request);
+    redlock_request_cancel(request);
 }
 
 static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
@@ -108,177 +55,141 @@ static int64_t deadline_after(int64_t now_ns, int64_t wait_ms) {
  * call may wait, but at least as long as one try may take: its lock would be ours too. */
 static int acquire_as_holder(redlock_client *client, struct acquire_call *acquire, uint64_t owner) {
     struct redlock_reentrant *table = &client->reentrant;
+    struct redlock_call *call = &acquire->call;
     struct redlock_hold *hold;
-    int code = REDLOCK_OK;
-    int64_t begun_ns = redlock_loop_now_ns(NULL);
-    int64_t wait_ms = acquire->lock.wait_timeout_ms;
-    int64_t try_ms = client->try_ms;
-    int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
-    switch (redlock_reentrant_enter(table, acquire->base.call.resource, redlock_hold_owner_of(owner),
-                                    deadline_after(begun_ns, share_ms), &acquire->base.cancellable, &hold,
-                                    &acquire->base.call.acquired, &code)) {
-    case REDLOCK_ENTER_SHARED:
-        return REDLOCK_OK;
-    case REDLOCK_ENTER_ERROR:
-        return redlock_call_refuse(&acquire->base.call, code, "");
-    case REDLOCK_ENTER_TAKE:
-        break;
+    const int64_t begun_ns = redlock_loop_now_ns(NULL), wait_ms = acquire->lock.wait_timeout_ms;
+    const int64_t try_ms = client->try_ms;
+    const int64_t share_ms = wait_ms == REDLOCK_WAIT_FOREVER || wait_ms > try_ms ? wait_ms : try_ms;
+    int code = redlock_reentrant_enter(table, call->resource, redlock_hold_owner_of(owner),
+                                       deadline_after(begun_ns, share_ms), &call->cancellable, &hold, &call->acquired);
+    if (code != REDLOCK_OK) {
+        return redlock_call_refuse(call, code, "");
+    }
+    if (!hold) {
+        assert(call->acquired); /* it shares the lease */
+        return code;
     }
     if (wait_ms > 0) {
-        int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
+        const int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
-    code = redlock_worker_perform(client->worker, &acquire->base.call);
-    redlock_reentrant_acquire_done(table, hold, code == REDLOCK_OK ? acquire->base.call.acquired : NULL);
+    code = redlock_worker_perform(client->worker, call);
+    redlock_reentrant_acquire_done(table, hold, call->acquired);
     return code;
 }
 
 /* Reads the options into the call. */
 static int read_options(redlock_client *client, struct acquire_call *acquire,
                         const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options_default(asked);
     const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
-    return begin_cancellable(client, &acquire->base, asked->lock.cancel, code, &failure);
-}
-
-static int acquire_lock(redlock_client *client, struct acquire_call *acquire,
-                        const redlock_client_acquire_options *options) {
-    redlock_client_acquire_options asked;
-    int cancel_state;
-    int code = read_options(client, acquire, options, &asked);
-    if (code == REDLOCK_OK) {
-        code = enter(client, &acquire->base.call, &cancel_state);
-    }
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    code = asked.reentrant ? acquire_as_holder(client, acquire, asked.owner)
-                           : redlock_worker_perform(client->worker, &acquire->base.call);
-    redlock_client_exit(client, cancel_state);
-    return code;
+    return begin_cancellable(client, &acquire->call, asked->lock.cancel, code, &failure);
 }
 
 int redlock_client_acquire(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                            redlock_lease **lease, redlock_result **result) {
-    struct acquire_call acquire = {
-        .base = {.call = call_of(cancellable_begins, REDLOCK_RESULT_ACQUIRE, resource, result),
-                 .cancellable = {.stop = stop_acquire},
-                 .request = request_acquire}};
-    int code;
-    if (!lease || !resource) {
-        code =
-            redlock_call_refuse(&acquire.base.call, REDLOCK_ERR_INVALID, lease ? "resource is NULL" : "lease is NULL");
-    } else {
-        code = acquire_lock(client, &acquire, options);
+    struct acquire_call acquire = {.call = redlock_call_of(acquire_begins, REDLOCK_RESULT_ACQUIRE, resource, result)};
+    redlock_client_acquire_options asked;
+    int cancel_state;
+    if (!lease) {
+        return redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, "lease is NULL");
     }
-    if (lease) {
-        *lease = code == REDLOCK_OK ? acquire.base.call.acquired : NULL;
+    *lease = NULL;
+    if (!resource) {
+        return redlock_call_refuse(&acquire.call, REDLOCK_ERR_INVALID, "resource is NULL");
     }
-    if (result) {
-        *result = acquire.base.call.result;
+    acquire.call.stop = stop_acquire;
+    int code = read_options(client, &acquire, options, &asked);
+    if (code == REDLOCK_OK) {
+        code = redlock_client_enter(client, &acquire.call, &cancel_state);
     }
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    code = asked.reentrant ? acquire_as_holder(client, &acquire, asked.owner)
+                           : redlock_worker_perform(client->worker, &acquire.call);
+    redlock_client_exit(client, cancel_state);
+    assert((code == REDLOCK_OK) == (acquire.call.acquired != NULL));
+    *lease = acquire.call.acquired;
     return code;
 }
 
-struct lease_call {
-    struct redlock_call call;
-    redlock_lease *lease;
+static int refuse_null(struct redlock_call *call) {
+    return redlock_call_refuse(call, REDLOCK_ERR_INVALID, "lease is NULL");
+}
+
+/* A call whose data is a lease. */
+static struct redlock_call lease_call(int (*begin)(struct redlock_call *call), enum redlock_result_of of,
+                                      redlock_lease *lease, redlock_result **result) {
+    struct redlock_call call = redlock_call_of(begin, of, lease ? redlock_lease_resource(lease) : NULL, result);
+    call.data = lease;
+    return call;
+}
+
+struct extend_call {
+    struct redlock_call call; /* first member */
     int64_t ttl_ms;
-    bool refused; /* the manager refused, so the handle still exists */
 };
 
-static const char *resource_of(const redlock_lease *lease) {
-    return lease ? redlock_lease_resource(lease) : NULL;
-}
-
-static int refuse_null(struct redlock_call *call, redlock_result **result) {
-    const int code = redlock_call_refuse(call, REDLOCK_ERR_INVALID, "lease is NULL");
-    if (result) {
-        *result = call->result;
-    }
-    return code;
-}
-
-static bool extend_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct lease_call *extend = (struct lease_call *)call;
-    (void)manager;
-    call->code = redlock_extend(extend->lease, extend->ttl_ms, redlock_call_answer, call);
-    return call->code == REDLOCK_OK;
+static int extend_begins(struct redlock_call *call) {
+    assert(call->data);
+    return redlock_extend(call->data, ((struct extend_call *)call)->ttl_ms, redlock_worker_answer, call);
 }
 
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
-    struct lease_call extend = {.call = call_of(extend_begins, REDLOCK_RESULT_EXTEND, resource_of(lease), result),
-                                .lease = lease,
-                                .ttl_ms = ttl_ms};
-    return lease ? redlock_call_perform(client, &extend.call, result) : refuse_null(&extend.call, result);
+    struct extend_call extend = {.call = lease_call(extend_begins, REDLOCK_RESULT_EXTEND, lease, result),
+                                 .ttl_ms = ttl_ms};
+    return lease ? redlock_client_perform(client, &extend.call) : refuse_null(&extend.call);
 }
 
-static bool release_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct lease_call *release = (struct lease_call *)call;
-    (void)manager;
-    call->code = redlock_release(release->lease, redlock_call_answer, call);
-    release->refused = call->code != REDLOCK_OK;
-    return call->code == REDLOCK_OK;
+static int release_begins(struct redlock_call *call) {
+    assert(call->data);
+    return redlock_release(call->data, redlock_worker_answer, call);
 }
 
-static bool forget_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct lease_call *forget = (struct lease_call *)call;
-    (void)manager;
-    redlock_lease_forget(forget->lease);
-    call->code = REDLOCK_OK;
-    return false;
+static int forget_begins(struct redlock_call *call) {
+    assert(call->data);
+    redlock_lease_forget(call->data);
+    return REDLOCK_OK;
 }
 
 /* Ends a handle. The table does not know a lease that is not reentrant: its handle ends at once.
  * The handle of a reentrant lease ends with its last hold. */
-static int end(redlock_client *client, struct lease_call *ending, enum redlock_exit exited, int retained_code,
-               struct redlock_hold *hold) {
-    int code = REDLOCK_OK;
-    switch (exited) {
+static int end(redlock_client *client, struct redlock_call *call, uint64_t owner, bool forget) {
+    struct redlock_hold *hold = NULL;
+    switch (redlock_reentrant_exit(&client->reentrant, call->data, redlock_hold_owner_of(owner), forget, &hold)) {
     case REDLOCK_EXIT_REFUSED:
         return REDLOCK_ERR_NOT_OWNER;
     case REDLOCK_EXIT_RETAINED:
-        return retained_code;
+        return forget ? REDLOCK_ERR_BUSY : REDLOCK_OK;
     case REDLOCK_EXIT_STRANGE:
-        return redlock_worker_perform(client->worker, &ending->call);
     case REDLOCK_EXIT_LAST:
-        assert(hold);
-        code = redlock_worker_perform(client->worker, &ending->call);
-        redlock_reentrant_release_done(&client->reentrant, hold, !ending->refused);
         break;
+    }
+    const int code = redlock_worker_perform(client->worker, call);
+    assert(!call->refused || code != REDLOCK_OK);
+    if (hold) {
+        redlock_reentrant_release_done(&client->reentrant, hold, !call->refused);
     }
     return code;
 }
 
-/* redlock_reentrant_exit() for a release, or redlock_reentrant_forget(). */
-typedef enum redlock_exit exit_function(struct redlock_reentrant *table, redlock_lease *lease,
-                                        struct redlock_hold_owner owner, struct redlock_hold **hold);
-
-static int exit_and_end(redlock_client *client, struct lease_call *ending, exit_function *exit_one, uint64_t owner,
-                        int retained_code) {
-    struct redlock_hold *hold = NULL;
+static int enter_and_end(redlock_client *client, struct redlock_call *call, uint64_t owner, bool forget) {
     int cancel_state;
-    int code = ending->lease ? enter(client, &ending->call, &cancel_state) : refuse_null(&ending->call, NULL);
-    if (code != REDLOCK_OK) {
-        return code;
+    int code = call->data ? redlock_client_enter(client, call, &cancel_state) : refuse_null(call);
+    if (code == REDLOCK_OK) {
+        code = end(client, call, owner, forget);
+        redlock_client_exit(client, cancel_state);
     }
-    enum redlock_exit exited = exit_one(&client->reentrant, ending->lease, redlock_hold_owner_of(owner), &hold);
-    code = end(client, ending, exited, retained_code, hold);
-    redlock_client_exit(client, cancel_state);
     return code;
 }
 
 int redlock_client_release_as(redlock_client *client, redlock_lease *lease, uint64_t owner, redlock_result **result) {
-    struct lease_call release = {.call = call_of(release_begins, REDLOCK_RESULT_RELEASE, resource_of(lease), result),
-                                 .lease = lease};
-    int code = exit_and_end(client, &release, redlock_reentrant_exit, owner, REDLOCK_OK);
-    if (result) {
-        *result = release.call.result;
-    }
-    return code;
+    struct redlock_call release = lease_call(release_begins, REDLOCK_RESULT_RELEASE, lease, result);
+    return enter_and_end(client, &release, owner, false);
 }
 
 int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock_result **result) {
@@ -286,127 +197,103 @@ int redlock_client_release(redlock_client *client, redlock_lease *lease, redlock
 }
 
 int redlock_client_forget(redlock_client *client, redlock_lease *lease) {
-    struct lease_call forget = {.call = {.begin = forget_begins}, .lease = lease};
-    return exit_and_end(client, &forget, redlock_reentrant_forget, 0, REDLOCK_ERR_BUSY);
+    struct redlock_call forget = {.begin = forget_begins, .data = lease};
+    return enter_and_end(client, &forget, 0, true);
 }
 
 struct adopt_call {
-    struct redlock_call call;
+    struct redlock_call call; /* first member */
     const char *resource, *token;
     const redlock_acquire_options *options;
 };
 
-static bool adopt_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct adopt_call *adopt = (struct adopt_call *)call;
-    call->code = redlock_adopt(manager, adopt->resource, adopt->token, adopt->options, &call->acquired);
-    return false;
+static int adopt_begins(struct redlock_call *call) {
+    const struct adopt_call *adopt = (struct adopt_call *)call;
+    return redlock_adopt(redlock_worker_manager(call->worker), adopt->resource, adopt->token, adopt->options,
+                         &call->acquired);
 }
 
 int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
                          const redlock_acquire_options *options, redlock_lease **lease) {
     struct adopt_call adopt = {
         .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     if (!lease) {
         return redlock_check_given(&failure, "lease", false);
     }
     *lease = NULL;
-    int code = redlock_call_perform(client, &adopt.call, NULL);
-    if (code == REDLOCK_OK) {
-        *lease = adopt.call.acquired;
-    }
+    const int code = redlock_client_perform(client, &adopt.call);
+    assert((code == REDLOCK_OK) == (adopt.call.acquired != NULL));
+    *lease = adopt.call.acquired;
     return code;
 }
 
 struct inspect_call {
-    struct redlock_call call;
-    const char *resource;
+    struct redlock_call call; /* first member */
+    const char *resource;     /* NULL is refused with the result's sentence */
 };
 
-static bool inspect_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct inspect_call *inspect = (struct inspect_call *)call;
-    call->code = redlock_inspect(manager, inspect->resource, redlock_call_answer, call);
-    return call->code == REDLOCK_OK;
+static int inspect_begins(struct redlock_call *call) {
+    return redlock_inspect(redlock_worker_manager(call->worker), ((struct inspect_call *)call)->resource,
+                           redlock_worker_answer, call);
 }
 
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
-    struct inspect_call inspect = {.call = call_of(inspect_begins, REDLOCK_RESULT_INSPECT, resource, result),
+    struct inspect_call inspect = {.call = redlock_call_of(inspect_begins, REDLOCK_RESULT_INSPECT, resource, result),
                                    .resource = resource};
-    return redlock_call_perform(client, &inspect.call, result);
+    return redlock_client_perform(client, &inspect.call);
 }
 
 struct list_call {
-    struct cancellable_call base; /* first member: the data of tell_each() */
-    redlock_manager *manager;
+    struct redlock_call call; /* first member: the data of tell_each() */
     redlock_list_options options;
-    redlock_list_callback each;
-    void *data;
+    redlock_list_callback each; /* gets the call's data */
 };
 
 static bool tell_each(const redlock_listed *lock, void *data) {
     const struct list_call *list = data;
-    return list->each(lock, list->data);
+    assert(list->each && lock->resource);
+    return list->each(lock, list->call.data);
 }
 
-static int request_list(redlock_manager *manager, struct cancellable_call *base) {
-    struct list_call *list = (struct list_call *)base;
-    list->manager = manager;
-    return redlock_list(manager, &list->options, list->each ? tell_each : NULL, cancellable_ends, list);
+static int list_begins(struct redlock_call *call) {
+    const struct list_call *list = (struct list_call *)call;
+    return redlock_list(redlock_worker_manager(call->worker), &list->options, list->each ? tell_each : NULL,
+                        redlock_worker_answer, call);
 }
 
-static void stop_list(struct redlock_cancellable *cancellable) {
-    const struct list_call *list = base_of(cancellable);
-    redlock_listing_cancel(list->manager->fleet.group, list);
+static void stop_list(struct redlock_call *call) {
+    redlock_listing_cancel(redlock_worker_manager(call->worker)->fleet.group, call);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,
                         void *data, redlock_result **result) {
-    struct list_call list = {.base = {.call = call_of(cancellable_begins, REDLOCK_RESULT_LIST, NULL, result),
-                                      .cancellable = {.stop = stop_list},
-                                      .request = request_list},
-                             .each = each,
-                             .data = data};
-    struct redlock_error_text failure = redlock_client_failure();
+    struct list_call list = {.call = redlock_call_of(list_begins, REDLOCK_RESULT_LIST, NULL, result), .each = each};
+    struct redlock_error_text failure = redlock_call_failure();
+    list.call.data = data;
+    list.call.stop = stop_list;
     redlock_list_options_default(&list.options);
     int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
     list.options.size = sizeof list.options;
-    code = begin_cancellable(client, &list.base, list.options.cancel, code, &failure);
+    code = begin_cancellable(client, &list.call, list.options.cancel, code, &failure);
     list.options.cancel = NULL;
-    if (code == REDLOCK_OK) {
-        return redlock_call_perform(client, &list.base.call, result);
-    }
-    if (result) {
-        *result = list.base.call.result;
-    }
-    return code;
+    return code == REDLOCK_OK ? redlock_client_perform(client, &list.call) : code;
 }
 
-struct statistics_call {
-    struct redlock_call call;
-    redlock_statistics *statistics;
-};
-
-static bool statistics_begins(redlock_manager *manager, struct redlock_call *call) {
-    call->code = redlock_manager_statistics(manager, ((struct statistics_call *)call)->statistics);
-    return false;
+static int statistics_begins(struct redlock_call *call) {
+    return redlock_manager_statistics(redlock_worker_manager(call->worker), call->data);
 }
 
 int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
-    struct statistics_call counted = {.call = {.begin = statistics_begins}, .statistics = statistics};
-    return redlock_call_perform(client, &counted.call, NULL);
+    struct redlock_call call = {.begin = statistics_begins, .data = statistics};
+    return redlock_client_perform(client, &call);
 }
 
-struct telemetry_call {
-    struct redlock_call call;
-    redlock_telemetry *telemetry;
-};
-
-static bool telemetry_begins(redlock_manager *manager, struct redlock_call *call) {
-    call->code = redlock_manager_telemetry(manager, ((struct telemetry_call *)call)->telemetry);
-    return false;
+static int telemetry_begins(struct redlock_call *call) {
+    return redlock_manager_telemetry(redlock_worker_manager(call->worker), call->data);
 }
 
 int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {
-    struct telemetry_call asked = {.call = {.begin = telemetry_begins}, .telemetry = telemetry};
-    return redlock_call_perform(client, &asked.call, NULL);
+    struct redlock_call call = {.begin = telemetry_begins, .data = telemetry};
+    return redlock_client_perform(client, &call);
 }

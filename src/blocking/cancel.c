@@ -5,7 +5,7 @@
 #include "blocking/client.h"
 
 int redlock_cancel_new(redlock_client *client, redlock_cancel **cancel) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     if (redlock_check_given(&failure, "client", client != NULL) != REDLOCK_OK ||
         redlock_check_given(&failure, "cancel", cancel != NULL) != REDLOCK_OK) {
         return REDLOCK_ERR_INVALID;
@@ -36,6 +36,7 @@ static bool turn(redlock_cancel *cancel, unsigned odd) {
 }
 
 void redlock_cancel_set(redlock_cancel *cancel) {
+    assert(cancel->client);
     /* In a child process there is no loop thread, and the wake-up would reach the parent's. */
     if (turn(cancel, 1) && !redlock_random_forked(cancel->client->fork_mark)) {
         redlock_worker_wake_cancelled(cancel->client->worker);

@@ -1,4 +1,4 @@
-/* The inside of a redlock_cancel, and the calls that it may end. */
+/* The inside of a redlock_cancel, and of a call that it may end. */
 #ifndef REDLOCK_BLOCKING_CANCELLABLE_H
 #define REDLOCK_BLOCKING_CANCELLABLE_H
 
@@ -7,8 +7,6 @@
 #include <stddef.h>
 
 #include <redlock/blocking.h>
-
-#include "base/list.h"
 
 /*
  * Each change between clear and set adds one to `turns`: it is odd while the object is set. A call
@@ -30,31 +28,20 @@ struct redlock_cancel {
     atomic_uint turns;
 };
 
-/* One call. Its caller owns it until the request begins; from then until it completes, the loop
- * thread does. All zero: nobody can cancel it. */
+/* What a call knows of it. All zero: nobody can cancel the call. */
 struct redlock_cancellable {
     const redlock_cancel *cancel;
     unsigned turns; /* when the call began */
-    /* Ends the request. No callback may run inside it. */
-    void (*stop)(struct redlock_cancellable *call);
-    struct redlock_list_entry entry;
 };
 
-/* In the caller's thread, when the call begins. */
-static inline void redlock_cancellable_begin(struct redlock_cancellable *call, const redlock_cancel *cancel) {
-    call->cancel = cancel;
-    call->turns = cancel != NULL ? atomic_load(&cancel->turns) : 0;
+/* When the call begins. */
+static inline struct redlock_cancellable redlock_cancellable_of(const redlock_cancel *cancel) {
+    return (struct redlock_cancellable){.cancel = cancel, .turns = cancel != NULL ? atomic_load(&cancel->turns) : 0};
 }
 
 /* Any thread. */
 static inline bool redlock_cancellable_is_cancelled(const struct redlock_cancellable *call) {
     return call->cancel != NULL && ((call->turns & 1) != 0 || atomic_load(&call->cancel->turns) != call->turns);
 }
-
-/* The loop thread's. A call that nobody can cancel is in no list. */
-void redlock_cancellable_add(struct redlock_list *list, struct redlock_cancellable *call);
-void redlock_cancellable_remove(struct redlock_cancellable *call);
-/* Stops the requests of the calls that are cancelled. */
-void redlock_cancellables_check(const struct redlock_list *list);
 
 #endif

@@ -1,4 +1,5 @@
 /* A blocking client: how it opens and closes, and who may be inside it. */
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,25 +8,36 @@
 
 #include "blocking/client.h"
 
-int redlock_client_enter(redlock_client *client, int *cancel_state) {
-    struct redlock_error_text failure = redlock_client_failure();
-    if (!client) {
-        return redlock_check_given(&failure, "client", false);
+int redlock_client_enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
+    struct redlock_error_text failure = redlock_call_failure();
+    int code = redlock_check_given(&failure, "client", client != NULL);
+    if (code == REDLOCK_OK && redlock_random_forked(client->fork_mark)) {
+        code = REDLOCK_ERR_FORKED;
     }
-    if (redlock_random_forked(client->fork_mark)) {
-        return REDLOCK_ERR_FORKED;
+    if (code == REDLOCK_OK && redlock_worker_is_current(client->worker)) {
+        code = redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
     }
-    if (redlock_worker_is_current(client->worker)) {
-        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
+    if (code != REDLOCK_OK) {
+        return call ? redlock_call_refuse(call, code, failure.text) : code;
     }
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
     redlock_rundown_enter(&client->rundown);
-    return REDLOCK_OK;
+    return code;
 }
 
 void redlock_client_exit(redlock_client *client, int cancel_state) {
     redlock_rundown_exit(&client->rundown);
     pthread_setcancelstate(cancel_state, NULL);
+}
+
+int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
+    int cancel_state;
+    int code = redlock_client_enter(client, call, &cancel_state);
+    if (code == REDLOCK_OK) {
+        code = redlock_worker_perform(client->worker, call);
+        redlock_client_exit(client, cancel_state);
+    }
+    return code;
 }
 
 size_t redlock_client_node_count(const redlock_client *client) {
@@ -38,6 +50,7 @@ size_t redlock_client_quorum(const redlock_client *client) {
 
 static int open_client(redlock_client *client, const redlock_manager_options *options,
                        struct redlock_error_text *failure) {
+    assert(!client->worker);
     client->fork_mark = redlock_random_new();
     if (!client->fork_mark) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
@@ -56,6 +69,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
             client->try_ms = node_ms > connect_ms ? node_ms : connect_ms;
             client->node_count = redlock_manager_node_count(manager);
             client->quorum = redlock_manager_quorum(manager);
+            assert(client->quorum > client->node_count / 2 && client->quorum <= client->node_count);
             return code;
         }
         redlock_reentrant_destroy(&client->reentrant);
@@ -95,6 +109,7 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 
 /* For a child process, which has no loop thread and must not wait for a lock. */
 static void abandon(redlock_client *client) {
+    assert(redlock_random_forked(client->fork_mark));
     redlock_worker_abandon(client->worker);
     redlock_reentrant_abandon(&client->reentrant);
     redlock_random_delete(client->fork_mark);
@@ -103,7 +118,7 @@ static void abandon(redlock_client *client) {
 
 int redlock_client_close(redlock_client *client) {
     int cancel_state;
-    int code = redlock_client_enter(client, &cancel_state);
+    int code = redlock_client_enter(client, NULL, &cancel_state);
     if (code == REDLOCK_ERR_FORKED) {
         abandon(client);
         return REDLOCK_OK;

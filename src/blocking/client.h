@@ -17,15 +17,15 @@ struct redlock_client {
 
 /*
  * Every public function that asks the worker calls these two. Enter returns REDLOCK_ERR_INVALID,
- * with a sentence, for NULL and on the loop thread, and REDLOCK_ERR_FORKED in a child process.
- * Until exit, nobody frees the client, and the thread cannot be cancelled: the worker may be using
- * its stack. A function that only reads enters the rundown alone.
+ * with a sentence, for NULL and on the loop thread, and REDLOCK_ERR_FORKED in a child process; a
+ * call, if there is one, is refused with that. Until exit, nobody frees the client, and the thread
+ * cannot be cancelled: the worker may be using its stack. A function that only reads enters the
+ * rundown alone.
  */
-int redlock_client_enter(redlock_client *client, int *cancel_state);
+int redlock_client_enter(redlock_client *client, struct redlock_call *call, int *cancel_state);
 void redlock_client_exit(redlock_client *client, int cancel_state);
 
-/* Most calls: enters, lets the worker do the call, and exits. `result`, if not NULL, is set to the
- * result, or to NULL. */
-int redlock_call_perform(redlock_client *client, struct redlock_call *call, redlock_result **result);
+/* Most calls: enters, lets the worker do the call, and exits. Returns its code. */
+int redlock_client_perform(redlock_client *client, struct redlock_call *call);
 
 #endif

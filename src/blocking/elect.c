@@ -1,8 +1,6 @@
 /* An election for threads that block: the loop thread runs it, and threads read what it tells. The
  * handle outlives the election: a thread that does not know of the end yet may still use it. */
 #include <assert.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
@@ -10,19 +8,13 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "blocking/events.h"
+#include "blocking/monitor.h"
 #include "core/time.h"
-#include "election/campaign.h"
 #include "loop/loop.h"
+#include "manager/manager_state.h"
 
 /* A smaller size was never set: what the caller's memory held would pass for an event. */
 #define SIZE_MIN offsetof(redlock_election_event, election)
-
-/* A call that waits for RESIGNED or ENDED. */
-struct stop_call {
-    struct redlock_call call;
-    redlock_client_election *election;
-    struct redlock_list_entry entry;
-};
 
 struct redlock_client_election {
     struct redlock_attached attached; /* first member */
@@ -30,26 +22,13 @@ struct redlock_client_election {
     struct redlock_standing standing; /* for any thread */
     /* Only the loop thread uses these. */
     redlock_election *election;   /* NULL after ENDED */
-    struct redlock_list stopping; /* calls */
-    /* The threads that read share these, under the mutex. */
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    struct redlock_list stopping; /* calls that wait for RESIGNED or ENDED */
+    /* The threads that read share these, under the monitor's mutex. */
+    struct redlock_monitor monitor;
     struct redlock_events events;
     bool reading; /* a thread is in redlock_client_election_next() */
     bool read_all;
 };
-
-static void lock(redlock_client_election *election) {
-    int failed = pthread_mutex_lock(&election->mutex);
-    assert(failed == 0);
-    (void)failed;
-}
-
-static void unlock(redlock_client_election *election) {
-    int failed = pthread_mutex_unlock(&election->mutex);
-    assert(failed == 0);
-    (void)failed;
-}
 
 /* In the close of the client, and in a child process: there another thread of the parent may have
  * held the mutex, so it is not destroyed. */
@@ -60,45 +39,27 @@ static void free_unused(struct redlock_attached *attached) {
 }
 
 static redlock_client_election *create(redlock_client *client, int *code) {
-    pthread_condattr_t attributes;
     redlock_client_election *election = calloc(1, sizeof *election);
-    *code = REDLOCK_ERR_NO_MEMORY;
-    if (!election) {
+    *code = election ? redlock_monitor_init(&election->monitor) : REDLOCK_ERR_NO_MEMORY;
+    if (*code != REDLOCK_OK) {
+        free(election);
         return NULL;
     }
     election->client = client;
     redlock_list_init(&election->stopping);
     election->attached.free = free_unused;
-    *code = REDLOCK_ERR_SYSTEM;
-    if (pthread_mutex_init(&election->mutex, NULL) != 0) {
-        goto free_memory;
-    }
-    if (pthread_condattr_init(&attributes) != 0) {
-        goto destroy_mutex;
-    }
-    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
-        pthread_cond_init(&election->changed, &attributes) == 0) {
-        *code = REDLOCK_OK;
-    }
-    pthread_condattr_destroy(&attributes);
-    if (*code == REDLOCK_OK) {
-        return election;
-    }
-destroy_mutex:
-    pthread_mutex_destroy(&election->mutex);
-free_memory:
-    free(election);
-    return NULL;
+    return election;
 }
 
 /* On the loop thread. */
 static void on_event(const redlock_election_event *event, void *data) {
     redlock_client_election *election = data;
     const bool ended = event->kind == REDLOCK_ELECTION_ENDED;
-    lock(election);
+    redlock_monitor_lock(&election->monitor);
     redlock_events_add(&election->events, event);
-    pthread_cond_broadcast(&election->changed);
-    unlock(election);
+    redlock_monitor_notify(&election->monitor);
+    redlock_monitor_unlock(&election->monitor);
+    assert(!election->election || event->election == election->election);
     if (ended) {
         election->election = NULL;
     } else if (event->kind != REDLOCK_ELECTION_RESIGNED) {
@@ -106,147 +67,111 @@ static void on_event(const redlock_election_event *event, void *data) {
     }
     struct redlock_list_entry *first;
     while ((first = redlock_list_pop(&election->stopping))) {
-        struct redlock_call *call = &REDLOCK_CONTAINER(first, struct stop_call, entry)->call;
-        call->code = event->code;
-        if (call->want_result && event->result) {
-            call->result = redlock_result_copy(event->result);
-        }
-        redlock_call_complete(call);
+        redlock_worker_complete(REDLOCK_CONTAINER(first, struct redlock_call, entry), event->code, event->result);
     }
 }
 
 static int check_given(bool given) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     return redlock_check_given(&failure, "election", given);
 }
 
 struct elect_call {
-    struct redlock_call call;
-    redlock_client_election *election;
+    struct redlock_call call; /* first member; its data is the election */
     const char *name;
     const redlock_election_options *options;
 };
 
-static bool elect_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct elect_call *elect = (struct elect_call *)call;
-    redlock_client_election *election = elect->election;
-    call->code = redlock_elect(manager, elect->name, elect->options, on_event, election, &election->election);
-    if (call->code == REDLOCK_OK) {
-        redlock_election_move_standing(election->election, &election->standing);
+static int elect_begins(struct redlock_call *call) {
+    const struct elect_call *elect = (struct elect_call *)call;
+    redlock_client_election *election = call->data;
+    assert(!election->election);
+    const int code =
+        redlock_elections_add(&redlock_worker_manager(call->worker)->elections, elect->name, elect->options, on_event,
+                              election, &election->standing, &election->election);
+    if (code == REDLOCK_OK) {
         redlock_worker_attach(call->worker, &election->attached);
     }
-    return false;
+    return code;
 }
 
 int redlock_client_elect(redlock_client *client, const char *name, const redlock_election_options *options,
                          redlock_client_election **election) {
-    int cancel_state;
     int code = check_given(election != NULL);
     if (code != REDLOCK_OK) {
         return code;
     }
     *election = NULL;
-    code = redlock_client_enter(client, &cancel_state);
-    if (code != REDLOCK_OK) {
+    redlock_client_election *made = create(client, &code);
+    if (!made) {
         return code;
     }
-    struct elect_call elect = {.call = {.begin = elect_begins}, .name = name, .options = options};
-    elect.election = create(client, &code);
-    if (elect.election) {
-        code = redlock_worker_perform(client->worker, &elect.call);
-        if (code == REDLOCK_OK) {
-            *election = elect.election;
-        } else {
-            pthread_cond_destroy(&elect.election->changed);
-            pthread_mutex_destroy(&elect.election->mutex);
-            free(elect.election);
-        }
+    struct elect_call elect = {.call = {.begin = elect_begins, .data = made}, .name = name, .options = options};
+    code = redlock_client_perform(client, &elect.call);
+    if (code == REDLOCK_OK) {
+        *election = made;
+    } else {
+        redlock_monitor_destroy(&made->monitor);
+        free(made);
     }
-    redlock_client_exit(client, cancel_state);
     return code;
 }
 
 /* On the loop thread. After ENDED the manager cannot say why it refuses. */
-static int ask(struct redlock_call *call, const redlock_client_election *election,
-               int (*request)(redlock_election *election)) {
+static int ask(struct redlock_call *call, int (*request)(redlock_election *election)) {
+    const redlock_client_election *election = call->data;
     call->reason = election->election ? NULL : "the election has ended";
-    call->code = request(election->election);
-    return call->code;
+    return request(election->election);
 }
 
-static void wait_for_end(struct stop_call *stop) {
-    assert(stop->election->election);
-    redlock_list_prepend(&stop->election->stopping, &stop->entry);
+/* The call waits until the resignation or the end is decided. */
+static int wait_for_end(struct redlock_call *call) {
+    redlock_client_election *election = call->data;
+    assert(election->election);
+    call->answers = true;
+    redlock_list_prepend(&election->stopping, &call->entry);
+    return REDLOCK_OK;
 }
 
-static bool resign_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct stop_call *stop = (struct stop_call *)call;
-    (void)manager;
-    if (ask(call, stop->election, redlock_election_resign) != REDLOCK_OK ||
-        redlock_election_is_out(stop->election->election)) {
-        return false;
-    }
-    wait_for_end(stop);
-    return true;
+static int resign_begins(struct redlock_call *call) {
+    const int code = ask(call, redlock_election_resign);
+    const redlock_client_election *election = call->data;
+    return code == REDLOCK_OK && !redlock_election_is_out(election->election) ? wait_for_end(call) : code;
 }
 
-static bool end_begins(redlock_manager *manager, struct redlock_call *call) {
-    struct stop_call *stop = (struct stop_call *)call;
-    (void)manager;
-    if (ask(call, stop->election, redlock_election_end) != REDLOCK_OK) {
-        return false;
-    }
-    wait_for_end(stop);
-    return true;
+static int end_begins(struct redlock_call *call) {
+    const int code = ask(call, redlock_election_end);
+    return code == REDLOCK_OK ? wait_for_end(call) : code;
 }
 
-/* A call that blocks until the resignation or the end is decided. */
-static int stop_election(redlock_client_election *election, redlock_result **result,
-                         bool (*begin)(redlock_manager *manager, struct redlock_call *call)) {
-    struct stop_call stop = {.call = {.begin = begin, .want_result = result != NULL}, .election = election};
-    if (election) {
-        return redlock_call_perform(election->client, &stop.call, result);
-    }
+static int campaign_begins(struct redlock_call *call) {
+    return ask(call, redlock_election_campaign);
+}
+
+static int perform(redlock_client_election *election, struct redlock_call *call) {
+    call->data = election;
+    return election ? redlock_client_perform(election->client, call) : check_given(false);
+}
+
+static int stop(redlock_client_election *election, redlock_result **result, int (*begin)(struct redlock_call *call)) {
+    struct redlock_call call = {.begin = begin, .result = result};
     if (result) {
         *result = NULL;
     }
-    return check_given(false);
+    return perform(election, &call);
 }
 
 int redlock_client_election_resign(redlock_client_election *election, redlock_result **result) {
-    return stop_election(election, result, resign_begins);
+    return stop(election, result, resign_begins);
 }
 
 int redlock_client_election_end(redlock_client_election *election, redlock_result **result) {
-    return stop_election(election, result, end_begins);
-}
-
-struct campaign_call {
-    struct redlock_call call;
-    redlock_client_election *election;
-};
-
-static bool campaign_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
-    (void)ask(call, ((struct campaign_call *)call)->election, redlock_election_campaign);
-    return false;
+    return stop(election, result, end_begins);
 }
 
 int redlock_client_election_campaign(redlock_client_election *election) {
-    struct campaign_call campaign = {.call = {.begin = campaign_begins}, .election = election};
-    return election ? redlock_call_perform(election->client, &campaign.call, NULL) : check_given(false);
-}
-
-static struct timespec deadline_after(int64_t timeout_ms) {
-    assert(timeout_ms > 0);
-    struct timespec now;
-    int failed = clock_gettime(CLOCK_MONOTONIC, &now);
-    assert(failed == 0);
-    (void)failed;
-    const int64_t ms = now.tv_nsec / REDLOCK_NS_PER_MS + timeout_ms % 1000;
-    now.tv_sec += (time_t)(timeout_ms / 1000 + ms / 1000);
-    now.tv_nsec = (long)(ms % 1000 * REDLOCK_NS_PER_MS + now.tv_nsec % REDLOCK_NS_PER_MS);
-    return now;
+    struct redlock_call campaign = {.begin = campaign_begins};
+    return perform(election, &campaign);
 }
 
 /* Whether EXPIRING is out of date: the lease has been extended since, or is at its end. */
@@ -267,18 +192,11 @@ static const redlock_election_event *take(redlock_client_election *election) {
 
 /* Under the mutex: the next event, or NULL when the time is over. */
 static const redlock_election_event *wait_for_event(redlock_client_election *election, int64_t timeout_ms) {
-    const bool limited = timeout_ms > 0;
-    const struct timespec deadline = limited ? deadline_after(timeout_ms) : (struct timespec){0};
+    const int64_t now_ns = redlock_monitor_now_ns(CLOCK_MONOTONIC);
+    const int64_t until_ns = timeout_ms == REDLOCK_WAIT_FOREVER ? INT64_MAX : redlock_after_ms(now_ns, timeout_ms);
     const redlock_election_event *event = take(election);
-    bool time_left = timeout_ms != 0;
-    while (!event && time_left) {
-        if (limited) {
-            int failed = pthread_cond_timedwait(&election->changed, &election->mutex, &deadline);
-            assert(failed == 0 || failed == ETIMEDOUT);
-            time_left = failed == 0;
-        } else {
-            pthread_cond_wait(&election->changed, &election->mutex);
-        }
+    assert(timeout_ms >= 0 || timeout_ms == REDLOCK_WAIT_FOREVER);
+    while (!event && redlock_monitor_wait(&election->monitor, CLOCK_MONOTONIC, until_ns)) {
         event = take(election);
     }
     return event;
@@ -287,7 +205,7 @@ static const redlock_election_event *wait_for_event(redlock_client_election *ele
 static int read_next(redlock_client_election *election, int64_t timeout_ms, redlock_election_event *event) {
     redlock_election_event next = {.kind = REDLOCK_ELECTION_NOTHING, .reason = ""};
     int code = REDLOCK_OK;
-    lock(election);
+    redlock_monitor_lock(&election->monitor);
     if (election->reading) {
         code = REDLOCK_ERR_BUSY;
     } else if (election->read_all) {
@@ -295,11 +213,12 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
     } else {
         election->reading = true;
         const redlock_election_event *unread = wait_for_event(election, timeout_ms);
+        assert(election->reading && !election->read_all);
         election->reading = false;
         next = unread ? *unread : next;
         election->read_all = next.kind == REDLOCK_ELECTION_ENDED;
     }
-    unlock(election);
+    redlock_monitor_unlock(&election->monitor);
     if (code == REDLOCK_OK) {
         redlock_fill_struct(event, &next, sizeof next);
     }
@@ -308,7 +227,7 @@ static int read_next(redlock_client_election *election, int64_t timeout_ms, redl
 
 static int check_next(const redlock_client_election *election, int64_t timeout_ms,
                       const redlock_election_event *event) {
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     int code = check_given(election != NULL);
     if (code == REDLOCK_OK && timeout_ms != REDLOCK_WAIT_FOREVER) {
         code = redlock_check_range(&failure, "timeout_ms", timeout_ms, 0, INT64_MAX, ", or REDLOCK_WAIT_FOREVER");
@@ -320,7 +239,7 @@ int redlock_client_election_next(redlock_client_election *election, int64_t time
     int cancel_state;
     int code = check_next(election, timeout_ms, event);
     if (code == REDLOCK_OK) {
-        code = redlock_client_enter(election->client, &cancel_state);
+        code = redlock_client_enter(election->client, NULL, &cancel_state);
     }
     if (code != REDLOCK_OK) {
         return code;

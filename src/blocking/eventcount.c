@@ -40,6 +40,7 @@ void redlock_eventcount_add(struct redlock_eventcount *eventcount, struct redloc
     for (sleeper->row = 0; sleeper->row < REDLOCK_EVENTCOUNT_ROWS; sleeper->row++) {
         sleeper->bit = take_bit(&eventcount->rows[sleeper->row].taken);
         if (sleeper->bit) {
+            assert((sleeper->bit & (sleeper->bit - 1)) == 0);
             sleeper->alone = true;
             return;
         }

@@ -7,12 +7,14 @@
 #define BIT(kind) (1U << (kind))
 
 static void forget(struct redlock_events *events, redlock_election_event_kind kind) {
+    assert(kind <= REDLOCK_ELECTION_EXPIRING);
     events->waiting &= ~BIT(kind);
     redlock_result_free((redlock_result *)(uintptr_t)events->event[kind].result);
     events->event[kind].result = NULL;
 }
 
 static void copy(char *to, size_t size, const char *from) {
+    assert(size > 0 && from);
     (void)snprintf(to, size, "%s", from);
 }
 
@@ -82,6 +84,7 @@ const redlock_election_event *redlock_events_take(struct redlock_events *events)
         }
         events->waiting &= ~BIT(kind);
         events->told = events->event[kind];
+        assert(events->told.kind == kind);
         events->event[kind].result = NULL;
         events->told_texts = events->texts;
         if (kind == REDLOCK_ELECTION_LOST) {

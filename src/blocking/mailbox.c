@@ -1,6 +1,7 @@
 /* The mailbox: a stack of items under one atomic pointer. The reader reverses it. */
 #include "blocking/mailbox.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 void redlock_mailbox_init(struct redlock_mailbox *mailbox) {
@@ -9,6 +10,7 @@ void redlock_mailbox_init(struct redlock_mailbox *mailbox) {
 
 enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, struct redlock_mailbox_item *item) {
     struct redlock_mailbox_item *head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
+    assert(item && item != head);
     do {
         if (head == &mailbox->closed) {
             return REDLOCK_MAILBOX_CLOSED;
@@ -26,6 +28,7 @@ static struct redlock_mailbox_item *oldest_first(struct redlock_mailbox *mailbox
     }
     while (head) {
         struct redlock_mailbox_item *next = head->next;
+        assert(next != &mailbox->asleep && next != &mailbox->closed);
         head->next = first;
         first = head;
         head = next;

@@ -18,6 +18,7 @@ static const size_t strings[] = {
 #define SIZE_MIN offsetof(redlock_node_info, version)
 
 static const char **string_of(redlock_node_info *info, size_t i) {
+    assert(i < STRING_COUNT);
     return (const char **)((char *)info + strings[i]);
 }
 
@@ -25,6 +26,7 @@ static const char **string_of(redlock_node_info *info, size_t i) {
 static bool own_strings(redlock_node_info *info) {
     size_t size = 0;
     for (size_t i = 0; i < STRING_COUNT; i++) {
+        assert(*string_of(info, i));
         size += strlen(*string_of(info, i)) + 1;
     }
     char *at = malloc(size);
@@ -42,29 +44,26 @@ static bool own_strings(redlock_node_info *info) {
 }
 
 struct node_call {
-    struct redlock_call call;
+    struct redlock_call call; /* first member */
     size_t index;
     redlock_node_info info;
 };
 
-static bool node_begins(redlock_manager *manager, struct redlock_call *call) {
+static int node_begins(struct redlock_call *call) {
     struct node_call *node = (struct node_call *)call;
     node->info.size = sizeof node->info;
-    call->code = redlock_manager_node(manager, node->index, &node->info);
-    if (call->code == REDLOCK_OK && !own_strings(&node->info)) {
-        call->code = REDLOCK_ERR_NO_MEMORY;
-    }
-    return false;
+    const int code = redlock_manager_node(redlock_worker_manager(call->worker), node->index, &node->info);
+    return code == REDLOCK_OK && !own_strings(&node->info) ? REDLOCK_ERR_NO_MEMORY : code;
 }
 
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
     struct node_call node = {.call = {.begin = node_begins}, .index = index};
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     int code = redlock_check_struct_of(&failure, "info", info, SIZE_MIN);
     if (code != REDLOCK_OK) {
         return code;
     }
-    code = redlock_call_perform(client, &node.call, NULL);
+    code = redlock_client_perform(client, &node.call);
     if (code == REDLOCK_OK) {
         redlock_fill_struct(info, &node.info, sizeof node.info);
     }
@@ -72,21 +71,21 @@ int redlock_client_node(redlock_client *client, size_t index, redlock_node_info 
 }
 
 struct credentials_call {
-    struct redlock_call call;
+    struct redlock_call call; /* first member */
     size_t node;
     const char *user, *password;
 };
 
-static bool credentials_begin(redlock_manager *manager, struct redlock_call *call) {
+static int credentials_begin(struct redlock_call *call) {
     const struct credentials_call *given = (struct credentials_call *)call;
-    call->code = redlock_manager_set_credentials(manager, given->node, given->user, given->password);
-    return false;
+    return redlock_manager_set_credentials(redlock_worker_manager(call->worker), given->node, given->user,
+                                           given->password);
 }
 
 int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {
     struct credentials_call given = {
         .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
-    return redlock_call_perform(client, &given.call, NULL);
+    return redlock_client_perform(client, &given.call);
 }
 
 void redlock_node_info_free(redlock_node_info *info) {

@@ -3,14 +3,10 @@
 #include "blocking/reentrant.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
-
-#define NS_PER_S INT64_C(1000000000)
 
 struct redlock_hold_owner redlock_hold_owner_of(uint64_t id) {
     /*
@@ -40,32 +36,15 @@ static uint64_t hash_of(const char *resource) {
 }
 
 int redlock_reentrant_init(struct redlock_reentrant *table, uint32_t count_max) {
-    pthread_condattr_t attributes;
+    assert(count_max > 0);
     *table = (struct redlock_reentrant){.count_max = count_max, .bucket_count = REDLOCK_HOLD_BUCKETS_FIRST};
     atomic_init(&table->holds, 0);
     table->buckets = calloc(table->bucket_count, sizeof *table->buckets);
-    if (!table->buckets) {
-        return REDLOCK_ERR_NO_MEMORY;
+    const int code = table->buckets ? redlock_monitor_init(&table->monitor) : REDLOCK_ERR_NO_MEMORY;
+    if (code != REDLOCK_OK) {
+        free(table->buckets);
     }
-    if (pthread_condattr_init(&attributes) != 0) {
-        goto free_buckets;
-    }
-    if (pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) != 0 ||
-        pthread_cond_init(&table->decided, &attributes) != 0) {
-        goto destroy_attributes;
-    }
-    if (pthread_mutex_init(&table->mutex, NULL) != 0) {
-        goto destroy_condition;
-    }
-    pthread_condattr_destroy(&attributes);
-    return REDLOCK_OK;
-destroy_condition:
-    pthread_cond_destroy(&table->decided);
-destroy_attributes:
-    pthread_condattr_destroy(&attributes);
-free_buckets:
-    free(table->buckets);
-    return REDLOCK_ERR_SYSTEM;
+    return code;
 }
 
 static void free_holds(struct redlock_reentrant *table) {
@@ -81,28 +60,15 @@ static void free_holds(struct redlock_reentrant *table) {
 
 void redlock_reentrant_destroy(struct redlock_reentrant *table) {
     free_holds(table);
-    pthread_cond_destroy(&table->decided);
-    pthread_mutex_destroy(&table->mutex);
+    assert(table->waiting == 0);
+    redlock_monitor_destroy(&table->monitor);
 }
 
 void redlock_reentrant_abandon(struct redlock_reentrant *table) {
-    if (pthread_mutex_trylock(&table->mutex) != 0) {
-        return;
+    if (pthread_mutex_trylock(&table->monitor.mutex) == 0) {
+        free_holds(table);
+        redlock_monitor_unlock(&table->monitor);
     }
-    free_holds(table);
-    pthread_mutex_unlock(&table->mutex);
-}
-
-static void lock(struct redlock_reentrant *table) {
-    int failed = pthread_mutex_lock(&table->mutex);
-    assert(failed == 0);
-    (void)failed;
-}
-
-static void unlock(struct redlock_reentrant *table) {
-    int failed = pthread_mutex_unlock(&table->mutex);
-    assert(failed == 0);
-    (void)failed;
 }
 
 static struct redlock_hold **bucket_of(const struct redlock_reentrant *table, uint64_t hash) {
@@ -171,110 +137,78 @@ static void drop(struct redlock_reentrant *table, struct redlock_hold *hold) {
     assert(hold->state != REDLOCK_HOLD_HELD);
     struct redlock_hold **link = bucket_of(table, hold->hash);
     while (*link != hold) {
+        assert(*link); /* it is in its bucket */
         link = &(*link)->next;
     }
     *link = hold->next;
-    atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
+    const size_t before = atomic_fetch_sub_explicit(&table->holds, 1, memory_order_relaxed);
+    assert(before > 0);
+    (void)before;
     free(hold);
 }
 
-static int64_t read_ns(clockid_t clock) {
-    struct timespec now;
-    int failed = clock_gettime(clock, &now);
-    assert(failed == 0);
-    (void)failed;
-    return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
-/* False when the deadline has passed. The deadline is CLOCK_BOOTTIME (R2). A condition variable
- * cannot wait by that clock, so it only wakes us. */
-static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
-    int failed;
-    if (deadline_ns == INT64_MAX) {
-        table->waiting++;
-        failed = pthread_cond_wait(&table->decided, &table->mutex);
-    } else {
-        int64_t left_ns = deadline_ns - read_ns(CLOCK_BOOTTIME);
-        if (left_ns <= 0) {
-            return false;
-        }
-        int64_t until_ns = read_ns(CLOCK_MONOTONIC) + left_ns;
-        struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
-        table->waiting++;
-        failed = pthread_cond_timedwait(&table->decided, &table->mutex, &until);
-    }
-    table->waiting--;
-    assert(failed == 0 || failed == ETIMEDOUT);
-    (void)failed;
-    return true;
-}
-
-static enum redlock_enter share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease,
-                                int *code) {
+static int share(const struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease **lease) {
     assert(hold->state == REDLOCK_HOLD_HELD && hold->count > 0 && hold->lease);
     if (redlock_lease_validity_ms(hold->lease) == 0) {
-        *code = REDLOCK_ERR_LOST;
-    } else if (hold->count >= table->count_max) {
-        *code = REDLOCK_ERR_LIMIT;
-    } else {
-        hold->count++;
-        *lease = hold->lease;
-        return REDLOCK_ENTER_SHARED;
+        return REDLOCK_ERR_LOST;
     }
-    return REDLOCK_ENTER_ERROR;
+    if (hold->count >= table->count_max) {
+        return REDLOCK_ERR_LIMIT;
+    }
+    hold->count++;
+    *lease = hold->lease;
+    return REDLOCK_OK;
 }
 
-enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_hold_owner owner, int64_t deadline_ns,
-                                           const struct redlock_cancellable *call, struct redlock_hold **hold,
-                                           redlock_lease **lease, int *code) {
-    uint64_t hash = hash_of(resource);
-    enum redlock_enter entered = REDLOCK_ENTER_ERROR;
-    lock(table);
-    for (;;) {
-        struct redlock_hold *found = find(table, resource, hash, owner);
-        if (!found) {
-            *hold = add(table, resource, hash, owner);
-            if (*hold) {
-                entered = REDLOCK_ENTER_TAKE;
-            } else {
-                *code = REDLOCK_ERR_NO_MEMORY;
-            }
-            break;
-        }
-        if (found->state == REDLOCK_HOLD_HELD) {
-            entered = share(table, found, lease, code);
-            break;
-        }
+/* By CLOCK_BOOTTIME (R2). False when the deadline has passed. */
+static bool wait_until(struct redlock_reentrant *table, int64_t deadline_ns) {
+    table->waiting++;
+    const bool waited = redlock_monitor_wait(&table->monitor, CLOCK_BOOTTIME, deadline_ns);
+    table->waiting--;
+    return waited;
+}
+
+int redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource, struct redlock_hold_owner owner,
+                            int64_t deadline_ns, const struct redlock_cancellable *call, struct redlock_hold **hold,
+                            redlock_lease **lease) {
+    const uint64_t hash = hash_of(resource);
+    struct redlock_hold *found;
+    int code = REDLOCK_OK;
+    *hold = NULL;
+    redlock_monitor_lock(&table->monitor);
+    while ((found = find(table, resource, hash, owner)) && found->state != REDLOCK_HOLD_HELD && code == REDLOCK_OK) {
         if (redlock_cancellable_is_cancelled(call)) {
-            *code = REDLOCK_ERR_CANCELLED;
-            break;
-        }
-        if (!wait_until(table, deadline_ns)) {
-            *code = REDLOCK_ERR_CONTENDED;
-            break;
+            code = REDLOCK_ERR_CANCELLED;
+        } else if (!wait_until(table, deadline_ns)) {
+            code = REDLOCK_ERR_CONTENDED;
         }
     }
-    unlock(table);
-    return entered;
+    if (code == REDLOCK_OK && found) {
+        code = share(table, found, lease);
+    } else if (code == REDLOCK_OK) {
+        *hold = add(table, resource, hash, owner);
+        code = *hold ? REDLOCK_OK : REDLOCK_ERR_NO_MEMORY;
+    }
+    redlock_monitor_unlock(&table->monitor);
+    return code;
 }
 
 /* Wakes all: they wait for different holds, and they are few. */
 static void wake_waiting(struct redlock_reentrant *table) {
     if (table->waiting > 0) {
-        pthread_cond_broadcast(&table->decided);
+        redlock_monitor_notify(&table->monitor);
     }
 }
 
 void redlock_reentrant_wake(struct redlock_reentrant *table) {
-    lock(table);
+    redlock_monitor_lock(&table->monitor);
     wake_waiting(table);
-    unlock(table);
+    redlock_monitor_unlock(&table->monitor);
 }
 
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease) {
-    lock(table);
-    assert(hold->state == REDLOCK_HOLD_TAKING);
+    redlock_monitor_lock(&table->monitor);
+    assert(hold->state == REDLOCK_HOLD_TAKING && !hold->lease && hold->count == 0);
     if (lease) {
         hold->state = REDLOCK_HOLD_HELD;
         hold->lease = lease;
@@ -283,7 +217,7 @@ void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redl
         drop(table, hold);
     }
     wake_waiting(table);
-    unlock(table);
+    redlock_monitor_unlock(&table->monitor);
 }
 
 static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hold_owner owner, bool forget) {
@@ -301,40 +235,33 @@ static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hol
     return REDLOCK_EXIT_RETAINED;
 }
 
-static enum redlock_exit find_and_exit(struct redlock_reentrant *table, redlock_lease *lease,
-                                       struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold) {
+enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
+                                         struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold) {
     enum redlock_exit exited = REDLOCK_EXIT_STRANGE;
     /* The owner of a reentrant lease has seen its hold added, so its thread cannot read 0 here. */
     if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
         return exited;
     }
-    lock(table);
-    *hold = find_lease(table, lease);
-    if (*hold) {
-        exited = exit_hold(*hold, owner, forget);
+    redlock_monitor_lock(&table->monitor);
+    struct redlock_hold *found = find_lease(table, lease);
+    if (found) {
+        exited = exit_hold(found, owner, forget);
+        assert(exited != REDLOCK_EXIT_STRANGE);
+        *hold = exited == REDLOCK_EXIT_LAST ? found : NULL;
     }
-    unlock(table);
+    redlock_monitor_unlock(&table->monitor);
     return exited;
 }
 
-enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
-                                         struct redlock_hold_owner owner, struct redlock_hold **hold) {
-    return find_and_exit(table, lease, owner, false, hold);
-}
-
-enum redlock_exit redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
-                                           struct redlock_hold_owner thread, struct redlock_hold **hold) {
-    return find_and_exit(table, lease, thread, true, hold);
-}
-
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended) {
-    lock(table);
+    redlock_monitor_lock(&table->monitor);
     assert(hold->state == REDLOCK_HOLD_GIVING);
+    assert(hold->lease && hold->count == 1);
     if (ended) {
         drop(table, hold);
     } else {
         hold->state = REDLOCK_HOLD_HELD;
     }
     wake_waiting(table);
-    unlock(table);
+    redlock_monitor_unlock(&table->monitor);
 }

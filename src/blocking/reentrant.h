@@ -3,7 +3,6 @@
 #ifndef REDLOCK_BLOCKING_REENTRANT_H
 #define REDLOCK_BLOCKING_REENTRANT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 #include <redlock/redlock.h>
 
 #include "blocking/cancellable.h"
+#include "blocking/monitor.h"
 
 /* A thread, or an id that the caller chose. The two are never equal. */
 struct redlock_hold_owner {
@@ -53,8 +53,7 @@ struct redlock_hold {
 #define REDLOCK_HOLD_BUCKETS_FIRST 16
 
 struct redlock_reentrant {
-    pthread_mutex_t mutex;
-    pthread_cond_t decided; /* an acquire or a release of a hold is done */
+    struct redlock_monitor monitor; /* notified when an acquire or a release of a hold is done */
     size_t waiting;
     uint32_t count_max;
     atomic_size_t holds; /* read without the mutex: while it is 0, no lease is reentrant */
@@ -71,19 +70,16 @@ void redlock_reentrant_destroy(struct redlock_reentrant *table);
  * unlock it here: then this does nothing. */
 void redlock_reentrant_abandon(struct redlock_reentrant *table);
 
-enum redlock_enter {
-    REDLOCK_ENTER_TAKE,   /* acquire, then redlock_reentrant_acquire_done(*hold) */
-    REDLOCK_ENTER_SHARED, /* the count of *lease was raised */
-    /* *code: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns */
-    REDLOCK_ENTER_ERROR
-};
-
-/* Waits while another thread of the same owner acquires or releases, until deadline_ns of
- * CLOCK_BOOTTIME (INT64_MAX: no limit), or until `call` is cancelled. */
-enum redlock_enter redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource,
-                                           struct redlock_hold_owner owner, int64_t deadline_ns,
-                                           const struct redlock_cancellable *call, struct redlock_hold **hold,
-                                           redlock_lease **lease, int *code);
+/*
+ * Waits while another thread of the same owner acquires or releases, until deadline_ns of
+ * CLOCK_BOOTTIME (INT64_MAX: no limit), or until `call` is cancelled.
+ * REDLOCK_OK: with *hold, acquire, and then say redlock_reentrant_acquire_done(*hold). Without it,
+ * the count of *lease was raised.
+ * REDLOCK_ERR_: LOST, LIMIT, NO_MEMORY, CANCELLED; CONTENDED after deadline_ns.
+ */
+int redlock_reentrant_enter(struct redlock_reentrant *table, const char *resource, struct redlock_hold_owner owner,
+                            int64_t deadline_ns, const struct redlock_cancellable *call, struct redlock_hold **hold,
+                            redlock_lease **lease);
 /* A call was cancelled: those who wait look whether it is theirs. */
 void redlock_reentrant_wake(struct redlock_reentrant *table);
 /* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
@@ -96,12 +92,11 @@ enum redlock_exit {
     REDLOCK_EXIT_LAST      /* release it, then redlock_reentrant_release_done(*hold) */
 };
 
+/* With `forget`, ends a handle without a release: LAST if the count is 1 and the owner is this
+ * thread, or an id: nobody can prove an id. RETAINED if the count is above 1; then nothing
+ * changes. */
 enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
-                                         struct redlock_hold_owner owner, struct redlock_hold **hold);
-/* Ends a handle without a release. LAST if the count is 1 and the owner is this thread, or an id:
- * nobody can prove an id. RETAINED if the count is above 1; then nothing changes. */
-enum redlock_exit redlock_reentrant_forget(struct redlock_reentrant *table, redlock_lease *lease,
-                                           struct redlock_hold_owner thread, struct redlock_hold **hold);
+                                         struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold);
 void redlock_reentrant_release_done(struct redlock_reentrant *table, struct redlock_hold *hold, bool ended);
 
 #endif

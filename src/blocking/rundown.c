@@ -10,6 +10,7 @@ int redlock_rundown_init(struct redlock_rundown *rundown) {
 }
 
 void redlock_rundown_destroy(struct redlock_rundown *rundown) {
+    assert(atomic_load(&rundown->inside) <= 1);
     sem_destroy(&rundown->all_gone);
 }
 
@@ -18,26 +19,20 @@ void redlock_rundown_enter(struct redlock_rundown *rundown) {
 }
 
 void redlock_rundown_exit(struct redlock_rundown *rundown) {
-    if (atomic_fetch_sub(&rundown->inside, 1) == 1) {
-        redlock_rundown_sem_post(&rundown->all_gone);
+    const unsigned before = atomic_fetch_sub(&rundown->inside, 1);
+    assert(before > 0);
+    if (before == 1) {
+        const int failed = sem_post(&rundown->all_gone);
+        assert(failed == 0);
+        (void)failed;
     }
 }
 
 void redlock_rundown_close(struct redlock_rundown *rundown) {
     /* This call and the rundown's own 1. Other calls may still be exiting. */
-    if (atomic_fetch_sub(&rundown->inside, 2) != 2) {
-        redlock_rundown_sem_wait(&rundown->all_gone);
-    }
-}
-
-void redlock_rundown_sem_wait(sem_t *done) {
-    while (sem_wait(done) != 0) {
+    const unsigned before = atomic_fetch_sub(&rundown->inside, 2);
+    assert(before >= 2);
+    while (before != 2 && sem_wait(&rundown->all_gone) != 0) {
         assert(errno == EINTR);
     }
-}
-
-void redlock_rundown_sem_post(sem_t *done) {
-    int failed = sem_post(done);
-    assert(failed == 0);
-    (void)failed;
 }

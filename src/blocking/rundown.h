@@ -24,9 +24,4 @@ void redlock_rundown_exit(struct redlock_rundown *rundown);
  * may enter any more. */
 void redlock_rundown_close(struct redlock_rundown *rundown);
 
-/* sem_wait() that a signal does not end. */
-void redlock_rundown_sem_wait(sem_t *done);
-/* sem_post() that cannot fail. */
-void redlock_rundown_sem_post(sem_t *done);
-
 #endif

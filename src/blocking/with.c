@@ -19,16 +19,6 @@ static void release_at_exit(void *data) {
     (void)redlock_client_release_as(held->client, held->lease, held->owner, NULL);
 }
 
-static int refuse(const char *resource, redlock_result **result, int code, const char *reason) {
-    struct redlock_call call = {
-        .resource = resource ? resource : "", .of = REDLOCK_RESULT_ACQUIRE, .want_result = result != NULL};
-    (void)redlock_call_refuse(&call, code, reason);
-    if (result) {
-        *result = call.result;
-    }
-    return code;
-}
-
 /* The lease is renewed while the work runs, unless the caller says otherwise. */
 static int read_options(redlock_client_acquire_options *asked, const redlock_client_acquire_options *options,
                         struct redlock_error_text *failure) {
@@ -42,16 +32,18 @@ static int read_options(redlock_client_acquire_options *asked, const redlock_cli
 int redlock_client_with(redlock_client *client, const char *resource, const redlock_client_acquire_options *options,
                         redlock_work work, void *data, int *work_result, redlock_result **result) {
     struct held held = {.client = client};
-    struct redlock_error_text failure = redlock_client_failure();
+    struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options asked;
     int cancel_state, returned;
     if (redlock_check_given(&failure, "work", work != NULL) != REDLOCK_OK ||
         read_options(&asked, options, &failure) != REDLOCK_OK) {
-        return refuse(resource, result, REDLOCK_ERR_INVALID, failure.text);
+        struct redlock_call refused = redlock_call_of(NULL, REDLOCK_RESULT_ACQUIRE, resource, result);
+        return redlock_call_refuse(&refused, REDLOCK_ERR_INVALID, failure.text);
     }
     /* Only the work may be cancelled. Elsewhere the thread must not end while it holds the lock. */
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     int code = redlock_client_acquire(client, resource, &asked, &held.lease, result);
+    assert((code == REDLOCK_OK) == (held.lease != NULL));
     if (code == REDLOCK_OK) {
         held.owner = asked.owner;
         if (result) {

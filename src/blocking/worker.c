@@ -10,7 +10,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "blocking/rundown.h"
 #include "blocking/worker.h"
 
 struct redlock_worker {
@@ -24,23 +23,29 @@ struct redlock_worker {
     atomic_bool cancelled; /* on_wake() must look for calls that are cancelled */
     atomic_bool in_turn;   /* during a turn, a fork would copy half-changed data */
     /* Only the loop thread uses these: */
-    redlock_manager *manager; /* NULL after the close */
-    struct start *start;      /* until the worker is open */
+    redlock_manager *manager; /* NULL before the start and after the close */
     bool closing;
     struct redlock_list cancellables, attached;
     struct redlock_list completed; /* their callers are woken before the loop polls */
 };
 
-/* Shared by redlock_worker_open(), on whose stack it is, and the loop thread. */
-struct start {
-    const redlock_manager_options *options;
-    struct redlock_error_text *failure;
-    int code;
-    sem_t done;
-};
+void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result) {
+    assert(call->worker);
+    call->code = code;
+    if (call->result != NULL && result != NULL) {
+        *call->result = redlock_result_copy(result);
+    }
+    if (redlock_list_is_in(&call->entry)) {
+        redlock_list_remove(&call->entry);
+    }
+    redlock_list_append(&call->worker->completed, &call->entry);
+}
 
-void redlock_call_complete(struct redlock_call *call) {
-    redlock_list_append(&call->worker->completed, &call->completed);
+void redlock_worker_answer(const redlock_result *result, void *data) {
+    struct redlock_call *call = data;
+    assert(!call->acquired);
+    call->acquired = redlock_result_lease(result);
+    redlock_worker_complete(call, redlock_result_code(result), result);
 }
 
 /* Wakes the callers of completed calls and returns their number. A finished call belongs to its
@@ -49,7 +54,7 @@ static unsigned wake_callers(struct redlock_worker *worker) {
     struct redlock_list_entry *first;
     unsigned woken = 0;
     for (; (first = redlock_list_pop(&worker->completed)); woken++) {
-        struct redlock_call *call = REDLOCK_CONTAINER(first, struct redlock_call, completed);
+        struct redlock_call *call = REDLOCK_CONTAINER(first, struct redlock_call, entry);
         redlock_eventcount_finish(&worker->eventcount, &call->sleeper);
     }
     redlock_eventcount_notify(&worker->eventcount);
@@ -57,7 +62,7 @@ static unsigned wake_callers(struct redlock_worker *worker) {
 }
 
 void redlock_worker_attach(struct redlock_worker *worker, struct redlock_attached *attached) {
-    assert(attached->free);
+    assert(attached->free && worker->manager);
     redlock_list_prepend(&worker->attached, &attached->entry);
 }
 
@@ -69,50 +74,43 @@ static void free_attached(struct redlock_worker *worker) {
     }
 }
 
-void redlock_call_answer(const redlock_result *result, void *data) {
-    struct redlock_call *call = data;
-    call->code = redlock_result_code(result);
-    call->acquired = redlock_result_lease(result);
-    if (call->want_result) {
-        call->result = redlock_result_copy(result);
+/* Completes the call, unless its answer will. */
+static void begin(struct redlock_worker *worker, struct redlock_call *call) {
+    int code = worker->closing ? REDLOCK_ERR_CLOSED : REDLOCK_OK;
+    assert(call->worker == worker);
+    if (code == REDLOCK_OK && redlock_cancellable_is_cancelled(&call->cancellable)) {
+        code = redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
     }
-    redlock_call_complete(call);
-}
-
-int redlock_call_refuse(struct redlock_call *call, int code, const char *reason) {
-    const bool is_invalid = code == REDLOCK_ERR_INVALID;
-    char *sentence = call->sentence ? call->sentence : redlock_client_failure().text;
-    call->code = code;
-    if (is_invalid && reason != sentence) {
-        (void)snprintf(sentence, REDLOCK_INVALID_SIZE, "%s", reason);
+    if (code == REDLOCK_OK) {
+        code = call->begin(call);
+        call->refused = code != REDLOCK_OK;
     }
-    if (call->want_result && call->resource && (code == REDLOCK_ERR_INVALID || code == REDLOCK_ERR_CANCELLED)) {
-        call->result = redlock_result_refused(call->of, call->resource, code, is_invalid ? reason : NULL);
+    if (call->refused) {
+        (void)redlock_call_refuse(call, code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
     }
-    return code;
-}
-
-/* False if it is complete, refused perhaps. */
-static bool begin(struct redlock_worker *worker, struct redlock_call *call) {
-    if (worker->closing) {
-        call->code = REDLOCK_ERR_CLOSED;
-        return false;
+    if (code != REDLOCK_OK || !call->answers) {
+        redlock_worker_complete(call, code, NULL);
+    } else if (call->cancellable.cancel != NULL) {
+        assert(call->stop);
+        redlock_list_prepend(&worker->cancellables, &call->entry);
     }
-    if (call->begin(worker->manager, call)) {
-        return true;
-    }
-    (void)redlock_call_refuse(call, call->code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
-    return false;
 }
 
 static void perform(struct redlock_worker *worker, struct redlock_mailbox_item *item) {
     while (item) {
         struct redlock_mailbox_item *next = item->next;
-        struct redlock_call *call = (struct redlock_call *)item;
-        if (!begin(worker, call)) {
-            redlock_call_complete(call);
-        }
+        begin(worker, (struct redlock_call *)item);
         item = next;
+    }
+}
+
+/* No callback runs inside stop(), so no call is unlisted meanwhile. */
+static void stop_cancelled(const struct redlock_worker *worker) {
+    REDLOCK_LIST_EACH(at, &worker->cancellables) {
+        struct redlock_call *call = REDLOCK_CONTAINER(at, struct redlock_call, entry);
+        if (redlock_cancellable_is_cancelled(&call->cancellable)) {
+            call->stop(call);
+        }
     }
 }
 
@@ -122,7 +120,7 @@ static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
     struct redlock_worker *worker = wake->data;
     (void)loop, (void)events;
     if (atomic_exchange(&worker->cancelled, false)) {
-        redlock_cancellables_check(&worker->cancellables);
+        stop_cancelled(worker);
         redlock_reentrant_wake(worker->reentrant);
     }
 }
@@ -146,6 +144,7 @@ static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
 static void before_poll(struct ev_loop *loop) {
     struct redlock_worker *worker = ev_userdata(loop);
     (void)wake_callers(worker);
+    assert(redlock_list_is_empty(&worker->completed));
     if (!redlock_mailbox_sleep(&worker->mailbox)) {
         ev_async_send(loop, &worker->wake);
     }
@@ -160,6 +159,7 @@ static void after_poll(struct ev_loop *loop) {
 
 static void on_closed(void *data) {
     struct redlock_worker *worker = data;
+    assert(worker->closing && redlock_list_is_empty(&worker->cancellables));
     worker->manager = NULL;
     ev_break(worker->loop, EVBREAK_ALL);
 }
@@ -172,65 +172,70 @@ static void begin_close(struct redlock_worker *worker) {
     (void)failed;
 }
 
-static void report_start(struct redlock_worker *worker, int code) {
-    struct start *start = worker->start;
-    assert(start);
-    worker->start = NULL;
-    start->code = code;
-    redlock_rundown_sem_post(&start->done);
-}
+/* The first call, by redlock_worker_open(). */
+struct start_call {
+    struct redlock_call call;
+    const redlock_manager_options *options;
+    struct redlock_error_text *failure;
+};
 
 /* A node that is down is no error here. The votes on each lock show it. */
 static void on_connected(const redlock_result *result, void *data) {
     (void)result;
-    report_start(data, REDLOCK_OK);
+    redlock_worker_complete(data, REDLOCK_OK, NULL);
 }
 
-/* False if the worker could not start. */
-static bool start(struct redlock_worker *worker) {
-    struct start *how = worker->start;
-    int code =
-        redlock_manager_create(worker->loop, how->options, &worker->manager, how->failure->text, how->failure->size);
+static int start_begins(struct redlock_call *call) {
+    const struct start_call *start = (struct start_call *)call;
+    const redlock_manager_options *options = start->options;
+    struct redlock_error_text *failure = start->failure;
+    struct redlock_worker *worker = call->worker;
+    assert(!worker->manager && call->answers);
+    int code = redlock_manager_create(worker->loop, options, &worker->manager, failure->text, failure->size);
     if (code == REDLOCK_OK) {
-        code = redlock_manager_connect(worker->manager, how->options->connect_timeout_ms, on_connected, worker);
+        code = redlock_manager_connect(worker->manager, options->connect_timeout_ms, on_connected, call);
         if (code == REDLOCK_OK) {
-            return true;
+            return code;
         }
-        (void)redlock_fail(how->failure, code, "cannot wait for the nodes: %s", redlock_strerror(code));
+        (void)redlock_fail(failure, code, "cannot wait for the nodes: %s", redlock_strerror(code));
         begin_close(worker);
-        ev_run(worker->loop, 0);
     }
-    report_start(worker, code);
-    return false;
+    redlock_worker_complete(call, code, NULL);
+    return REDLOCK_OK;
 }
 
 static void *run(void *data) {
     struct redlock_worker *worker = data;
-    if (start(worker)) {
+    perform(worker, redlock_mailbox_take(&worker->mailbox));
+    if (worker->manager) {
         ev_run(worker->loop, 0);
     }
+    assert(!worker->manager);
     perform(worker, redlock_mailbox_close(&worker->mailbox));
     (void)wake_callers(worker);
     return NULL;
 }
 
-int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call) {
+static enum redlock_mailbox_put put(struct redlock_worker *worker, struct redlock_call *call) {
+    assert(call->begin && !call->worker);
     call->worker = worker;
-    call->sentence = redlock_client_failure().text;
+    call->sentence = redlock_call_failure().text;
     redlock_eventcount_add(&worker->eventcount, &call->sleeper);
-    switch (redlock_mailbox_put(&worker->mailbox, &call->item)) {
-    case REDLOCK_MAILBOX_WAKE:
+    return redlock_mailbox_put(&worker->mailbox, &call->item);
+}
+
+int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call) {
+    const enum redlock_mailbox_put given = put(worker, call);
+    if (given == REDLOCK_MAILBOX_WAKE) {
         ev_async_send(worker->loop, &worker->wake);
-        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
-        break;
-    case REDLOCK_MAILBOX_QUEUED:
-        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
-        break;
-    case REDLOCK_MAILBOX_CLOSED:
+    }
+    if (given == REDLOCK_MAILBOX_CLOSED) {
         call->code = REDLOCK_ERR_CLOSED;
-        break;
+    } else {
+        redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
     }
     redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
+    assert(!redlock_list_is_in(&call->entry));
     return call->code;
 }
 
@@ -251,26 +256,24 @@ static int create_thread(struct redlock_worker *worker) {
     return failed;
 }
 
-/* Starts the thread and waits for the result of its start. */
+/* Starts the thread, whose first call is the start, and waits for that. */
 static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options,
                         struct redlock_error_text *failure) {
-    struct start how = {.options = options, .failure = failure};
-    if (sem_init(&how.done, 0, 0) != 0) {
-        return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a semaphore: %s", strerror(errno));
-    }
-    worker->start = &how;
-    int failed = create_thread(worker);
+    struct start_call start = {
+        .call = {.begin = start_begins, .answers = true}, .options = options, .failure = failure};
+    (void)put(worker, &start.call); /* nobody reads the mailbox yet */
+    const int failed = create_thread(worker);
     if (failed) {
-        how.code =
+        start.call.code =
             redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot start the client's loop thread: %s", strerror(failed));
     } else {
-        redlock_rundown_sem_wait(&how.done);
-        if (how.code != REDLOCK_OK) {
+        redlock_eventcount_sleep(&worker->eventcount, &start.call.sleeper);
+        if (start.call.code != REDLOCK_OK) {
             pthread_join(worker->thread, NULL);
         }
     }
-    sem_destroy(&how.done);
-    return how.code;
+    redlock_eventcount_remove(&worker->eventcount, &start.call.sleeper);
+    return start.call.code;
 }
 
 /* The manager and the thread must be gone, or not exist yet. */
@@ -329,11 +332,9 @@ int redlock_worker_open(const redlock_manager_options *options, struct redlock_r
     return code;
 }
 
-static bool close_begins(redlock_manager *manager, struct redlock_call *call) {
-    (void)manager;
+static int close_begins(struct redlock_call *call) {
     begin_close(call->worker);
-    call->code = REDLOCK_OK;
-    return false;
+    return REDLOCK_OK;
 }
 
 void redlock_worker_close(struct redlock_worker *worker) {
@@ -346,6 +347,7 @@ void redlock_worker_close(struct redlock_worker *worker) {
 }
 
 void redlock_worker_free(struct redlock_worker *worker) {
+    assert(!worker->manager && worker->closing);
     free_attached(worker);
     destroy_loop(worker);
     free(worker);
@@ -366,12 +368,8 @@ bool redlock_worker_is_current(const struct redlock_worker *worker) {
     return pthread_equal(pthread_self(), worker->thread) != 0;
 }
 
-const redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
+redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
     return worker->manager;
-}
-
-struct redlock_list *redlock_worker_cancellables(struct redlock_worker *worker) {
-    return &worker->cancellables;
 }
 
 void redlock_worker_wake_cancelled(struct redlock_worker *worker) {

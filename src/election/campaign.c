@@ -37,8 +37,7 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
 
 /* What an event says besides its kind. */
 static redlock_election_event details_of(const redlock_election *election) {
-    return (redlock_election_event){.term = atomic_load_explicit(&election->standing->term, memory_order_relaxed),
-                                    .reason = ""};
+    return (redlock_election_event){.term = atomic_load_explicit(&election->standing->term, memory_order_relaxed)};
 }
 
 static redlock_election *election_of(struct redlock_list_entry *entry) {
@@ -54,9 +53,11 @@ static void free_election(redlock_election *election) {
 }
 
 static void tell(redlock_election *election, redlock_election_event_kind kind, redlock_election_event event) {
+    assert(kind != REDLOCK_ELECTION_NOTHING);
     event.size = sizeof event;
     event.kind = kind;
     event.election = election;
+    event.reason = event.reason ? event.reason : "";
     election->cb(&event, election->data);
 }
 
@@ -71,13 +72,14 @@ static void tell_leader(redlock_election *election, const redlock_leader *leader
     }
     election->knows_leader = true;
     strncpy(election->leader_token, leader->token, REDLOCK_TOKEN_SIZE_MAX);
-    redlock_election_event event = {.reason = "", .leader = leader};
+    redlock_election_event event = {.leader = leader};
     tell(election, REDLOCK_ELECTION_LEADER, event);
 }
 
 static void on_leader(const redlock_leader *leader, void *data) {
     redlock_election *election = data;
     const redlock_lease *own = election->lease ? election->lease : election->pending;
+    assert(leader->token && !(election->lease && election->pending));
     redlock_leader told = *leader;
     told.is_self = own && leader->token[0] != '\0' && strcmp(leader->token, redlock_lease_token(own)) == 0;
     election->leader_waits = told.is_self && !election->lease;
@@ -109,7 +111,7 @@ static void on_acquired(const redlock_result *result, void *data) {
     if (code != REDLOCK_OK) {
         /* The end of an acquire that was cancelled is not told. */
         const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
-        const redlock_election_event failed = {.reason = "", .result = is_trouble ? result : NULL};
+        const redlock_election_event failed = {.result = is_trouble ? result : NULL};
         redlock_driver_watch(lease, NULL);
         feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
@@ -145,7 +147,7 @@ static void on_lost(redlock_lease *lease, const char *reason, void *data) {
 }
 
 static void on_released(const redlock_result *result, void *data) {
-    redlock_election_event details = {.reason = "", .result = result};
+    redlock_election_event details = {.result = result};
     feed(data, REDLOCK_CANDIDATE_RELEASED, redlock_result_code(result), &details);
 }
 
@@ -182,6 +184,15 @@ static void acquire(redlock_election *election) {
 
 /* The machine. */
 
+/* What the election has in each state. A campaign that was cancelled has its acquire until that
+ * ends. */
+static void check(const redlock_election *election) {
+    const enum redlock_candidate_state state = election->candidate.state;
+    assert((election->lease != NULL) == (state == REDLOCK_CANDIDATE_LEADING));
+    assert(election->pending || state != REDLOCK_CANDIDATE_CAMPAIGNING);
+    assert(!election->pending || (state != REDLOCK_CANDIDATE_OUT && state != REDLOCK_CANDIDATE_PAUSED));
+}
+
 static void feed(redlock_election *election, enum redlock_candidate_input input, int code,
                  const redlock_election_event *details) {
     struct redlock_group *group = election->all->group;
@@ -197,12 +208,13 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
     if (actions.acquire) {
         acquire(election);
     }
+    check(election);
     redlock_timer_set(group, &election->timer, election->candidate.wake_ns);
     if (actions.tell == REDLOCK_ELECTION_NOTHING) {
         return;
     }
     const bool ends = election->candidate.state == REDLOCK_CANDIDATE_ENDED;
-    redlock_election_event event = details ? *details : (redlock_election_event){.reason = ""};
+    redlock_election_event event = details ? *details : (redlock_election_event){0};
     event.code = actions.code;
     if (ends) {
         redlock_list_remove(&election->entry); /* the callback may close the manager */
@@ -214,12 +226,13 @@ static void feed(redlock_election *election, enum redlock_candidate_input input,
 }
 
 static void on_described(const redlock_result *result, void *data) {
-    redlock_election_event details = {.reason = "", .result = result};
+    redlock_election_event details = {.result = result};
     feed(data, REDLOCK_CANDIDATE_TIMER, redlock_result_code(result), &details);
 }
 
 static void on_timer(struct redlock_timer *timer) {
     redlock_election *election = (redlock_election *)timer;
+    assert(election->candidate.state != REDLOCK_CANDIDATE_ENDED);
     const int code = election->pending ? redlock_driver_trouble(election->pending) : REDLOCK_OK;
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
@@ -292,7 +305,8 @@ void redlock_elections_init(struct redlock_elections *elections, struct redlock_
 }
 
 int redlock_elections_add(struct redlock_elections *elections, const char *name, const redlock_election_options *given,
-                          redlock_election_callback cb, void *data, redlock_election **added) {
+                          redlock_election_callback cb, void *data, struct redlock_standing *standing,
+                          redlock_election **added) {
     redlock_election_options options;
     int code = check_arguments(elections->group, name, given, cb != NULL, added != NULL, &options);
     if (code == REDLOCK_OK) {
@@ -308,7 +322,7 @@ int redlock_elections_add(struct redlock_elections *elections, const char *name,
     election->all = elections;
     election->cb = cb;
     election->data = data;
-    election->standing = &election->own;
+    election->standing = standing ? standing : &election->own;
     memcpy(election->name, name, strlen(name));
     redlock_candidate_init(&election->candidate);
     code = open_election(election, &options);
@@ -381,16 +395,6 @@ int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, ui
 
 int64_t redlock_election_validity_ms(const redlock_election *election, uint64_t term) {
     return redlock_standing_validity_ms(election->standing, term, redlock_group_now_ns(election->all->group));
-}
-
-void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing) {
-    assert(election->standing == &election->own && !election->lease);
-    atomic_store_explicit(&standing->term, atomic_load_explicit(&election->own.term, memory_order_relaxed),
-                          memory_order_relaxed);
-    election->standing = standing;
-    if (election->pending) {
-        redlock_driver_watch(election->pending, &standing->held_until_ns);
-    }
 }
 
 /* The close of the manager. */

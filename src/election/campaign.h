@@ -23,16 +23,14 @@ struct redlock_standing {
 
 /* See redlock_election_validity_ms(). */
 int64_t redlock_standing_validity_ms(const struct redlock_standing *standing, uint64_t term, int64_t now_ns);
-/* From now on the election keeps its standing there: memory that outlives it. Call it at once after
- * redlock_elect(). */
-void redlock_election_move_standing(redlock_election *election, struct redlock_standing *standing);
 
 void redlock_elections_init(struct redlock_elections *elections, struct redlock_group *group);
 
-/* See redlock_elect(). */
+/* See redlock_elect(). The election keeps its standing in `standing`, which outlives it; NULL: in
+ * memory of its own. */
 int redlock_elections_add(struct redlock_elections *elections, const char *name,
                           const redlock_election_options *options, redlock_election_callback cb, void *data,
-                          redlock_election **election);
+                          struct redlock_standing *standing, redlock_election **election);
 
 /* Whether a call to resign has nothing to do. */
 bool redlock_election_is_out(const redlock_election *election);

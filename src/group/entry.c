@@ -56,12 +56,12 @@ static uint16_t draw_fence_client(const struct redlock_env *env) {
     return drawn % REDLOCK_FENCE_CLIENTS;
 }
 
-static bool open_guards(struct redlock_group *group, const struct redlock_group_config *config) {
-    const struct redlock_guard_plan plan = {.restart = config->restart_guard,
-                                            .clock = config->clock_guard,
-                                            .first_boot = config->first_boot,
-                                            .ttl_max_ms = config->ttl_max_ms,
-                                            .node_count = config->node_count,
+static bool open_guards(struct redlock_group *group, const redlock_manager_options *options) {
+    const struct redlock_guard_plan plan = {.restart = options->restart_guard,
+                                            .clock = options->clock_guard,
+                                            .first_boot = options->first_boot,
+                                            .ttl_max_ms = options->ttl_max_ms,
+                                            .node_count = group->node_count,
                                             .quorum = group->quorum,
                                             .start_ns = redlock_group_now_ns(group)};
     return !redlock_guard_is_on(&plan) || redlock_guards_open(group, &plan);
@@ -77,26 +77,28 @@ static void keep_holder(struct redlock_group *group, const char *holder) {
     }
 }
 
-struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config) {
-    assert(config->node_count >= 1 && config->node_count <= REDLOCK_NODES_MAX);
-    assert(config->quorum == 0 || (config->quorum > config->node_count / 2 && config->quorum <= config->node_count));
+struct redlock_group *redlock_group_new(const struct redlock_env *env, const redlock_manager_options *options,
+                                        const char *const *node_names) {
+    assert(options->node_count >= 1 && options->node_count <= REDLOCK_NODES_MAX);
+    assert(options->quorum == 0 ||
+           (options->quorum > options->node_count / 2 && options->quorum <= options->node_count));
     struct redlock_group *group = calloc(1, sizeof *group);
     if (!group) {
         return NULL;
     }
-    const char *prefix = config->key_prefix ? config->key_prefix : "";
+    const char *prefix = options->key_prefix ? options->key_prefix : "";
     group->env = *env;
     for (unsigned i = 0; i < REDLOCK_REQUESTER_KINDS; i++) {
         redlock_list_init(&group->owners[i].list);
     }
     redlock_list_init(&group->oneshots);
     group->failure = (struct redlock_error_text){group->invalid, sizeof group->invalid};
-    group->node_count = config->node_count;
-    group->quorum = config->quorum != 0 ? config->quorum : redlock_quorum(config->node_count);
+    group->node_count = (unsigned)options->node_count;
+    group->quorum = options->quorum != 0 ? (unsigned)options->quorum : redlock_quorum(group->node_count);
     group->key_prefix = strdup(prefix);
-    group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
-    group->wait_suffix = strdup(config->wait_suffix ? config->wait_suffix : REDLOCK_WAIT_SUFFIX);
-    if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, config)) {
+    group->fence_suffix = strdup(options->fence_suffix ? options->fence_suffix : REDLOCK_FENCE_SUFFIX);
+    group->wait_suffix = strdup(options->wait_suffix ? options->wait_suffix : REDLOCK_WAIT_SUFFIX);
+    if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, options)) {
         free(group->key_prefix);
         free(group->fence_suffix);
         free(group->wait_suffix);
@@ -106,16 +108,16 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->key_prefix_size = strlen(prefix);
     group->fence_keys = (struct redlock_fence_keys){.suffix = group->fence_suffix,
                                                     .suffix_size = strlen(group->fence_suffix),
-                                                    .expiry_ms = config->fence_expiry_ms};
-    keep_holder(group, config->holder);
+                                                    .expiry_ms = options->fence_expiry_ms};
+    keep_holder(group, options->holder);
     group->fence_client = draw_fence_client(env);
-    group->node_names = config->node_names;
-    group->node_timeout_ns = config->node_timeout_ms * REDLOCK_NS_PER_MS;
-    group->connect_timeout_ns = config->connect_timeout_ms * REDLOCK_NS_PER_MS;
-    group->log_level = config->log_level;
+    group->node_names = node_names;
+    group->node_timeout_ns = options->node_timeout_ms * REDLOCK_NS_PER_MS;
+    group->connect_timeout_ns = options->connect_timeout_ms * REDLOCK_NS_PER_MS;
+    group->log_level = options->log_level;
     group->armed_ns = REDLOCK_NEVER_NS;
-    group->on_event = config->on_event;
-    group->event_data = config->event_data;
+    group->on_event = options->on_event;
+    group->event_data = options->event_data;
     return group;
 }
 

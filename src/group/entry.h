@@ -11,28 +11,11 @@
 
 #define REDLOCK_FENCE_SUFFIX ":fence"
 
-struct redlock_group_config {
-    unsigned node_count;
-    unsigned quorum;               /* more than half of the nodes; 0 for the least */
-    const char *key_prefix;        /* copied; NULL for none */
-    const char *const *node_names; /* for results; must outlive the group */
-    int64_t node_timeout_ms;       /* a close waits two of these for its releases */
-    int64_t connect_timeout_ms;    /* how long the first try of a node may take */
-    redlock_log_level log_level;   /* messages above this level are not formatted */
-    redlock_restart_guard restart_guard;
-    bool clock_guard, first_boot;
-    int64_t ttl_max_ms;       /* with a guard */
-    const char *fence_suffix; /* copied; NULL for the default */
-    int64_t fence_expiry_ms;
-    const char *wait_suffix; /* copied; NULL for the default */
-    const char *holder;      /* at most REDLOCK_HOLDER_SIZE_MAX bytes; copied; NULL for none */
-    /* NULL for none */
-    redlock_event_callback on_event;
-    void *event_data;
-};
-
-/* Copies the env. Its ctx must outlive the group. NULL if there is no memory. */
-struct redlock_group *redlock_group_new(const struct redlock_env *env, const struct redlock_group_config *config);
+/* Copies the env. Its ctx must outlive the group, and so must the names of its nodes, for results.
+ * Of the options, which are checked, it takes what is not about connections, and copies it. NULL if
+ * there is no memory. */
+struct redlock_group *redlock_group_new(const struct redlock_env *env, const redlock_manager_options *options,
+                                        const char *const *node_names);
 
 /* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);

@@ -63,6 +63,7 @@ static void *add(void *context, redlock_loop_watch *watch) {
 static void remove_slot(void *context) {
     struct slot *slot = context;
     ev_io_stop(slot->adapter->ev, &slot->io);
+    assert(!ev_is_active(&slot->io));
     free(slot);
 }
 

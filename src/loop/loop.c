@@ -18,17 +18,6 @@
 static_assert((int)REDLOCK_READABLE == (int)REDLOCK_LOOP_READABLE, "the reactor's events are the public ones");
 static_assert((int)REDLOCK_WRITABLE == (int)REDLOCK_LOOP_WRITABLE, "the reactor's events are the public ones");
 
-/* What the loop keeps for one watch. */
-struct redlock_loop_watch {
-    struct redlock_loop *loop;
-    struct redlock_watch *watch;
-    void *slot;      /* the adapter's */
-    unsigned events; /* that are watched */
-    bool ran;        /* its timer ran in this pass over the timers */
-    struct redlock_list_entry entry;
-    int64_t timer_ns;
-};
-
 struct redlock_loop {
     redlock_loop_ops ops;
     void *adapter;
@@ -38,7 +27,6 @@ struct redlock_loop {
     bool flush_asked;
     /* Watches a timerfd on CLOCK_BOOTTIME, which counts suspended time (R2). */
     struct redlock_watch timer;
-    struct redlock_loop_watch timer_watched;
     int timer_fd;
     /* When the timerfd fires. Never later than any time asked for; often earlier, to save system
      * calls. */
@@ -109,13 +97,13 @@ static inline void arm(struct redlock_loop *loop, int64_t when_ns) {
     }
 }
 
-static struct redlock_loop_watch *watched_of(struct redlock_list_entry *entry) {
-    return REDLOCK_CONTAINER(entry, struct redlock_loop_watch, entry);
+static struct redlock_watch *watch_of(struct redlock_list_entry *entry) {
+    return REDLOCK_CONTAINER(entry, struct redlock_watch, entry);
 }
 
-static struct redlock_loop_watch *first_due(const struct redlock_loop *loop, int64_t now_ns) {
+static struct redlock_watch *first_due(const struct redlock_loop *loop, int64_t now_ns) {
     REDLOCK_LIST_EACH(at, &loop->watches) {
-        struct redlock_loop_watch *w = watched_of(at);
+        struct redlock_watch *w = watch_of(at);
         if (!w->ran && w->timer_ns <= now_ns) {
             return w;
         }
@@ -130,12 +118,12 @@ static void run_due(struct redlock_loop *loop) {
     int64_t now_ns = redlock_loop_now_ns(loop), next_ns = REDLOCK_NEVER_NS;
     loop->deleted = &deleted;
     REDLOCK_LIST_EACH(at, &loop->watches) {
-        watched_of(at)->ran = false;
+        watch_of(at)->ran = false;
     }
-    for (struct redlock_loop_watch *w; (w = first_due(loop, now_ns)) != NULL;) {
+    for (struct redlock_watch *w; (w = first_due(loop, now_ns)) != NULL;) {
         w->ran = true;
         w->timer_ns = REDLOCK_NEVER_NS;
-        w->watch->on_timer(w->watch);
+        w->on_timer(w);
         if (deleted) {
             if (outer != NULL) {
                 *outer = true;
@@ -145,15 +133,16 @@ static void run_due(struct redlock_loop *loop) {
     }
     loop->deleted = outer;
     REDLOCK_LIST_EACH(at, &loop->watches) {
-        next_ns = redlock_min_ns(next_ns, watched_of(at)->timer_ns);
+        next_ns = redlock_min_ns(next_ns, watch_of(at)->timer_ns);
     }
     arm(loop, next_ns);
 }
 
 static void on_timer(struct redlock_watch *timer, unsigned events) {
-    struct redlock_loop *loop = ((struct redlock_loop_watch *)timer->impl)->loop;
+    struct redlock_loop *loop = timer->loop;
     uint64_t expirations;
     (void)events;
+    assert(timer == &loop->timer);
     if (read(loop->timer_fd, &expirations, sizeof expirations) < 0) {
         return; /* EAGAIN: the timer was set again after it fired */
     }
@@ -173,15 +162,17 @@ void redlock_loop_flush(redlock_loop *loop) {
     loop->flush_asked = false;
 }
 
+/* Adapters know a watch by another type. */
 void redlock_loop_report(redlock_loop_watch *watched, unsigned events) {
-    if (redlock_loop_forked(watched->loop)) {
+    struct redlock_watch *watch = (struct redlock_watch *)(void *)watched;
+    if (redlock_loop_forked(watch->loop)) {
         /* The connection belongs to the parent: to read here would take bytes from it. */
-        (void)watched->loop->ops.watch(watched->slot, -1, 0);
+        (void)watch->loop->ops.watch(watch->slot, -1, 0);
         return;
     }
-    events &= watched->events;
+    events &= watch->events;
     if (events != 0) {
-        watched->watch->on_io(watched->watch, events);
+        watch->on_io(watch, events);
     }
 }
 
@@ -190,58 +181,52 @@ void redlock_loop_io(redlock_loop_watch *watched, unsigned events) {
 }
 
 /* What only has a timer needs no slot. */
-static bool add_slot(struct redlock_loop *loop, struct redlock_loop_watch *watched, struct redlock_watch *watch) {
-    assert(!watch->impl);
-    watched->loop = loop;
-    watched->watch = watch;
-    watched->timer_ns = REDLOCK_NEVER_NS;
-    watch->impl = watched;
-    watched->slot = watch->on_io == NULL ? NULL : loop->ops.add(loop->adapter, watched);
-    return watch->on_io == NULL || watched->slot != NULL;
+static bool add_slot(struct redlock_loop *loop, struct redlock_watch *watch) {
+    assert(!watch->loop && !watch->slot);
+    watch->events = 0;
+    watch->timer_ns = REDLOCK_NEVER_NS;
+    if (watch->on_io != NULL) {
+        watch->slot = loop->ops.add(loop->adapter, (redlock_loop_watch *)(void *)watch);
+    }
+    watch->loop = watch->on_io == NULL || watch->slot != NULL ? loop : NULL;
+    return watch->loop != NULL;
 }
 
 static int attach(void *context, struct redlock_watch *watch) {
     struct redlock_loop *loop = context;
-    struct redlock_loop_watch *watched = calloc(1, sizeof *watched);
-    if (watched == NULL || !add_slot(loop, watched, watch)) {
-        free(watched);
-        watch->impl = NULL;
+    if (!add_slot(loop, watch)) {
         return REDLOCK_ERR_NO_MEMORY;
     }
-    redlock_list_prepend(&loop->watches, &watched->entry);
-    watch->to_flush = (struct redlock_list_entry){0};
+    redlock_list_prepend(&loop->watches, &watch->entry);
     return 0;
 }
 
 static void detach(void *context, struct redlock_watch *watch) {
-    assert(watch->impl);
     struct redlock_loop *loop = context;
-    struct redlock_loop_watch *watched = watch->impl;
-    if (watched->slot != NULL) {
-        loop->ops.remove(watched->slot);
+    assert(watch->loop == loop);
+    if (watch->slot != NULL) {
+        loop->ops.remove(watch->slot);
     }
     if (redlock_list_is_in(&watch->to_flush)) {
         redlock_list_remove(&watch->to_flush);
     }
-    redlock_list_remove(&watched->entry);
-    free(watched);
-    watch->impl = NULL;
+    redlock_list_remove(&watch->entry);
+    watch->loop = NULL;
+    watch->slot = NULL;
 }
 
 static void watch_fd(void *context, struct redlock_watch *watch, int fd, unsigned events) {
-    assert(watch->impl);
     struct redlock_loop *loop = context;
-    struct redlock_loop_watch *watched = watch->impl;
-    watched->events = fd < 0 ? 0 : events;
-    if (!loop->ops.watch(watched->slot, fd, watched->events)) {
+    assert(watch->loop == loop && watch->slot);
+    watch->events = fd < 0 ? 0 : events;
+    if (!loop->ops.watch(watch->slot, fd, watch->events)) {
         redlock_loop_log(loop, REDLOCK_LOG_ERROR,
                          "the event loop refused to watch descriptor %d: its connection will time out", fd);
     }
 }
 
 static void timer_at(void *context, struct redlock_watch *watch, int64_t when_ns) {
-    struct redlock_loop_watch *watched = watch->impl;
-    watched->timer_ns = when_ns;
+    watch->timer_ns = when_ns;
     arm(context, when_ns);
 }
 
@@ -278,6 +263,7 @@ void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *rea
 }
 
 void redlock_loop_enter_child(struct redlock_loop *loop) {
+    assert(redlock_loop_forked(loop));
     if (loop->ops.after_fork != NULL) {
         loop->ops.after_fork(loop->adapter);
     }
@@ -295,13 +281,13 @@ static bool start(struct redlock_loop *loop, void *on) {
         return false;
     }
     loop->adapter = loop->ops.attach(on, loop);
-    if (loop->adapter == NULL || !add_slot(loop, &loop->timer_watched, &loop->timer)) {
+    if (loop->adapter == NULL || !add_slot(loop, &loop->timer)) {
         errno = ENOMEM;
         return false;
     }
-    loop->timer_watched.events = REDLOCK_READABLE;
+    loop->timer.events = REDLOCK_READABLE;
     errno = 0;
-    return loop->ops.watch(loop->timer_watched.slot, loop->timer_fd, REDLOCK_READABLE);
+    return loop->ops.watch(loop->timer.slot, loop->timer_fd, REDLOCK_READABLE);
 }
 
 struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, const struct redlock_loop_hooks *hooks) {
@@ -310,6 +296,7 @@ struct redlock_loop *redlock_loop_new(const redlock_loop_ops *ops, void *on, con
         errno = ENOMEM; /* an allocator need not say so */
         return NULL;
     }
+    assert(ops->attach && ops->detach && ops->add && ops->remove && ops->watch);
     loop->ops = *ops;
     loop->hooks = *hooks;
     redlock_list_init(&loop->watches);
@@ -334,9 +321,9 @@ void redlock_loop_delete(struct redlock_loop *loop) {
     if (loop->deleted != NULL) {
         *loop->deleted = true;
     }
-    if (loop->timer_watched.slot != NULL) {
-        (void)loop->ops.watch(loop->timer_watched.slot, -1, 0);
-        loop->ops.remove(loop->timer_watched.slot);
+    if (loop->timer.slot != NULL) {
+        (void)loop->ops.watch(loop->timer.slot, -1, 0);
+        loop->ops.remove(loop->timer.slot);
     }
     if (loop->adapter != NULL) {
         loop->ops.detach(loop->adapter);

@@ -52,6 +52,7 @@ static void *attach(void *loop, redlock_loop *side) {
         return NULL;
     }
     adapter->poll = loop;
+    assert(!adapter->poll->freed);
     adapter->side = side;
     redlock_list_prepend(&adapter->poll->adapters, &adapter->entry);
     return adapter;
@@ -99,6 +100,7 @@ static bool watch_fd(void *context, int fd, unsigned events) {
 
 static void remove_slot(void *slot) {
     (void)watch_fd(slot, -1, 0);
+    assert(((const struct slot *)slot)->fd == -1);
     free(slot);
 }
 
@@ -121,7 +123,7 @@ const redlock_loop_ops redlock_poll_ops = {.size = sizeof redlock_poll_ops,
                                            .flush_soon = flush_soon};
 
 static void destroy(redlock_poll *poll) {
-    assert(!poll->dispatching);
+    assert(!poll->dispatching && redlock_list_is_empty(&poll->adapters));
     if (poll->fd >= 0) {
         (void)close(poll->fd);
     }
@@ -158,6 +160,7 @@ int redlock_poll_fd(const redlock_poll *poll) {
 }
 
 static void report(redlock_poll *poll) {
+    assert(poll->dispatching && poll->batch_count <= BATCH);
     for (int i = 0; i < poll->batch_count; i++) {
         const uint32_t events = poll->batch[i].events, broken = EPOLLERR | EPOLLHUP;
         const struct slot *slot = poll->batch[i].data.ptr;
@@ -173,6 +176,7 @@ static void report(redlock_poll *poll) {
 
 /* A callback may make requests of another manager, which had its flush already. */
 static void flush(redlock_poll *poll) {
+    assert(poll->dispatching && poll->batch_count == 0);
     while (poll->asked) {
         poll->asked = false;
         REDLOCK_LIST_EACH(at, &poll->adapters) {

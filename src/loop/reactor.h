@@ -19,8 +19,13 @@ struct redlock_watch {
     /* Called once before the loop polls, after redlock_reactor.flush_soon(). Writes what is queued
      * (R6). */
     void (*on_flush)(struct redlock_watch *watch);
-    void *impl;                         /* the reactor's */
-    struct redlock_list_entry to_flush; /* the reactor's */
+    /* The loop's own. */
+    struct redlock_loop *loop; /* NULL: it is not attached */
+    void *slot;                /* the adapter's */
+    unsigned events;           /* that are watched */
+    bool ran;                  /* its timer ran in this pass over the timers */
+    int64_t timer_ns;
+    struct redlock_list_entry entry, to_flush;
 };
 
 /* All times are CLOCK_BOOTTIME, as in the env. */

@@ -11,22 +11,14 @@
 
 #include "group/entry.h"
 #include "manager/options.h"
-#include "manager/tls.h"
 #include "server/address.h"
+#include "server/tls_context.h"
 #include "wire/wire.h"
 
 #define MARKER "redlock:server:"
 
-static int64_t env_now(void *context) {
-    return redlock_loop_now_ns(((struct redlock_fleet *)context)->loop);
-}
-
 static int env_random(void *context, void *buffer, size_t size) {
     return redlock_loop_random(((struct redlock_fleet *)context)->loop, buffer, size);
-}
-
-static int64_t env_wall(void *context) {
-    return redlock_loop_wall_us(((struct redlock_fleet *)context)->loop);
 }
 
 static void env_wake_at(void *context, int64_t when_ns) {
@@ -121,6 +113,7 @@ static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock
 
 static void env_listen(void *context, const char *channel) {
     struct redlock_fleet *fleet = context;
+    assert(channel);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_listen(fleet->nodes[i], channel);
     }
@@ -128,6 +121,7 @@ static void env_listen(void *context, const char *channel) {
 
 static void env_hear(void *context, const struct redlock_channels *channels) {
     struct redlock_fleet *fleet = context;
+    assert(channels);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_hear(fleet->nodes[i], channels);
     }
@@ -135,25 +129,31 @@ static void env_hear(void *context, const struct redlock_channels *channels) {
 
 static void env_leave(void *context, const struct redlock_channel *channel) {
     struct redlock_fleet *fleet = context;
+    assert(channel);
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_leave(fleet->nodes[i], channel);
     }
+}
+
+static struct redlock_node *node_of(const struct redlock_fleet *fleet, unsigned index) {
+    assert(index < fleet->count);
+    return fleet->nodes[index];
 }
 
 static struct redlock_text *env_refusal(void *context, unsigned node) {
     static const struct redlock_text forked = {
         .string = "this is a child process: the connection belongs to its parent", .cause = REDLOCK_CAUSE_OURS};
     struct redlock_fleet *fleet = context;
-    assert(node < fleet->count);
-    return redlock_loop_forked(fleet->loop) ? redlock_text_constant(&forked) : redlock_node_refusal(fleet->nodes[node]);
+    return redlock_loop_forked(fleet->loop) ? redlock_text_constant(&forked)
+                                            : redlock_node_refusal(node_of(fleet, node));
 }
 
 static bool env_is_too_far(void *context, unsigned node) {
-    return redlock_node_is_too_far(((struct redlock_fleet *)context)->nodes[node]);
+    return redlock_node_is_too_far(node_of(context, node));
 }
 
 static void env_proven(void *context, unsigned node) {
-    redlock_node_names_holders(((struct redlock_fleet *)context)->nodes[node]);
+    redlock_node_names_holders(node_of(context, node));
 }
 
 static void env_log(void *context, redlock_log_level level, const char *format, ...)
@@ -166,7 +166,13 @@ static void env_log(void *context, redlock_log_level level, const char *format, 
     va_end(arguments);
 }
 
-/* What the loop and the nodes report. */
+/* What the loop and the nodes report. All but answers are rare. */
+
+static struct redlock_group *group_of(const struct redlock_fleet *fleet, unsigned index) {
+    assert(index < fleet->count && fleet->group);
+    (void)index;
+    return fleet->group;
+}
 
 static void on_timer(struct redlock_watch *timer) {
     redlock_group_wake(REDLOCK_CONTAINER(timer, struct redlock_fleet, timer)->group);
@@ -180,6 +186,7 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
  * meanwhile would give two votes (R18). On a node's first connection a request may wait to be
  * written, and no answer can be older. */
 static void note_server(struct redlock_fleet *fleet, unsigned index, const char *run_id) {
+    assert(strlen(run_id) < sizeof fleet->run_ids[index]); /* they are compared as a whole */
     for (unsigned i = 0; i < fleet->count; i++) {
         const bool is_same = strcmp(fleet->run_ids[i], run_id) == 0;
         if (fleet->run_ids[i][0] != '\0' && is_same != (i == index)) {
@@ -191,29 +198,28 @@ static void note_server(struct redlock_fleet *fleet, unsigned index, const char 
 
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
     struct redlock_fleet *fleet = context;
-    assert(index < fleet->count);
-    redlock_group_node_greeted(fleet->group, index, greeting);
+    redlock_group_node_greeted(group_of(fleet, index), index, greeting);
     note_server(fleet, index, greeting->run_id);
 }
 
 static void on_ready_changed(void *context, unsigned index, bool ready) {
-    redlock_group_ready_changed(((struct redlock_fleet *)context)->group, index, ready);
+    redlock_group_ready_changed(group_of(context, index), index, ready);
 }
 
 static void on_pushed(void *context, unsigned index, const struct redlock_push *push) {
-    redlock_group_pushed(((struct redlock_fleet *)context)->group, index, push);
+    redlock_group_pushed(group_of(context, index), index, push);
 }
 
 static void on_listens(void *context, unsigned index, enum redlock_listening listening, struct redlock_text *why) {
-    redlock_group_listens(((struct redlock_fleet *)context)->group, index, listening, why);
+    redlock_group_listens(group_of(context, index), index, listening, why);
 }
 
 static void on_hinted(void *context, unsigned index, const struct redlock_hint *hint) {
-    redlock_group_hinted(((struct redlock_fleet *)context)->group, index, hint);
+    redlock_group_hinted(group_of(context, index), index, hint);
 }
 
 static void on_hears(void *context, unsigned index, const struct redlock_channel *channel) {
-    redlock_group_hears(((struct redlock_fleet *)context)->group, index, channel);
+    redlock_group_hears(group_of(context, index), index, channel);
 }
 
 static const char *on_same_server(void *context, unsigned index, const char *server, bool *yields) {
@@ -222,6 +228,7 @@ static const char *on_same_server(void *context, unsigned index, const char *ser
         if (i == index || !redlock_node_is_at(fleet->nodes[i], server)) {
             continue;
         }
+        assert(index < fleet->count);
         *yields = i > index;
         if (*yields) {
             redlock_node_yield(fleet->nodes[i], redlock_node_name(fleet->nodes[index]));
@@ -240,13 +247,14 @@ static size_t on_other_marks(void *context, unsigned index, const char *marks[RE
             count += 2;
         }
     }
+    assert(count == 2 * (size_t)(fleet->count - 1) && count <= REDLOCK_SERVER_OTHERS_MAX);
     return count;
 }
 
 static struct redlock_env env_of(struct redlock_fleet *fleet) {
     return (struct redlock_env){.ctx = fleet,
-                                .now_ns = env_now,
-                                .wall_us = env_wall,
+                                .now_ns = redlock_loop_now_ns,
+                                .wall_us = redlock_loop_wall_us,
                                 .random = env_random,
                                 .wake_at = env_wake_at,
                                 .send = env_send,
@@ -287,7 +295,12 @@ static int check_duplicate(const struct redlock_fleet *fleet, const struct redlo
 
 static int add_tls(struct redlock_fleet *fleet, const redlock_tls_options *options,
                    struct redlock_error_text *failure) {
-    return fleet->tls == NULL ? redlock_manager_tls(options, &fleet->tls, failure) : REDLOCK_OK;
+    redlock_tls_options known;
+    if (fleet->tls != NULL) {
+        return REDLOCK_OK;
+    }
+    const int code = redlock_manager_tls_read(&known, options, failure);
+    return code == REDLOCK_OK ? redlock_tls_context_new(&known, &fleet->tls, failure) : code;
 }
 
 /* With the defaults for TLS, if the caller gave no options for it. */
@@ -342,6 +355,7 @@ static int add_node(struct redlock_fleet *fleet, const redlock_manager_options *
 /* What all nodes are told. The keys of the handshake begin like those of the locks: an ACL may
  * allow both at once. */
 static bool make_names(struct redlock_fleet *fleet, const redlock_manager_options *options) {
+    assert(!fleet->client_name && !fleet->probed && !fleet->marker);
     const char *prefix = options->key_prefix == NULL ? "" : options->key_prefix;
     const size_t size = strlen(prefix) + sizeof MARKER + 16;
     uint64_t number;
@@ -380,24 +394,9 @@ static int add_nodes(struct redlock_fleet *fleet, const redlock_manager_options 
 static int add_group(struct redlock_fleet *fleet, const redlock_manager_options *options,
                      struct redlock_error_text *failure) {
     const struct redlock_env env = env_of(fleet);
-    struct redlock_group_config config = {.node_count = fleet->count,
-                                          .quorum = (unsigned)options->quorum,
-                                          .key_prefix = options->key_prefix,
-                                          .node_names = fleet->names,
-                                          .node_timeout_ms = options->node_timeout_ms,
-                                          .connect_timeout_ms = options->connect_timeout_ms,
-                                          .log_level = options->log_level,
-                                          .restart_guard = options->restart_guard,
-                                          .clock_guard = options->clock_guard,
-                                          .first_boot = options->first_boot,
-                                          .ttl_max_ms = options->ttl_max_ms,
-                                          .fence_suffix = options->fence_suffix,
-                                          .fence_expiry_ms = options->fence_expiry_ms,
-                                          .wait_suffix = options->wait_suffix,
-                                          .holder = options->holder,
-                                          .on_event = options->on_event,
-                                          .event_data = options->event_data};
-    fleet->group = redlock_group_new(&env, &config);
+    assert(fleet->count == options->node_count);
+    assert(options->ttl_max_ms > 0 || !redlock_manager_is_guarded(options));
+    fleet->group = redlock_group_new(&env, options, fleet->names);
     if (fleet->group == NULL) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
@@ -410,6 +409,7 @@ static int add_group(struct redlock_fleet *fleet, const redlock_manager_options 
 
 int redlock_fleet_open(struct redlock_fleet *fleet, struct redlock_loop *loop, const redlock_manager_options *options,
                        struct redlock_error_text *failure) {
+    assert(fleet->count == 0 && !fleet->group && !fleet->tls);
     fleet->loop = loop;
     redlock_loop_reactor(loop, &fleet->reactor);
     fleet->timer.on_timer = on_timer;
@@ -428,7 +428,7 @@ void redlock_fleet_close(struct redlock_fleet *fleet, bool forked) {
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_delete(fleet->nodes[i], forked);
     }
-    if (fleet->timer.impl != NULL) {
+    if (fleet->timer.loop != NULL) {
         fleet->reactor.detach(fleet->loop, &fleet->timer);
     }
     redlock_tls_context_free(fleet->tls);
@@ -440,6 +440,7 @@ void redlock_fleet_close(struct redlock_fleet *fleet, bool forked) {
 int redlock_fleet_set_credentials(struct redlock_fleet *fleet, size_t node, const char *user, const char *password) {
     struct redlock_credentials copies[REDLOCK_NODES_MAX] = {{0}};
     int code = REDLOCK_OK;
+    assert(node == REDLOCK_ALL_NODES || node < fleet->count);
     const unsigned first = node == REDLOCK_ALL_NODES ? 0 : (unsigned)node;
     const unsigned end = node == REDLOCK_ALL_NODES ? fleet->count : first + 1;
     for (unsigned i = first; i < end && code == REDLOCK_OK; i++) {

@@ -16,6 +16,7 @@
 #include "manager/options.h"
 
 static void delete_manager(redlock_manager *manager, bool forked) {
+    assert(manager->fleet.group != NULL || !manager->closing);
     if (manager->fleet.group != NULL) {
         redlock_elections_free(&manager->elections);
     }
@@ -39,19 +40,13 @@ static int add_loop(redlock_manager *manager, const redlock_loop_ops *ops, void 
                         errno == 0 ? "the event loop refused its descriptor" : strerror(errno));
 }
 
-static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
-                  redlock_manager **created, struct redlock_error_text *failure) {
-    redlock_manager_options known;
-    int code = redlock_manager_options_read(&known, options, failure);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    options = &known;
+static int open_manager(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
+                        redlock_manager **opened, struct redlock_error_text *failure) {
     redlock_manager *manager = calloc(1, sizeof *manager);
     if (manager == NULL) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "no memory for a manager");
     }
-    code = add_loop(manager, ops, loop, options, failure);
+    int code = add_loop(manager, ops, loop, options, failure);
     if (code == REDLOCK_OK) {
         code = redlock_fleet_open(&manager->fleet, manager->loop, options, failure);
     }
@@ -60,58 +55,68 @@ static int create(const redlock_loop_ops *ops, void *loop, const redlock_manager
         return code;
     }
     redlock_elections_init(&manager->elections, manager->fleet.group);
-    *created = manager;
+    *opened = manager;
     return REDLOCK_OK;
 }
 
-static int check_given(const char *name, const void *loop, const redlock_manager_options *options,
-                       redlock_manager **created, struct redlock_error_text *failure) {
-    int code = redlock_check_given(failure, name, loop != NULL);
-    if (code == REDLOCK_OK) {
-        code = redlock_check_given(failure, "options", options != NULL);
+/* The caller's own operations may be those of an older program, and be incomplete. */
+static int read_ops(redlock_loop_ops *known, const redlock_loop_ops *ops, struct redlock_error_text *failure) {
+    if (ops->size < 1 || ops->size > sizeof *known) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "ops.size is %zu; it must be 1 to %zu", ops->size,
+                            sizeof *known);
     }
-    return code == REDLOCK_OK ? redlock_check_given(failure, "manager", created != NULL) : code;
+    *known = (redlock_loop_ops){0};
+    memcpy(known, ops, ops->size);
+    const struct {
+        const char *name;
+        bool given;
+    } needed[] = {{"ops.attach", known->attach != NULL},
+                  {"ops.detach", known->detach != NULL},
+                  {"ops.add", known->add != NULL},
+                  {"ops.remove", known->remove != NULL},
+                  {"ops.watch", known->watch != NULL}};
+    int code = REDLOCK_OK;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && code == REDLOCK_OK; i++) {
+        code = redlock_check_given(failure, needed[i].name, needed[i].given);
+    }
+    return code;
+}
+
+/* `name` is what the caller gave: `given`. */
+static int create(const char *name, const void *given, const redlock_loop_ops *ops, void *loop,
+                  const redlock_manager_options *options, redlock_manager **created, char *error, size_t error_size) {
+    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
+    redlock_manager_options known;
+    redlock_loop_ops known_ops;
+    int code = redlock_check_given(&failure, name, given != NULL);
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "options", options != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_given(&failure, "manager", created != NULL);
+    }
+    if (code == REDLOCK_OK) {
+        code = read_ops(&known_ops, ops, &failure);
+    }
+    if (code == REDLOCK_OK) {
+        code = redlock_manager_options_read(&known, options, &failure);
+    }
+    return code == REDLOCK_OK ? open_manager(&known_ops, loop, &known, created, &failure) : code;
 }
 
 int redlock_manager_create(struct ev_loop *loop, const redlock_manager_options *options, redlock_manager **created,
                            char *error, size_t error_size) {
-    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
-    const int code = check_given("loop", loop, options, created, &failure);
-    return code == REDLOCK_OK ? create(&redlock_libev_ops, loop, options, created, &failure) : code;
+    return create("loop", loop, &redlock_libev_ops, loop, options, created, error, error_size);
 }
 
 int redlock_manager_create_poll(redlock_poll *poll, const redlock_manager_options *options, redlock_manager **created,
                                 char *error, size_t error_size) {
-    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
-    const int code = check_given("poll", poll, options, created, &failure);
-    return code == REDLOCK_OK ? create(&redlock_poll_ops, poll, options, created, &failure) : code;
+    return create("poll", poll, &redlock_poll_ops, poll, options, created, error, error_size);
 }
 
 int redlock_manager_create_on(const redlock_loop_ops *ops, void *loop, const redlock_manager_options *options,
                               redlock_manager **created, char *error, size_t error_size) {
-    struct redlock_error_text failure = {error, error == NULL ? 0 : error_size};
-    redlock_loop_ops known = {0};
-    int code = check_given("ops", ops, options, created, &failure);
-    if (code != REDLOCK_OK) {
-        return code;
-    }
-    if (ops->size < 1 || ops->size > sizeof known) {
-        return redlock_fail(&failure, REDLOCK_ERR_INVALID, "ops.size is %zu; it must be 1 to %zu", ops->size,
-                            sizeof known);
-    }
-    memcpy(&known, ops, ops->size);
-    const struct {
-        const char *name;
-        bool given;
-    } needed[] = {{"ops.attach", known.attach != NULL},
-                  {"ops.detach", known.detach != NULL},
-                  {"ops.add", known.add != NULL},
-                  {"ops.remove", known.remove != NULL},
-                  {"ops.watch", known.watch != NULL}};
-    for (size_t i = 0; i < sizeof needed / sizeof *needed && code == REDLOCK_OK; i++) {
-        code = redlock_check_given(&failure, needed[i].name, needed[i].given);
-    }
-    return code == REDLOCK_OK ? create(&known, loop, options, created, &failure) : code;
+    return create("ops", ops, ops, loop, options, created, error, error_size);
 }
 
 static void on_drained(void *context) {
@@ -133,6 +138,7 @@ int redlock_manager_close(redlock_manager *manager, redlock_closed_callback cb, 
     if (manager->closing) {
         return REDLOCK_ERR_CLOSED;
     }
+    assert(manager->fleet.group && !manager->closed);
     manager->closing = true;
     manager->closed = cb;
     manager->closed_data = data;
@@ -166,6 +172,7 @@ const char *redlock_manager_invalid(const redlock_manager *manager) {
 
 static int check_index(struct redlock_error_text *failure, const char *name, const redlock_manager *manager,
                        size_t index) {
+    assert(manager->fleet.count >= 1);
     return redlock_check_range(failure, name, redlock_check_count(index), 0, (int64_t)manager->fleet.count - 1, "");
 }
 
@@ -247,6 +254,6 @@ int redlock_observe(redlock_manager *manager, const char *resource, redlock_lead
 
 int redlock_elect(redlock_manager *manager, const char *name, const redlock_election_options *options,
                   redlock_election_callback cb, void *data, redlock_election **election) {
-    return manager != NULL ? redlock_elections_add(&manager->elections, name, options, cb, data, election)
+    return manager != NULL ? redlock_elections_add(&manager->elections, name, options, cb, data, NULL, election)
                            : REDLOCK_ERR_INVALID;
 }

@@ -1,13 +1,15 @@
-/* What the caller wants of a manager. */
+/* What the caller wants of a manager and of TLS. */
 #include "manager/options.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "group/entry.h"
 
-#define NODE_TIMEOUT_MS 50
-#define CONNECT_MS      1000
-#define NAME_SIZE_MAX   64
+#define NODE_TIMEOUT_MS      50
+#define CONNECT_MS           1000
+#define NAME_SIZE_MAX        64
+#define SERVER_NAME_SIZE_MAX 255
 
 /* an expired counter is then lower than what any node takes */
 #define FENCE_EXPIRY_MS_MIN INT64_C(10800000)
@@ -73,6 +75,7 @@ static int check_nodes(struct redlock_error_text *failure, const redlock_manager
 /* Two quorums of one manager's nodes must share a node. */
 static int check_quorum(struct redlock_error_text *failure, const redlock_manager_options *options) {
     const int64_t count = (int64_t)options->node_count;
+    assert(count >= 1 && count <= REDLOCK_NODES_MAX);
     const int64_t quorum = redlock_check_count(options->quorum);
     return quorum == 0 ? REDLOCK_OK
                        : redlock_check_range(failure, "quorum", quorum, count / 2 + 1, count,
@@ -120,4 +123,40 @@ int redlock_manager_options_read(redlock_manager_options *known, const redlock_m
     redlock_manager_options_default(known);
     const int code = redlock_check_options(failure, "redlock_manager_options", known, sizeof *known, given);
     return code == REDLOCK_OK ? check(failure, known) : code;
+}
+
+void redlock_tls_options_default(redlock_tls_options *options) {
+    *options = (redlock_tls_options){.size = sizeof *options, .min_version = REDLOCK_TLS_1_2, .verify = true};
+}
+
+static int check_tls(const redlock_tls_options *options, struct redlock_error_text *failure) {
+    const struct {
+        const char *name, *path;
+    } files[] = {{"ca_file", options->ca_file},
+                 {"ca_dir", options->ca_dir},
+                 {"cert_file", options->cert_file},
+                 {"key_file", options->key_file}};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i].path != NULL && files[i].path[0] == '\0') {
+            return redlock_fail(failure, REDLOCK_ERR_INVALID, "tls.%s is empty; NULL means none", files[i].name);
+        }
+    }
+    if ((options->cert_file == NULL) != (options->key_file == NULL)) {
+        return redlock_fail(failure, REDLOCK_ERR_INVALID, "tls.%s needs tls.%s, too",
+                            options->cert_file != NULL ? "cert_file" : "key_file",
+                            options->cert_file != NULL ? "key_file" : "cert_file");
+    }
+    if (options->min_version != REDLOCK_TLS_1_2 && options->min_version != REDLOCK_TLS_1_3) {
+        return redlock_fail_enum(failure, "tls.min_version", (int)options->min_version, "redlock_tls_version");
+    }
+    return options->server_name == NULL
+               ? REDLOCK_OK
+               : redlock_check_word(failure, "tls.server_name", options->server_name, 1, SERVER_NAME_SIZE_MAX);
+}
+
+int redlock_manager_tls_read(redlock_tls_options *known, const redlock_tls_options *given,
+                             struct redlock_error_text *failure) {
+    redlock_tls_options_default(known);
+    const int code = redlock_check_options(failure, "redlock_tls_options", known, sizeof *known, given);
+    return code == REDLOCK_OK ? check_tls(known, failure) : code;
 }

@@ -1,4 +1,4 @@
-/* What the caller wants of a manager: the defaults, and what is wrong with it. */
+/* What the caller wants of a manager and of TLS: the defaults, and what is wrong with it. */
 #ifndef REDLOCK_MANAGER_OPTIONS_H
 #define REDLOCK_MANAGER_OPTIONS_H
 
@@ -15,6 +15,10 @@
  * REDLOCK_ERR_INVALID. */
 int redlock_manager_options_read(redlock_manager_options *known, const redlock_manager_options *given,
                                  struct redlock_error_text *failure);
+
+/* The same for TLS; NULL is the defaults. */
+int redlock_manager_tls_read(redlock_tls_options *known, const redlock_tls_options *given,
+                             struct redlock_error_text *failure);
 
 /* Whether a guard is on. */
 bool redlock_manager_is_guarded(const redlock_manager_options *options);

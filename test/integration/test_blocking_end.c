@@ -251,9 +251,9 @@ static void *acquire_for_ever(void *data) {
 /* Only the table knows of threads that wait for another thread of their owner. */
 static size_t waiting_for_their_owner(redlock_client *client) {
     struct redlock_reentrant *table = &client->reentrant;
-    pthread_mutex_lock(&table->mutex);
+    pthread_mutex_lock(&table->monitor.mutex);
     size_t waiting = table->waiting;
-    pthread_mutex_unlock(&table->mutex);
+    pthread_mutex_unlock(&table->monitor.mutex);
     return waiting;
 }
 

@@ -46,7 +46,7 @@ static int stand(struct sim_candidate *candidate) {
               options.campaign ? ", and campaigns" : "");
     sim_api_enter(client);
     const int code = redlock_elections_add(&client->elections, sim_resource_name(candidate->resource), &options,
-                                           sim_on_elected, candidate, &candidate->election);
+                                           sim_on_elected, candidate, NULL, &candidate->election);
     sim_api_leave(client);
     return code;
 }

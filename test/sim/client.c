@@ -286,20 +286,19 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .refusal = env_refusal,
                               .is_too_far = env_is_too_far,
                               .log = env_log};
-    struct redlock_group_config config = {.node_count = sim_nodes_of(world, index),
-                                          .quorum = profile->own_quorum[index],
-                                          .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
-                                          .node_names = names,
-                                          .node_timeout_ms = profile->node_timeout_ms,
-                                          .log_level = world->tracing ? REDLOCK_LOG_WARNING : REDLOCK_LOG_ERROR,
-                                          .restart_guard = profile->restart_guard,
-                                          .clock_guard = profile->clock_guard,
-                                          .first_boot = profile->first_boot,
-                                          .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
-                                          .fence_expiry_ms = profile->fence_expiry_ms,
-                                          .on_event = sim_on_event,
-                                          .event_data = client};
-    client->group = redlock_group_new(&env, &config);
+    redlock_manager_options config = {.node_count = sim_nodes_of(world, index),
+                                      .quorum = profile->own_quorum[index],
+                                      .key_prefix = world->seed % 3 == 0 ? "lock:" : NULL,
+                                      .node_timeout_ms = profile->node_timeout_ms,
+                                      .log_level = world->tracing ? REDLOCK_LOG_WARNING : REDLOCK_LOG_ERROR,
+                                      .restart_guard = profile->restart_guard,
+                                      .clock_guard = profile->clock_guard,
+                                      .first_boot = profile->first_boot,
+                                      .ttl_max_ms = sim_is_guarded(world) ? profile->guarded_ttl_max_ms : 0,
+                                      .fence_expiry_ms = profile->fence_expiry_ms,
+                                      .on_event = sim_on_event,
+                                      .event_data = client};
+    client->group = redlock_group_new(&env, &config, names);
     redlock_elections_init(&client->elections, client->group);
     const int64_t from_ns = draw_first_meeting_ns(world, index);
     if (from_ns > 0 && (profile->faults & 1u << SIM_FAULT_STEP) != 0 &&

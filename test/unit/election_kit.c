@@ -107,7 +107,7 @@ int close_elections(void **state) {
 
 const struct group_setup three_named = {.node_count = 3, .config = {.holder = "me"}};
 int start_with(const redlock_election_options *options) {
-    return redlock_elections_add(&elections, "r", options, take_event, &elections, &election);
+    return redlock_elections_add(&elections, "r", options, take_event, &elections, NULL, &election);
 }
 
 void start(bool campaigns) {

@@ -127,7 +127,7 @@ __attribute__((format(printf, 3, 4))) static void take_log(void *ctx, redlock_lo
     fake->logged[level]++;
 }
 
-void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_group_config config) {
+void fake_env_open(struct fake_env *fake, unsigned node_count, redlock_manager_options config) {
     memset(fake, 0, sizeof *fake);
     fake->node_count = node_count;
     fake->now_ns = 1000 * REDLOCK_NS_PER_MS;
@@ -147,11 +147,10 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_gr
                                     .proven = proven,
                                     .log = take_log};
     config.node_count = node_count;
-    config.node_names = names;
     config.node_timeout_ms = 50;
     config.connect_timeout_ms = 1000;
     config.log_level = REDLOCK_LOG_DEBUG;
-    fake->group = redlock_group_new(&env, &config);
+    fake->group = redlock_group_new(&env, &config, names);
     assert_non_null(fake->group);
     fake->group->line.met = redlock_nodes_all(node_count);
 }

@@ -57,9 +57,9 @@ struct fake_env {
 
 /*
  * A group of n nodes on a fresh env, whose clock begins at 1 s. The env fills in the node_count,
- * node_names, node_timeout_ms and log_level of the config.
+ * node_timeout_ms and log_level of the config.
  */
-void fake_env_open(struct fake_env *fake, unsigned node_count, struct redlock_group_config config);
+void fake_env_open(struct fake_env *fake, unsigned node_count, redlock_manager_options config);
 void fake_env_close(struct fake_env *fake);
 
 /* Answers the oldest message that waits at the node. The test fails if there is none. */

@@ -16,7 +16,7 @@ extern struct fake_env fake;
 struct group_setup {
     unsigned node_count;
     redlock_nodes refusing;
-    struct redlock_group_config config;
+    redlock_manager_options config;
 };
 
 /* The keys of five_nodes begin with "locks:". */

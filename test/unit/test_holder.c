@@ -60,7 +60,7 @@ TEST(every_request_has_the_whole_token) {
     char text[REDLOCK_HOLDER_SIZE_MAX + 2];
     for (size_t size = 0; size <= REDLOCK_HOLDER_SIZE_MAX; size++) {
         const char *holder = text_of(size, text);
-        fake_env_open(&fake, 3, (struct redlock_group_config){.holder = holder});
+        fake_env_open(&fake, 3, (redlock_manager_options){.holder = holder});
         struct seen seen;
         redlock_lease *lease = take(NULL, &seen);
         const char *token = redlock_lease_token(lease);

@@ -95,7 +95,7 @@ static void start(struct side *side) {
 
 static void close_side(struct side *side) {
     for (int i = 0; i < WATCHES; i++) {
-        if (side->watches[i].impl != NULL) {
+        if (side->watches[i].loop != NULL) {
             side->reactor.detach(side->reactor.ctx, &side->watches[i]);
         }
         (void)close(side->ends[i][0]);

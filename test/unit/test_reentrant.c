@@ -74,7 +74,6 @@ struct entrant {
     struct redlock_hold_owner owner;
     int64_t deadline_ns;
     struct redlock_cancellable call;
-    enum redlock_enter entered;
     struct redlock_hold *hold;
     redlock_lease *lease;
     int code;
@@ -82,17 +81,29 @@ struct entrant {
 
 static void *enter(void *data) {
     struct entrant *entrant = data;
-    entrant->entered = redlock_reentrant_enter(&table, entrant->resource, entrant->owner, entrant->deadline_ns,
-                                               &entrant->call, &entrant->hold, &entrant->lease, &entrant->code);
+    entrant->code = redlock_reentrant_enter(&table, entrant->resource, entrant->owner, entrant->deadline_ns,
+                                            &entrant->call, &entrant->hold, &entrant->lease);
     return NULL;
+}
+
+/* It must acquire itself. */
+static void assert_takes(const struct entrant *entrant) {
+    assert_is(entrant->code, REDLOCK_OK);
+    assert_non_null(entrant->hold);
+    assert_null(entrant->lease);
+}
+
+/* It got the lease of its owner. */
+static void assert_shares(const struct entrant *entrant) {
+    assert_is(entrant->code, REDLOCK_OK);
+    assert_null(entrant->hold);
+    assert_non_null(entrant->lease);
 }
 
 static struct redlock_hold *take(const char *resource, struct redlock_hold_owner owner, redlock_lease *lease) {
     struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_is(entrant.entered, REDLOCK_ENTER_TAKE);
-    assert_non_null(entrant.hold);
-    assert_null(entrant.lease);
+    assert_takes(&entrant);
     if (lease) {
         redlock_reentrant_acquire_done(&table, entrant.hold, lease);
     }
@@ -102,21 +113,21 @@ static struct redlock_hold *take(const char *resource, struct redlock_hold_owner
 static redlock_lease *share(const char *resource, struct redlock_hold_owner owner) {
     struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = NEVER_NS};
     enter(&entrant);
-    assert_is(entrant.entered, REDLOCK_ENTER_SHARED);
+    assert_shares(&entrant);
     return entrant.lease;
 }
 
 static int refused(const char *resource, struct redlock_hold_owner owner, int64_t deadline_ns) {
     struct entrant entrant = {.resource = resource, .owner = owner, .deadline_ns = deadline_ns};
     enter(&entrant);
-    assert_is(entrant.entered, REDLOCK_ENTER_ERROR);
+    assert_null(entrant.hold);
     assert_null(entrant.lease);
     return entrant.code;
 }
 
 static void give(redlock_lease *lease, struct redlock_hold_owner owner) {
     struct redlock_hold *hold = NULL;
-    assert_is(redlock_reentrant_exit(&table, lease, owner, &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, lease, owner, false, &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -129,13 +140,13 @@ FRESH_TEST(only_the_last_leave_releases) {
     take("r", id(0), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
     assert_int_equal(atomic_load(&table.holds), 0);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_STRANGE);
     take("r", id(0), &lease);
     give(&lease, id(0));
 }
@@ -146,18 +157,18 @@ FRESH_TEST(another_owner_is_a_stranger) {
     redlock_reentrant_acquire_done(&table, take("r", id(8), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
     redlock_reentrant_acquire_done(&table, take("other", id(7), NULL), NULL);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(8), &hold), REDLOCK_EXIT_REFUSED);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_REFUSED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(8), false, &hold), REDLOCK_EXIT_REFUSED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_REFUSED);
     give(&lease, id(7));
 }
 
 FRESH_TEST(a_lease_that_is_not_reentrant_is_not_in_the_table) {
     redlock_lease other = {.resource = "r", .validity_ms = 9};
     struct redlock_hold *hold = NULL;
-    assert_is(redlock_reentrant_exit(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &other, id(0), false, &hold), REDLOCK_EXIT_STRANGE);
     take("r", id(0), &lease);
-    assert_is(redlock_reentrant_exit(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
-    assert_is(redlock_reentrant_forget(&table, &other, id(0), &hold), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &other, id(0), false, &hold), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &other, id(0), true, &hold), REDLOCK_EXIT_STRANGE);
     give(&lease, id(0));
 }
 
@@ -197,7 +208,7 @@ FRESH_TEST(a_lost_lease_is_not_shared) {
     (void)share("r", id(0));
     lease.validity_ms = 0;
     assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
     assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LOST);
     give(&lease, id(0));
     redlock_reentrant_acquire_done(&table, take("r", id(0), NULL), NULL);
@@ -209,17 +220,17 @@ FRESH_TEST(the_count_has_a_limit) {
     take("r", id(0), &lease);
     (void)share("r", id(0));
     assert_is(refused("r", id(0), NEVER_NS), REDLOCK_ERR_LIMIT);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
 }
 
 FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
     struct redlock_hold *hold = NULL;
     take("r", id(0), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, false);
     assert_ptr_equal(share("r", id(0)), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(0));
 }
 
@@ -228,8 +239,8 @@ FRESH_TEST(a_release_that_did_not_end_the_handle_leaves_it_held) {
 FRESH_TEST(the_address_of_a_lease_given_back_may_be_anothers) {
     struct redlock_hold *hold = NULL, *none = NULL;
     take("r", id(1), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(1), &hold), REDLOCK_EXIT_LAST);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(2), &none), REDLOCK_EXIT_STRANGE);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(1), false, &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(2), false, &none), REDLOCK_EXIT_STRANGE);
     take("r", id(2), &lease);
     redlock_reentrant_release_done(&table, hold, true);
     give(&lease, id(2));
@@ -243,13 +254,13 @@ FRESH_TEST(forgetting_needs_the_last_count_and_the_owner) {
     pthread_join(thread, NULL);
     take("r", id(0), &lease);
     (void)share("r", id(0));
-    assert_is(redlock_reentrant_forget(&table, &lease, other, &hold), REDLOCK_EXIT_REFUSED);
-    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(0), &hold), REDLOCK_EXIT_RETAINED);
-    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, other, true, &hold), REDLOCK_EXIT_REFUSED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), true, &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), false, &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), true, &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
     take("r", id(5), &lease);
-    assert_is(redlock_reentrant_forget(&table, &lease, id(0), &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(0), true, &hold), REDLOCK_EXIT_LAST);
     redlock_reentrant_release_done(&table, hold, true);
 }
 
@@ -267,7 +278,7 @@ FRESH_TEST(many_holds_are_all_found) {
     }
     for (size_t i = 0; i < 3000; i++) {
         struct redlock_hold *hold = NULL;
-        assert_is(redlock_reentrant_exit(&table, &leases[i], id(1 + i % 3), &hold), REDLOCK_EXIT_RETAINED);
+        assert_is(redlock_reentrant_exit(&table, &leases[i], id(1 + i % 3), false, &hold), REDLOCK_EXIT_RETAINED);
         give(&leases[i], id(1 + i % 3));
     }
     assert_int_equal(atomic_load(&table.holds), 0);
@@ -299,12 +310,12 @@ FRESH_TEST(without_memory_the_answer_is_an_error_and_growth_waits) {
 
 static void begin_cancellable(struct entrant *entrant, size_t waiting, const redlock_cancel *cancel) {
     *entrant = (struct entrant){.resource = "r", .owner = id(5), .deadline_ns = NEVER_NS};
-    redlock_cancellable_begin(&entrant->call, cancel);
+    entrant->call = redlock_cancellable_of(cancel);
     assert_int_equal(pthread_create(&entrant->thread, NULL, enter, entrant), 0);
     for (int64_t until_ns = from_now_ns(60000);;) {
-        pthread_mutex_lock(&table.mutex);
+        pthread_mutex_lock(&table.monitor.mutex);
         size_t now_waiting = table.waiting;
-        pthread_mutex_unlock(&table.mutex);
+        pthread_mutex_unlock(&table.monitor.mutex);
         if (now_waiting == waiting) {
             return;
         }
@@ -327,14 +338,13 @@ FRESH_TEST(a_cancelled_thread_does_not_wait) {
     atomic_fetch_add(&cancel.turns, 1);
     redlock_reentrant_wake(&table);
     pthread_join(second.thread, NULL);
-    assert_is(second.entered, REDLOCK_ENTER_ERROR);
     assert_is(second.code, REDLOCK_ERR_CANCELLED);
     begin_cancellable(&fourth, 1, &cancel); /* it is set already */
     pthread_join(fourth.thread, NULL);
     assert_is(fourth.code, REDLOCK_ERR_CANCELLED);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(third.thread, NULL);
-    assert_is(third.entered, REDLOCK_ENTER_TAKE);
+    assert_takes(&third);
     redlock_reentrant_acquire_done(&table, third.hold, NULL);
 }
 
@@ -347,12 +357,12 @@ FRESH_TEST(the_second_thread_of_an_owner_shares_what_the_first_gets) {
     redlock_reentrant_acquire_done(&table, first, &lease);
     pthread_join(second.thread, NULL);
     pthread_join(third.thread, NULL);
-    assert_is(second.entered, REDLOCK_ENTER_SHARED);
-    assert_is(third.entered, REDLOCK_ENTER_SHARED);
+    assert_shares(&second);
+    assert_shares(&third);
     assert_ptr_equal(second.lease, &lease);
     assert_ptr_equal(third.lease, &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_RETAINED);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), false, &hold), REDLOCK_EXIT_RETAINED);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), false, &hold), REDLOCK_EXIT_RETAINED);
     give(&lease, id(5));
 }
 
@@ -362,7 +372,7 @@ FRESH_TEST(the_second_thread_tries_itself_when_the_first_got_nothing) {
     begin(&second, 1);
     redlock_reentrant_acquire_done(&table, first, NULL);
     pthread_join(second.thread, NULL);
-    assert_is(second.entered, REDLOCK_ENTER_TAKE);
+    assert_takes(&second);
     redlock_reentrant_acquire_done(&table, second.hold, &lease);
     give(&lease, id(5));
 }
@@ -371,11 +381,11 @@ FRESH_TEST(a_thread_that_comes_during_the_last_release_acquires_after_it) {
     struct redlock_hold *hold = NULL;
     struct entrant second;
     take("r", id(5), &lease);
-    assert_is(redlock_reentrant_exit(&table, &lease, id(5), &hold), REDLOCK_EXIT_LAST);
+    assert_is(redlock_reentrant_exit(&table, &lease, id(5), false, &hold), REDLOCK_EXIT_LAST);
     begin(&second, 1);
     redlock_reentrant_release_done(&table, hold, true);
     pthread_join(second.thread, NULL);
-    assert_is(second.entered, REDLOCK_ENTER_TAKE);
+    assert_takes(&second);
     redlock_reentrant_acquire_done(&table, second.hold, NULL);
 }
 
@@ -407,7 +417,7 @@ FRESH_TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks) {
     take("r", id(5), &lease);
     for (int locked = 0; locked < 2; locked++) {
         if (locked) {
-            pthread_mutex_lock(&table.mutex);
+            pthread_mutex_lock(&table.monitor.mutex);
         }
         pid_t child = fork();
         if (child == 0) {
@@ -416,7 +426,7 @@ FRESH_TEST(a_child_does_not_wait_for_a_mutex_that_nobody_unlocks) {
             _exit(0);
         }
         if (locked) {
-            pthread_mutex_unlock(&table.mutex);
+            pthread_mutex_unlock(&table.monitor.mutex);
         }
         assert_exits(child, 0);
     }

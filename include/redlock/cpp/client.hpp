@@ -89,7 +89,7 @@ class client {
     /** redlock_client_telemetry(): fills in the snapshot, whose size it sets. */
     expected<void> telemetry(redlock_telemetry &snapshot) {
         snapshot.size = sizeof snapshot;
-        return detail::failed(get() ? redlock_client_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
+        return detail::failed(link_.call(redlock_client_telemetry, &snapshot));
     }
     /** redlock_client_node_count() */
     std::size_t node_count() const noexcept {
@@ -143,7 +143,7 @@ class cancel_flag {
     /** redlock_cancel_new() */
     static expected<cancel_flag> make(client &client) {
         redlock_cancel *handle = nullptr;
-        const int code = client.get() ? redlock_cancel_new(client.get(), &handle) : REDLOCK_ERR_CLOSED;
+        const int code = client.link_.call(redlock_cancel_new, &handle);
         if (code != REDLOCK_OK) {
             return detail::failed(code);
         }
@@ -232,8 +232,7 @@ class lease : public basic_lease<redlock_client> {
     /** redlock_client_extend() */
     expected<void> extend(milliseconds ttl) {
         redlock_result *given = nullptr;
-        const int code =
-            owner_.get() ? redlock_client_extend(owner_.get(), handle_, ttl.count(), &given) : REDLOCK_ERR_CLOSED;
+        const int code = owner_.call(redlock_client_extend, handle_, ttl.count(), &given);
         return error(static_cast<errc>(code), result(given));
     }
     /**
@@ -250,7 +249,7 @@ class lease : public basic_lease<redlock_client> {
     }
     /** redlock_client_forget(): leaves the keys to their ttl. */
     expected<void> forget() {
-        const int code = owner_.get() ? redlock_client_forget(owner_.get(), handle_) : REDLOCK_ERR_CLOSED;
+        const int code = owner_.call(redlock_client_forget, handle_);
         ended(static_cast<errc>(code));
         return detail::failed(code);
     }
@@ -379,9 +378,6 @@ inline expected<client> client::open(const manager_options &options) {
 }
 
 inline expected<lease> client::acquire(text resource, const acquire_options &options) {
-    if (!get()) {
-        return error(errc::closed);
-    }
     redlock_client_acquire_options to;
     redlock_client_acquire_options_default(&to);
     to.lock = detail::to_c(options);
@@ -390,7 +386,7 @@ inline expected<lease> client::acquire(text resource, const acquire_options &opt
     to.owner = options.owner;
     redlock_lease *handle = nullptr;
     redlock_result *given = nullptr;
-    const int code = redlock_client_acquire(get(), resource.c_str(), &to, &handle, &given);
+    const int code = link_.call(redlock_client_acquire, resource.c_str(), &to, &handle, &given);
     if (code != REDLOCK_OK) {
         return error(static_cast<errc>(code), result(given));
     }
@@ -398,12 +394,9 @@ inline expected<lease> client::acquire(text resource, const acquire_options &opt
 }
 
 inline expected<lease> client::adopt(text resource, text token, const acquire_options &options) {
-    if (!get()) {
-        return error(errc::closed);
-    }
     const redlock_acquire_options to = detail::to_c(options);
     redlock_lease *handle = nullptr;
-    const int code = redlock_client_adopt(get(), resource.c_str(), token.c_str(), &to, &handle);
+    const int code = link_.call(redlock_client_adopt, resource.c_str(), token.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
         return detail::failed(code);
     }
@@ -412,7 +405,7 @@ inline expected<lease> client::adopt(text resource, text token, const acquire_op
 
 inline expected<void> client::inspect(text resource) {
     redlock_result *given = nullptr;
-    const int code = get() ? redlock_client_inspect(get(), resource.c_str(), &given) : REDLOCK_ERR_CLOSED;
+    const int code = link_.call(redlock_client_inspect, resource.c_str(), &given);
     return error(static_cast<errc>(code), result(given));
 }
 
@@ -425,14 +418,14 @@ template <class Each> expected<void> client::list(const list_options &options, E
         return (*static_cast<callable *>(data))(listed(lock));
     };
     redlock_result *given = nullptr;
-    const int code = get() ? redlock_client_list(get(), &to, on_lock, &run, &given) : REDLOCK_ERR_CLOSED;
+    const int code = link_.call(redlock_client_list, &to, on_lock, &run, &given);
     return error(static_cast<errc>(code), result(given));
 }
 
 inline expected<redlock_statistics> client::statistics() {
     redlock_statistics counted{};
     counted.size = sizeof counted;
-    const int code = get() ? redlock_client_statistics(get(), &counted) : REDLOCK_ERR_CLOSED;
+    const int code = link_.call(redlock_client_statistics, &counted);
     if (code != REDLOCK_OK) {
         return detail::failed(code);
     }
@@ -442,7 +435,7 @@ inline expected<redlock_statistics> client::statistics() {
 inline expected<owned_node> client::node(std::size_t index) {
     redlock_node_info info{};
     info.size = sizeof info;
-    const int code = get() ? redlock_client_node(get(), index, &info) : REDLOCK_ERR_CLOSED;
+    const int code = link_.call(redlock_client_node, index, &info);
     if (code != REDLOCK_OK) {
         return detail::failed(code);
     }
@@ -450,17 +443,13 @@ inline expected<owned_node> client::node(std::size_t index) {
 }
 
 inline expected<void> client::set_credentials(std::size_t node, text user, text password) {
-    return detail::failed(get() ? redlock_client_set_credentials(get(), node, user.c_str(), password.c_str())
-                                : REDLOCK_ERR_CLOSED);
+    return detail::failed(link_.call(redlock_client_set_credentials, node, user.c_str(), password.c_str()));
 }
 
 inline expected<election> client::elect(text name, const election_options &options) {
-    if (!get()) {
-        return error(errc::closed);
-    }
     const redlock_election_options to = detail::to_c(options);
     redlock_client_election *handle = nullptr;
-    const int code = redlock_client_elect(get(), name.c_str(), &to, &handle);
+    const int code = link_.call(redlock_client_elect, name.c_str(), &to, &handle);
     if (code != REDLOCK_OK) {
         return detail::failed(code);
     }

@@ -87,6 +87,11 @@ template <class Handle> class link {
     void set(Handle *handle) const noexcept {
         block_->handle.store(handle, std::memory_order_release);
     }
+    /* The code of a C function that gets the handle first. */
+    template <class Function, class... Rest> int call(Function function, Rest... rest) const {
+        Handle *handle = get();
+        return handle ? function(handle, rest...) : REDLOCK_ERR_CLOSED;
+    }
 
   private:
     struct block {

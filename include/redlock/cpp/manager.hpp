@@ -144,8 +144,7 @@ class manager {
     expected<async_lease> adopt(text resource, text token, const acquire_options &options = {}) {
         const redlock_acquire_options to = detail::to_c(options);
         redlock_lease *handle = nullptr;
-        const int code =
-            get() ? redlock_adopt(get(), resource.c_str(), token.c_str(), &to, &handle) : REDLOCK_ERR_CLOSED;
+        const int code = link_.call(redlock_adopt, resource.c_str(), token.c_str(), &to, &handle);
         if (code != REDLOCK_OK) {
             return failed(code);
         }
@@ -184,9 +183,7 @@ class manager {
     /** redlock_observe() */
     expected<observer> observe(text resource, leader_callback on_leader) {
         redlock_observer *handle = nullptr;
-        const int code = get()
-                             ? redlock_observe(get(), resource.c_str(), on_leader.function(), on_leader.data(), &handle)
-                             : REDLOCK_ERR_CLOSED;
+        const int code = link_.call(redlock_observe, resource.c_str(), on_leader.function(), on_leader.data(), &handle);
         if (code != REDLOCK_OK) {
             return failed(code);
         }
@@ -216,9 +213,7 @@ class manager {
      * @param user  null is the default user
      */
     expected<void> set_credentials(std::size_t node, text user, text password) {
-        const int code =
-            get() ? redlock_manager_set_credentials(get(), node, user.c_str(), password.c_str()) : REDLOCK_ERR_CLOSED;
-        return failed(code);
+        return failed(link_.call(redlock_manager_set_credentials, node, user.c_str(), password.c_str()));
     }
     /** redlock_manager_invalid(): why the last call gave errc::invalid. */
     std::string_view invalid() const noexcept {
@@ -253,7 +248,7 @@ class manager {
     /** redlock_manager_telemetry(): fills in the snapshot, whose size it sets. */
     errc telemetry(redlock_telemetry &snapshot) const noexcept {
         snapshot.size = sizeof snapshot;
-        return static_cast<errc>(get() ? redlock_manager_telemetry(get(), &snapshot) : REDLOCK_ERR_CLOSED);
+        return static_cast<errc>(link_.call(redlock_manager_telemetry, &snapshot));
     }
     /** The C handle; null after the close. */
     redlock_manager *get() const noexcept {
