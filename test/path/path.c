@@ -1,6 +1,6 @@
 /* Follows what a node says, until the callback runs: prints each function that is called.
  * usage: path reply|push|release : the reply that grants a lock; the push that hands a lock over; a
- * release whose node hangs, from the call on. */
+ * release whose node hangs: the call, and the end of its time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ extern char __executable_start; /* the linker's */
 
 static struct {
     bool on;
-    unsigned count, returns;
+    unsigned count, returns;           /* of this turn of the loop, and what is kept of others */
+    unsigned kept_count, kept_returns; /* of the turn in which the request was made */
     void *calls[CALLS_MAX];
 } trace;
 
@@ -40,10 +41,11 @@ QUIET static void on_end(const redlock_result *result, void *data) {
     outcome_collect(result, data);
 }
 
-/* Where news comes in, only its turn of the loop counts: there may be others before. */
+/* Only the turn of the loop counts in which the callback runs: there may be others before. */
 QUIET static void on_turn(struct ev_loop *loop, ev_check *turn, int events) {
     (void)loop, (void)turn, (void)events;
-    trace.count = trace.returns = 0;
+    trace.count = trace.kept_count;
+    trace.returns = trace.kept_returns;
 }
 
 QUIET static void pass(const char *what, bool good) {
@@ -87,10 +89,8 @@ QUIET static void follow(struct party *party, int code) {
     ev_check turn;
     ev_check_init(&turn, on_turn);
     ev_set_priority(&turn, EV_MAXPRI);
-    if (!trace.on) {
-        ev_check_start(party->loop, &turn);
-        trace.on = true;
-    }
+    ev_check_start(party->loop, &turn);
+    trace.on = true;
     pass("no result", outcome_wait(party->loop, &party->outcome) && party->outcome.code == code);
     pass("too many calls", trace.count < CALLS_MAX);
     ev_check_stop(party->loop, &turn);
@@ -135,6 +135,9 @@ QUIET static void follow_release(struct party *party, struct server *server, con
     server_pause(server);
     trace.on = true;
     (void)redlock_release(lease, on_end, &party->outcome);
+    ev_run(party->loop, EVRUN_NOWAIT); /* it is written */
+    trace.kept_count = trace.count;
+    trace.kept_returns = trace.returns;
     follow(party, REDLOCK_ERR_NO_QUORUM);
     server_resume(server);
 }
