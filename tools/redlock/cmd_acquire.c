@@ -39,7 +39,7 @@ int tool_acquire(struct tool_session *session) {
     status = tool_report_flush(session->options);
     if (status != 0) {
         /* Nobody got the token, so nobody could release the lock. */
-        const int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        const int code = tool_session_release(session, lease);
         tool_report_output(session->options, "nobody has the token of '%s': %s", session->options->resource,
                            code == REDLOCK_OK ? "the lock is released" : "the keys that are left end with their ttl");
         return status;

@@ -178,7 +178,7 @@ static int ask(struct clear *clear) {
         return tool_session_stopped(session);
     }
     if (!confirmed) {
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_CANCELLED), "not confirmed: nothing was done", NULL);
+        tool_report_error(options, redlock_error_name(REDLOCK_ERR_CANCELLED), "not confirmed: nothing was done");
         return TOOL_EXIT_CONTENDED;
     }
     return 0;
@@ -194,11 +194,9 @@ static int check_tokens(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
     for (size_t i = 0; i < clear->count; i++) {
         if (!is_token(clear->tokens[i])) {
-            char message[REDLOCK_RESOURCE_SIZE_MAX + 128];
-            snprintf(message, sizeof message,
-                     "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
-                     options->resource);
-            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID), message, NULL);
+            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID),
+                              "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
+                              options->resource);
             return TOOL_EXIT_USAGE;
         }
     }
@@ -212,7 +210,7 @@ static void release_all(struct clear *clear) {
         redlock_lease *lease;
         int code = tool_session_adopt(session, clear->tokens[i], &lease);
         if (code == REDLOCK_OK) {
-            code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+            code = tool_session_release(session, lease);
             clear->released[i] = session->result;
             session->result = NULL;
         }

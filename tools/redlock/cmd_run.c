@@ -89,7 +89,7 @@ static int keep(struct tool_session *session, struct tool_work *work, redlock_le
             (void)tool_report_failure(session, NULL);
             work->lost = true;
         }
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        tool_session_release(session, lease);
         return TOOL_EXIT_LOST;
     }
     (void)tool_report_failure(
@@ -120,7 +120,7 @@ int tool_run(struct tool_session *session) {
     } else if (must_stay(session, &work, status)) {
         status = keep(session, &work, lease, status);
     } else {
-        int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        int code = tool_session_release(session, lease);
         status = tool_work_released(&work, code, status);
     }
     tool_work_end(&work);

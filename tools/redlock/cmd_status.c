@@ -36,9 +36,7 @@ static int render(const struct tool_session *session, const struct tool_findings
         }
     }
     if (out == NULL || fclose(out) != 0) {
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_NO_MEMORY), redlock_strerror(REDLOCK_ERR_NO_MEMORY),
-                          NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     return 0;
 }

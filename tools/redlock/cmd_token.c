@@ -14,8 +14,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     }
     int code = tool_session_adopt(session, session->options->token, lease);
     if (code != REDLOCK_OK) {
-        tool_report_code(session, code);
-        return tool_report_exit_status(session->options, code);
+        return tool_report_code(session, code);
     }
     return 0;
 }
@@ -57,7 +56,7 @@ int tool_extend(struct tool_session *session) {
     tool_nodes_warn(session, false);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        tool_session_release(session, lease);
     } else {
         redlock_lease_forget(lease);
     }
@@ -70,7 +69,7 @@ int tool_release(struct tool_session *session) {
     if (status != 0) {
         return status;
     }
-    int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    int code = tool_session_release(session, lease);
     if (code != REDLOCK_OK) {
         status = tool_report_failure(session, NULL);
         tool_nodes_warn(session, false);

@@ -55,8 +55,7 @@ int tool_operands_refuse(const struct tool_options *options, const char *resourc
 static int take_list(struct tool_options *options) {
     options->node_copy = strdup(options->node_list);
     if (options->node_copy == NULL) {
-        tool_report_error(options, "SYSTEM", "out of memory", NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "out of memory");
     }
     char *rest = options->node_copy;
     while (rest != NULL) {

@@ -177,16 +177,20 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
 }
 
-void tool_report_error(const struct tool_options *options, const char *name, const char *message,
-                       const redlock_result *result) {
-    report_error(options, name, message, NULL, result);
+void tool_report_error(const struct tool_options *options, const char *name, const char *format, ...) {
+    char message[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    report_error(options, name, message, NULL, NULL);
 }
 
-void tool_report_code(const struct tool_session *session, int code) {
-    char message[512];
+int tool_report_code(const struct tool_session *session, int code) {
     const char *why = code == REDLOCK_ERR_INVALID ? redlock_manager_invalid(session->manager) : "";
-    snprintf(message, sizeof message, "%s%s%s", redlock_strerror(code), why[0] != '\0' ? ": " : "", why);
-    tool_report_error(session->options, redlock_error_name(code), message, NULL);
+    tool_report_error(session->options, redlock_error_name(code), "%s%s%s", redlock_strerror(code),
+                      why[0] != '\0' ? ": " : "", why);
+    return tool_report_exit_status(session->options, code);
 }
 
 /* Reports session->code and session->result, with advice after the library's sentence. */
@@ -202,11 +206,10 @@ static int report_failure(const struct tool_session *session, const char *advice
             strcat(message, advice);
         }
     }
-    if (message != NULL) {
-        report_error(options, redlock_error_name(code), message, explanation, session->result);
-    } else {
-        tool_report_code(session, code);
+    if (message == NULL) {
+        return tool_report_code(session, code);
     }
+    report_error(options, redlock_error_name(code), message, explanation, session->result);
     free(message);
     return tool_report_exit_status(options, code);
 }

@@ -45,13 +45,14 @@ int tool_report_failure(const struct tool_session *session, const char *explanat
  * lock is reported as JSON only. */
 int tool_report_not_acquired(const struct tool_session *session);
 
-/* Reports a call that the library refused with this code, without a result. */
-void tool_report_code(const struct tool_session *session, int code);
+/* Reports a code of the library without a result; returns its exit status. */
+int tool_report_code(const struct tool_session *session, int code);
 
-/* Reports a failure with the tool's own sentence. name is the "error" of the JSON object; result
- * may be NULL. */
-void tool_report_error(const struct tool_options *options, const char *name, const char *message,
-                       const redlock_result *result);
+/* Reports a failure with the tool's own sentence. name is the "error" of the JSON object. */
+__attribute__((format(printf, 3, 4))) void tool_report_error(const struct tool_options *options, const char *name,
+                                                             const char *format, ...);
+/* Where the system failed; the exit status. */
+#define tool_report_system(options, ...) (tool_report_error(options, "SYSTEM", __VA_ARGS__), TOOL_EXIT_SYSTEM)
 
 /* Writes how the acquire waited: "waited_ms", "handed_over" and "passed_over". */
 void tool_report_wait(struct tool_json *json, const struct tool_session *session);

@@ -140,15 +140,11 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
                       const struct tool_signals *signals) {
     *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = tool_now_ms()};
     if (!may_open_two()) {
-        char message[128];
-        snprintf(message, sizeof message, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
-        tool_report_error(options, "SYSTEM", message, NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
     }
     session->loop = ev_default_loop(EVFLAG_AUTO);
     if (session->loop == NULL) {
-        tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "libev cannot make an event loop");
     }
     redlock_manager_options manager_options = options->manager;
     manager_options.nodes = options->nodes;
@@ -168,7 +164,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         return report_bad_input(options, error);
     }
     if (code != REDLOCK_OK) {
-        tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
+        tool_report_error(options, redlock_error_name(code), "%s", error[0] != '\0' ? error : redlock_strerror(code));
         return tool_report_exit_status(options, code);
     }
     tool_session_watch_stop(session);
@@ -201,6 +197,10 @@ int tool_session_finish(struct tool_session *session, int started) {
     return session->code;
 }
 
+int tool_session_release(struct tool_session *session, redlock_lease *lease) {
+    return tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+}
+
 void tool_session_connect(struct tool_session *session, bool everyone) {
     int64_t timeout_ms = session->options->manager.connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
@@ -221,13 +221,11 @@ void tool_session_connect(struct tool_session *session, bool everyone) {
 
 int tool_session_stopped(struct tool_session *session) {
     if (session->lease != NULL) {
-        redlock_lease *lease = session->lease;
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        (void)tool_session_release(session, session->lease);
     }
-    char message[128];
-    snprintf(message, sizeof message, "stopped by signal %d (%s) before it finished", session->stop_signal,
-             strsignal(session->stop_signal));
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED), message, NULL);
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED),
+                      "stopped by signal %d (%s) before it finished", session->stop_signal,
+                      strsignal(session->stop_signal));
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
 }
 
@@ -270,13 +268,9 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
 /* Starts the thread that writes to standard error, so that no reader can block a renewal. */
 static int free_from_readers(const struct tool_options *options) {
     int error = tool_words_start(options->words, options->json);
-    if (error == 0) {
-        return 0;
-    }
-    char message[128];
-    snprintf(message, sizeof message, "cannot start the thread that writes to standard error: %s", strerror(error));
-    tool_report_error(options, "SYSTEM", message, NULL);
-    return TOOL_EXIT_SYSTEM;
+    return error == 0 ? 0
+                      : tool_report_system(options, "cannot start the thread that writes to standard error: %s",
+                                           strerror(error));
 }
 
 int tool_session_begin(struct tool_session *session, bool waits) {

@@ -232,8 +232,7 @@ int tool_settings_nodes(struct tool_options *options) {
         const size_t size = strlen(options->nodes[i]) + sizeof "rediss://";
         options->node_uris[i] = malloc(size);
         if (options->node_uris[i] == NULL) {
-            tool_report_error(options, "SYSTEM", "out of memory", NULL);
-            return TOOL_EXIT_SYSTEM;
+            return tool_report_system(options, "out of memory");
         }
         snprintf(options->node_uris[i], size, "rediss://%s", options->nodes[i]);
         options->nodes[i] = options->node_uris[i];

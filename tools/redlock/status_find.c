@@ -40,12 +40,6 @@ static void await_listening(struct tool_session *session) {
     }
 }
 
-static int no_memory(const struct tool_session *session) {
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_NO_MEMORY),
-                      redlock_strerror(REDLOCK_ERR_NO_MEMORY), NULL);
-    return TOOL_EXIT_SYSTEM;
-}
-
 static void note_late(struct tool_findings *findings, const redlock_result *result) {
     for (size_t i = 0; result != NULL && i < findings->nodes; i++) {
         redlock_vote vote = {.size = sizeof vote};
@@ -78,7 +72,7 @@ static int inspect_operands(struct tool_session *session, struct tool_findings *
     int status = 0;
     findings->locks = calloc(options->operand_count + 1, sizeof *findings->locks);
     if (findings->locks == NULL) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     for (size_t i = 0; i < options->operand_count && session->stop_signal == 0 && status == 0; i++) {
         status = inspect(session, findings, options->operands[i]);
@@ -133,7 +127,7 @@ static int gather(struct tool_session *session, struct tool_findings *findings) 
     tool_keys_sort(keys);
     findings->locks = calloc(keys->count + 1, sizeof *findings->locks);
     if (findings->locks == NULL) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     for (size_t i = 0; i < findings->nodes; i++) {
         const bool has_listed = tool_status_has_listed(findings, i);
@@ -177,7 +171,6 @@ static int run_listing(struct tool_session *session, const redlock_list_options 
 static int list_all(struct tool_session *session, struct tool_findings *findings) {
     const struct tool_options *options = session->options;
     redlock_list_options list;
-    char message[256];
     redlock_list_options_default(&list);
     list.match = options->match;
     list.others = options->match != NULL;
@@ -186,13 +179,13 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
         return 0;
     }
     if (findings->keys.too_many) {
-        snprintf(message, sizeof message,
-                 "the nodes have more than %d keys of locks: give --match PATTERN to list some of them", TOOL_KEYS_MAX);
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_LIMIT), message, NULL);
+        tool_report_error(options, redlock_error_name(REDLOCK_ERR_LIMIT),
+                          "the nodes have more than %d keys of locks: give --match PATTERN to list some of them",
+                          TOOL_KEYS_MAX);
         return TOOL_EXIT_SYSTEM;
     }
     if (findings->keys.no_memory) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
         return tool_report_failure(session, NULL);

@@ -81,7 +81,6 @@ static void end_command(struct tool_work *work, const char *why) {
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
     char left[32];
     char what[128] = "its command has ended";
-    char message[4096];
     work->lost = true;
     const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
     work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
@@ -110,8 +109,8 @@ static void end_command(struct tool_work *work, const char *why) {
                  "its command (process %ld) runs on: it is another user's, whom redlock may not send signals",
                  (long)work->child.pid);
     }
-    snprintf(message, sizeof message, "the lease on '%s' %s; %s", options->resource, why, what);
-    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), "the lease on '%s' %s; %s", options->resource, why,
+                      what);
 }
 
 void tool_work_lose(struct tool_work *work, const char *reason) {
@@ -212,10 +211,8 @@ static int set_environment(const struct tool_work *work) {
 /* Reports why there is no command; returns the exit status. */
 static int report_no_command(const struct tool_work *work, bool in_exec, int error) {
     const struct tool_options *options = work->session->options;
-    char message[2048];
-    snprintf(message, sizeof message, "cannot run '%.1024s': %s; the lock is released", options->operands[0],
-             strerror(error));
-    tool_report_error(options, in_exec ? "EXEC" : "SYSTEM", message, NULL);
+    tool_report_error(options, in_exec ? "EXEC" : "SYSTEM", "cannot run '%.1024s': %s; the lock is released",
+                      options->operands[0], strerror(error));
     if (!in_exec) {
         return TOOL_EXIT_SYSTEM;
     }
@@ -320,10 +317,9 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
         work->rest_ms = work->lost ? 0 : redlock_lease_validity_ms(lease);
         return status;
     }
-    char message[4096];
-    snprintf(message, sizeof message, "the lease on '%s' is lost: %s; its command had not begun yet",
-             session->options->resource, work->loss);
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST),
+                      "the lease on '%s' is lost: %s; its command had not begun yet", session->options->resource,
+                      work->loss);
     work->lost = work->cut_short = true;
     return TOOL_EXIT_LOST;
 }
@@ -332,8 +328,7 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
 static int release_again(struct tool_session *session, const char *token) {
     redlock_lease *lease;
     const int code = tool_session_adopt(session, token, &lease);
-    return code != REDLOCK_OK ? code
-                              : tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    return code != REDLOCK_OK ? code : tool_session_release(session, lease);
 }
 
 /* That a node has no key any more says nothing new: the votes of the first release tell which nodes
