@@ -192,12 +192,10 @@ static bool count(struct proxy_link *link, struct request *request) {
     if (!is_read(request)) {
         return wrong(request, "count has no more words");
     }
-    char *answer = request->answer;
-    size_t size = sizeof request->answer;
-    size_t used = (size_t)snprintf(answer, size, " %" PRId64 " %" PRId64 " %" PRId64 " %zu", link->bytes[0],
-                                   link->bytes[1], link->accepted, link->connection_count);
+    (void)snprintf(request->answer, sizeof request->answer, " %" PRId64 " %" PRId64 " %" PRId64 " %zu", link->bytes[0],
+                   link->bytes[1], link->accepted, link->connection_count);
     for (int kind = MISHAP_NONE + 1; kind < MISHAP_KINDS; kind++) {
-        used += (size_t)snprintf(answer + used, size - used, " %" PRId64, link->mishaps[kind]);
+        tool_append(request->answer, sizeof request->answer, " %" PRId64, link->mishaps[kind]);
     }
     return true;
 }

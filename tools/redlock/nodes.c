@@ -2,22 +2,12 @@
 #include "nodes.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report.h"
 #include "values/values.h"
-
-/* Appends as much as fits. */
-__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t size, const char *format, ...) {
-    size_t used = strlen(buffer);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(buffer + used, size - used, format, arguments);
-    va_end(arguments);
-}
 
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY &&
@@ -57,16 +47,16 @@ static void append_why_not(const struct tool_session *session, char *buffer, siz
                            const redlock_node_info *info) {
     char duration[32];
     char far[160];
-    append(buffer, size, "%s: ", info->name);
+    tool_append(buffer, size, "%s: ", info->name);
     if (tool_nodes_is_far(session, info)) {
         tool_nodes_far_text(session, info, far, sizeof far);
-        append(buffer, size, "%s", far);
+        tool_append(buffer, size, "%s", far);
     } else if (info->state == REDLOCK_NODE_READY) {
-        append(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
-               info->quarantine);
+        tool_append(buffer, size, "no vote for %s: %s",
+                    tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
     } else {
-        append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
-               info->error);
+        tool_append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
+                    info->error);
     }
 }
 
@@ -88,12 +78,12 @@ size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = tool_session_node(session, i);
         if (!tool_nodes_may_vote(session, &info)) {
-            append(buffer, size, "%s", separator);
+            tool_append(buffer, size, "%s", separator);
             append_why_not(session, buffer, size, &info);
             separator = "; ";
         }
     }
-    append(buffer, size, "%s", voters < count ? ")" : "");
+    tool_append(buffer, size, "%s", voters < count ? ")" : "");
     return voters;
 }
 

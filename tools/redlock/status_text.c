@@ -2,7 +2,6 @@
 #include "status.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,18 +46,7 @@ static void print_table(FILE *out, const struct row *rows, size_t count, size_t 
     }
 }
 
-/* Appends a remark about a node, behind the one before. */
-__attribute__((format(printf, 3, 4))) static void add_remark(char *buffer, size_t size, const char *format, ...) {
-    va_list arguments;
-    size_t used = strlen(buffer);
-    used += (size_t)snprintf(buffer + used, size - used, "%s", used > 0 ? "; " : "");
-    va_start(arguments, format);
-    if (used < size) {
-        (void)vsnprintf(buffer + used, size - used, format, arguments);
-    }
-    va_end(arguments);
-}
-
+/* Each remark follows "; ". */
 static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
                    const redlock_node_info *info, char *buffer, size_t size) {
     const bool ready = info->state == REDLOCK_NODE_READY;
@@ -68,30 +56,30 @@ static void remark(const struct tool_session *session, const struct tool_finding
     char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
-        add_remark(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
-                   info->quarantine);
+        tool_append(buffer, size, "; no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
+                    info->quarantine);
     }
     if (tool_nodes_is_far(session, info)) {
         tool_nodes_far_text(session, info, text, sizeof text);
-        add_remark(buffer, size, "%s", text);
+        tool_append(buffer, size, "; %s", text);
     }
     if (write_error[0] != '\0') {
-        add_remark(buffer, size, "takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
+        tool_append(buffer, size, "; takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
     }
     if (info->error[0] != '\0') {
-        add_remark(buffer, size, "%s", info->error);
+        tool_append(buffer, size, "; %s", info->error);
     }
     if (info->warning[0] != '\0') {
-        add_remark(buffer, size, "%s", info->warning);
+        tool_append(buffer, size, "; %s", info->warning);
     }
     if (no_queue || tool_status_is_undecided(info)) {
-        add_remark(buffer, size, "%s%s%s", no_queue ? "no queue" : "not subscribed yet",
-                   info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
+        tool_append(buffer, size, "; %s%s%s", no_queue ? "no queue" : "not subscribed yet",
+                    info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
     }
     if (list_error[0] != '\0') {
-        add_remark(buffer, size, "%s: %s",
-                   tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
-                   list_error);
+        tool_append(buffer, size, "; %s: %s",
+                    tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
+                    list_error);
     }
 }
 
@@ -146,8 +134,9 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
         remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
-        rows[i + 1] = (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
-                                    cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+        rows[i + 1] =
+            (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role, cells[i].uptime,
+                          cells[i].round_trip, cells[i].remark + (cells[i].remark[0] != '\0' ? 2 : 0)}};
     }
     print_table(out, rows, findings->nodes + 1, COLUMNS);
     print_summary(out, session, findings);

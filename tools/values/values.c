@@ -2,6 +2,7 @@
 #include "values/values.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +90,15 @@ const char *tool_duration_exact(int64_t ms, char *buffer, size_t size) {
     }
     snprintf(buffer, size, "%" PRId64 "%s", ms / units[unit].ms, units[unit].name);
     return buffer;
+}
+
+size_t tool_append(char *buffer, size_t size, const char *format, ...) {
+    const size_t used = strlen(buffer);
+    va_list arguments;
+    va_start(arguments, format);
+    const int more = vsnprintf(buffer + used, size - used, format, arguments);
+    va_end(arguments);
+    return used + (more > 0 ? (size_t)more : 0);
 }
 
 /* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF (RFC

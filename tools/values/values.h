@@ -29,6 +29,9 @@ const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
 /* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
 const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
 
+/* Appends to the text in the buffer, as much as fits. Returns the length that all of it has. */
+__attribute__((format(printf, 3, 4))) size_t tool_append(char *buffer, size_t size, const char *format, ...);
+
 /* Returns the length of the UTF-8 character at text (terminated) and sets *code; 0 if it is not
  * well-formed. */
 size_t tool_utf8_read(const char *text, uint32_t *code);
