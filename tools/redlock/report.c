@@ -17,7 +17,7 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     case REDLOCK_OK:
         return TOOL_EXIT_OK;
     case REDLOCK_ERR_CONTENDED:
-        return options->contended_status;
+        return (int)options->contended_status;
     case REDLOCK_ERR_NO_QUORUM:
     case REDLOCK_ERR_TOO_SLOW:
         return TOOL_EXIT_NO_QUORUM;
@@ -264,8 +264,8 @@ int tool_report_not_acquired(const struct tool_session *session) {
     char nodes[256];
     char advice[512] = "";
     char time[32];
-    if (contended && options->contended_expected && !options->json) {
-        return options->contended_status;
+    if (contended && tool_options_expect_contended(options) && !options->json) {
+        return (int)options->contended_status;
     }
     advise_on_nodes(session, nodes, sizeof nodes);
     if (options->lock.wait_timeout_ms != 0 && attempts > 0) {

@@ -330,7 +330,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         return false;
     }
     if (code != REDLOCK_OK) {
-        const bool is_expected = code == REDLOCK_ERR_CONTENDED && session->options->contended_expected;
+        const bool is_expected = code == REDLOCK_ERR_CONTENDED && tool_options_expect_contended(session->options);
         if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
             ask_who_holds_it(session);
         }
