@@ -39,10 +39,6 @@ int64_t chaos_history_end_us(const struct chaos_history *history) {
     return end_us;
 }
 
-int chaos_compare_times(const void *a, const void *b) {
-    return chaos_order(*(const int64_t *)a, *(const int64_t *)b);
-}
-
 CHAOS_ORDER_OF(compare_lives, chaos_life, chaos_order_by(x->client, y->client, x->spawned_us, y->spawned_us))
 
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us) {

@@ -40,7 +40,7 @@ struct run {
 /* The last claim that was made by then. */
 static const struct chaos_claim *claim_at(const struct chaos_lease *lease, int64_t at_us) {
     struct chaos_claim later = {.at_us = chaos_plus(at_us, 1)};
-    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof later, &later, chaos_compare_times);
+    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof later, &later, tool_number_order);
     return count == 0 ? NULL : &lease->claims[count - 1];
 }
 
