@@ -76,11 +76,10 @@ static int inspect(struct clear *clear) {
 }
 
 static void print_time(FILE *out, int64_t ms) {
-    char duration[32];
     if (ms < 0) {
         fputs("without a ttl", out);
     } else {
-        fprintf(out, "for %s more", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, "for %s more", TOOL_DURATION(ms));
     }
 }
 

@@ -164,14 +164,12 @@ static int replace_file(const char *path, const char *text, size_t size) {
 
 static void write_title(const struct tool_options *options, char *title, size_t size) {
     const time_t now = time(NULL);
-    char every[32];
     struct tm utc;
     char clock[32] = "";
     if (gmtime_r(&now, &utc) != NULL) {
         strftime(clock, sizeof clock, "%Y-%m-%dT%H:%M:%SZ", &utc);
     }
-    snprintf(title, size, "redlock status, every %s: %s", tool_duration_exact(options->watch_ms, every, sizeof every),
-             clock);
+    snprintf(title, size, "redlock status, every %s: %s", TOOL_DURATION_EXACT(options->watch_ms), clock);
 }
 
 /* Returns 0, or TOOL_EXIT_OUTPUT after printing why. */

@@ -32,9 +32,8 @@ static void print_success(const struct tool_session *session, const char *text, 
         tool_report_votes(&json, session->result, false);
         tool_json_end(&json);
     } else if (!options->quiet) {
-        char validity[32];
         tool_print_safe(stdout, options->resource);
-        printf(": %s%s\n", text, validity_ms < 0 ? "" : tool_duration_format(validity_ms, validity, sizeof validity));
+        printf(": %s%s\n", text, validity_ms < 0 ? "" : TOOL_DURATION(validity_ms));
     }
 }
 

@@ -45,15 +45,13 @@ bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_
 
 static void append_why_not(const struct tool_session *session, char *buffer, size_t size,
                            const redlock_node_info *info) {
-    char duration[32];
     char far[160];
     tool_append(buffer, size, "%s: ", info->name);
     if (tool_nodes_is_far(session, info)) {
         tool_nodes_far_text(session, info, far, sizeof far);
         tool_append(buffer, size, "%s", far);
     } else if (info->state == REDLOCK_NODE_READY) {
-        tool_append(buffer, size, "no vote for %s: %s",
-                    tool_duration_format(info->quarantine_ms, duration, sizeof duration), info->quarantine);
+        tool_append(buffer, size, "no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     } else {
         tool_append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
                     info->error);

@@ -222,7 +222,6 @@ int tool_report_failure(const struct tool_session *session, const char *explanat
  * of them from voting; else "". */
 static void advise_on_nodes(const struct tool_session *session, char *advice, size_t size) {
     const struct tool_options *options = session->options;
-    char time[32];
     const bool no_quorum = session->code == REDLOCK_ERR_NO_QUORUM;
     int64_t ms = no_quorum ? tool_nodes_quorum_in_ms(session) : 0;
     int64_t timeout_ms = no_quorum ? tool_nodes_timeout_needed_ms(session) : 0;
@@ -231,8 +230,7 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
         snprintf(advice, size, " Give --node-timeout %" PRId64 ".", timeout_ms);
     } else if (ms != 0) {
         bool unknown = options->manager.restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->manager.first_boot;
-        snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
-                 tool_duration_format(ms, time, sizeof time),
+        snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.", TOOL_DURATION(ms),
                  options->lock.wait_timeout_ms != 0 ? "a longer -w" : "-w TIME",
                  unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
     }
@@ -240,7 +238,6 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
 
 /* For the end of a sentence. */
 static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
-    char time[32];
     if (session->held_by[0] == '\0' && session->held_for_ms < 0) {
         return "its keys have no end, as no lock has: see 'redlock status RESOURCE'";
     }
@@ -251,7 +248,7 @@ static const char *say_who_holds_it(const struct tool_session *session, char *bu
         snprintf(buffer, size, "%s holds it; its keys have no end", session->held_by);
     } else {
         snprintf(buffer, size, "%s holds it; its keys end in %s if they are not renewed", session->held_by,
-                 tool_duration_format(session->held_for_ms, time, sizeof time));
+                 TOOL_DURATION(session->held_for_ms));
     }
     return buffer;
 }
@@ -263,15 +260,14 @@ int tool_report_not_acquired(const struct tool_session *session) {
     char holder[192];
     char nodes[256];
     char advice[512] = "";
-    char time[32];
     if (contended && tool_options_expect_contended(options) && !options->json) {
         return (int)options->contended_status;
     }
     advise_on_nodes(session, nodes, sizeof nodes);
     if (options->lock.wait_timeout_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
-                 attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
-                 contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);
+                 attempts == 1 ? "" : "s", TOOL_DURATION(tool_session_age_ms(session)), contended ? "; " : "",
+                 contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);
     } else if (contended) {
         snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", say_who_holds_it(session, holder, sizeof holder));
     } else {

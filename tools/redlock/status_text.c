@@ -56,8 +56,7 @@ static void remark(const struct tool_session *session, const struct tool_finding
     char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
-        tool_append(buffer, size, "; no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
-                    info->quarantine);
+        tool_append(buffer, size, "; no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     }
     if (tool_nodes_is_far(session, info)) {
         tool_nodes_far_text(session, info, text, sizeof text);
@@ -106,9 +105,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     }
     /* The end of a quarantine does not make a node take writes. */
     int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);
-    char duration[32];
     if (ms > 0) {
-        fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, " for %s", TOOL_DURATION(ms));
     }
     if (findings->voters == findings->quorum && !slow && findings->quorum < findings->nodes) {
         fputs(", until one more node fails", out);
@@ -143,11 +141,10 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
 }
 
 static void print_remaining(FILE *out, int64_t ms) {
-    char duration[32];
     if (ms < 0) {
         fputs("for ever (no ttl)", out);
     } else {
-        fprintf(out, "for %s more", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, "for %s more", TOOL_DURATION(ms));
     }
 }
 
@@ -185,12 +182,10 @@ static void print_waiters(FILE *out, const struct tool_lock *lock) {
     const struct tool_holders *holders = &lock->holders;
     const int64_t waiters = lock->waiters;
     const int64_t waited_ms = lock->waited_ms;
-    char duration[32];
     if (waiters > 0) {
         fprintf(out, "; %" PRId64 " %s", waiters, waiters == 1 ? "waits" : "wait");
         if (waited_ms >= 0) {
-            fprintf(out, ", %s %s", waiters == 1 ? "for" : "the first for",
-                    tool_duration_format(waited_ms, duration, sizeof duration));
+            fprintf(out, ", %s %s", waiters == 1 ? "for" : "the first for", TOOL_DURATION(waited_ms));
         }
     } else if (waiters < 0 && holders->answered >= holders->quorum) {
         fputs("; the nodes cannot tell who waits", out);

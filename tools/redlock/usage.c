@@ -25,8 +25,6 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
 
 int tool_usage_time(const struct tool_options *options, const char *label, const char *text, int64_t ms_min,
                     int64_t ms_max, int64_t *ms) {
-    char shortest[32];
-    char longest[32];
     int64_t value = 0;
     switch (tool_duration_parse(text, &value)) {
     case TOOL_DURATION_NO_UNIT:
@@ -42,9 +40,8 @@ int tool_usage_time(const struct tool_options *options, const char *label, const
         break;
     }
     if (value < ms_min || value > ms_max) {
-        return tool_usage(options, "%s is %s; it must be %s to %s", label, text,
-                          tool_duration_format(ms_min, shortest, sizeof shortest),
-                          tool_duration_format(ms_max, longest, sizeof longest));
+        return tool_usage(options, "%s is %s; it must be %s to %s", label, text, TOOL_DURATION(ms_min),
+                          TOOL_DURATION(ms_max));
     }
     *ms = value;
     return 0;

@@ -39,16 +39,14 @@ static int64_t stop_ms(const struct tool_options *options) {
 
 void tool_work_check_grace(const struct tool_session *session) {
     const struct tool_options *options = session->options;
-    char texts[3][32];
     if (options->grace_ms <= grace_ms(options)) {
         return;
     }
     tool_report_warn(options, "GRACE",
                      "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
                      "a fifth of the ttl",
-                     tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
-                     tool_duration_exact(options->lock.ttl_ms, texts[1], sizeof texts[1]),
-                     tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));
+                     TOOL_DURATION_EXACT(options->grace_ms), TOOL_DURATION_EXACT(options->lock.ttl_ms),
+                     TOOL_DURATION_EXACT(grace_ms(options)));
 }
 
 /* Our clock is read first: the deadline is never later than the one that the library keeps. Moves
@@ -79,7 +77,6 @@ static void end_command(struct tool_work *work, const char *why) {
     const struct tool_options *options = work->session->options;
     const int64_t now_ns = tool_now_ns();
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
-    char left[32];
     char what[128] = "its command has ended";
     work->lost = true;
     const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
@@ -89,7 +86,7 @@ static void end_command(struct tool_work *work, const char *why) {
         return; /* tool_work_do() reports it */
     case TOOL_CHILD_STOPPING:
         snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
-                 (long)work->child.pid, tool_duration_format((end_ns - now_ns) / NS_PER_MS, left, sizeof left));
+                 (long)work->child.pid, TOOL_DURATION((end_ns - now_ns) / NS_PER_MS));
         break;
     case TOOL_CHILD_KILLED:
         snprintf(what, sizeof what, "its command %swas sent SIGKILL",
@@ -135,13 +132,12 @@ static void say_why(const struct tool_work *work, int64_t left_ms, char *why, si
     const bool capped =
         options->lock.auto_extend_max_ms > 0 && tool_session_held_ms(work->session) >= options->lock.auto_extend_max_ms;
     const char *votes = capped ? "" : work->session->renewal_failed;
-    char cap[64] = "", end[64] = " in time", text[32];
+    char cap[64] = "", end[64] = " in time";
     if (left_ms > 0) {
-        snprintf(end, sizeof end, " and ends in %s", tool_duration_format(left_ms, text, sizeof text));
+        snprintf(end, sizeof end, " and ends in %s", TOOL_DURATION(left_ms));
     }
     if (left_ms > 0 && capped) {
-        snprintf(cap, sizeof cap, " after --max-time %s",
-                 tool_duration_exact(options->lock.auto_extend_max_ms, text, sizeof text));
+        snprintf(cap, sizeof cap, " after --max-time %s", TOOL_DURATION_EXACT(options->lock.auto_extend_max_ms));
     }
     snprintf(why, size, "was not renewed%s%s%s%s", cap, end, votes[0] != '\0' ? ": " : "", votes);
 }
@@ -226,10 +222,8 @@ static void warn_of_renewal(struct tool_work *work) {
         return;
     }
     work->warned = true;
-    char validity[32];
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s",
-                     session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity),
-                     session->renewal_failed);
+                     session->options->resource, TOOL_DURATION(validity_ms), session->renewal_failed);
 }
 
 /* No signal of ours ends what runs as another user. */

@@ -29,6 +29,10 @@ const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
 /* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
 const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
 
+/* Both with a buffer that lives as long as the block. */
+#define TOOL_DURATION(ms)       tool_duration_format(ms, (char[32]){0}, 32)
+#define TOOL_DURATION_EXACT(ms) tool_duration_exact(ms, (char[32]){0}, 32)
+
 /* Appends to the text in the buffer, as much as fits. Returns the length that all of it has. */
 __attribute__((format(printf, 3, 4))) size_t tool_append(char *buffer, size_t size, const char *format, ...);
 
