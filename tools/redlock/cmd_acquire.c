@@ -5,6 +5,7 @@
 
 #include "nodes.h"
 #include "report.h"
+#include "values/values.h"
 
 static void print_json(const struct tool_session *session) {
     struct tool_json json = {.out = stdout};
@@ -13,9 +14,7 @@ static void print_json(const struct tool_session *session) {
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
     if (session->options->lock.fencing) {
         /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
-        char fence[32];
-        snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(session->lease));
-        tool_json_string(&json, "fence", fence);
+        tool_json_string(&json, "fence", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(session->lease)));
     }
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
     tool_report_wait(&json, session);

@@ -88,8 +88,6 @@ static void paint(const char *title, const char *text) {
     /* One row is for the cursor below, if there is more than one; one is for the title. */
     const size_t room = size.ws_row > 2 ? (size_t)size.ws_row - 2 : 0;
     const size_t shown = lines <= room ? lines : room > 0 ? room - 1 : 0;
-    char more[64];
-    (void)snprintf(more, sizeof more, "%zu more lines: make the terminal larger", lines - shown);
     /* To the upper left corner. Meanwhile nothing wraps: some characters fill two columns. */
     fputs("\033[?7l\033[H", stdout);
     (void)paint_line(title, size.ws_col);
@@ -99,7 +97,7 @@ static void paint(const char *title, const char *text) {
     }
     if (shown < lines && room > 0) {
         fputc('\n', stdout);
-        (void)paint_line(more, size.ws_col);
+        (void)paint_line(TOOL_TEXT(64, "%zu more lines: make the terminal larger", lines - shown), size.ws_col);
     }
     fputs(size.ws_row > 1 ? "\n\033[J\033[?7h" : "\033[?7h", stdout); /* clears what is below */
 }

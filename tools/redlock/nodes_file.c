@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "values/values.h"
+
 /* Some editors begin a file with it. */
 static const char byte_order_mark[] = "\xef\xbb\xbf";
 
@@ -125,12 +127,11 @@ static int take_lines(struct tool_nodes_file *file, const char *path) {
     }
     while (rest != NULL) {
         char *uri = tool_nodes_trim(strsep(&rest, "\n"));
-        char label[512];
         line++;
         if (*uri == '\0' || *uri == '#') {
             continue;
         }
-        (void)snprintf(label, sizeof label, "line %u of %.400s", line, path);
+        const char *label = TOOL_TEXT(512, "line %u of %.400s", line, path);
         if (strchr(uri, ',') != NULL) {
             return refuse(file, "%s has a ',' inside: write one node a line (in a password it is %%2C)", label);
         }

@@ -8,6 +8,7 @@
 #include "nodes_file.h"
 #include "report.h"
 #include "usage.h"
+#include "values/values.h"
 
 static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
 
@@ -60,9 +61,8 @@ static int take_list(struct tool_options *options) {
     char *rest = options->node_copy;
     while (rest != NULL) {
         char *uri = tool_nodes_trim(strsep(&rest, ","));
-        char label[64];
         char why[256];
-        snprintf(label, sizeof label, "node %zu of the list", options->node_count + 1);
+        const char *label = TOOL_TEXT(64, "node %zu of the list", options->node_count + 1);
         if (*uri == '\0') {
             return tool_usage(options, "%s is empty: remove the extra comma", label);
         }

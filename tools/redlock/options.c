@@ -126,12 +126,10 @@ static int set_time(struct tool_options *options, const struct option_spec *spec
 static int set_number(struct tool_options *options, const struct option_spec *spec, const char *label,
                       const char *text) {
     const bool is_ms = strcmp(spec->argument, "MS") == 0;
-    char with_unit[16];
     text = text != NULL ? text : "2"; /* of a watch */
     size_t length = strlen(text);
     if (length > 0 && length <= 8 && strspn(text, "0123456789") == length) {
-        snprintf(with_unit, sizeof with_unit, "%.8s%s", text, is_ms ? "ms" : "s");
-        text = with_unit;
+        return set_time(options, spec, label, TOOL_TEXT(16, "%.8s%s", text, is_ms ? "ms" : "s"));
     }
     return set_time(options, spec, label, text);
 }
@@ -234,9 +232,7 @@ bool tool_options_has(const struct tool_options *options, const void *member) {
 }
 
 static int apply(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    char label[32];
-    snprintf(label, sizeof label, "--%s", spec->name);
-    return spec->apply(options, spec, label, text);
+    return spec->apply(options, spec, TOOL_TEXT(32, "--%s", spec->name), text);
 }
 
 int tool_options_complete(struct tool_options *options) {

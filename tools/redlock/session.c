@@ -16,6 +16,7 @@
 #include "report.h"
 #include "usage.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 /* How long to wait for the other nodes after a quorum is ready. */
 #define CONNECT_SLICE_MS INT64_C(50)
@@ -37,10 +38,8 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
                                                    TOOL_WORDS_DEBUG};
-    char mark[16];
-    (void)snprintf(mark, sizeof mark, "%s: ", names[level]);
     tool_report_line(((const struct tool_session *)data)->options, levels[level], TOOL_WORDS_LOG, "log", names[level],
-                     mark, line);
+                     TOOL_TEXT(16, "%s: ", names[level]), line);
 }
 
 static void note_renewal(const redlock_telemetry_event *event, void *data) {
@@ -48,12 +47,6 @@ static void note_renewal(const redlock_telemetry_event *event, void *data) {
     if (event->kind == REDLOCK_TELEMETRY_EXTENDED || event->kind == REDLOCK_TELEMETRY_ACQUIRED) {
         snprintf(session->renewal_failed, sizeof session->renewal_failed, "%s", event->reason);
     }
-}
-
-static void log_waiting(struct tool_session *session) {
-    char line[REDLOCK_RESOURCE_SIZE_MAX + 64];
-    snprintf(line, sizeof line, "asking for '%s'", session->options->resource);
-    log_line(REDLOCK_LOG_INFO, line, session);
 }
 
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
@@ -254,7 +247,8 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
-        log_waiting(session);
+        log_line(REDLOCK_LOG_INFO,
+                 TOOL_TEXT(REDLOCK_RESOURCE_SIZE_MAX + 64, "asking for '%s'", session->options->resource), session);
     }
     const int64_t asked_ms = tool_now_ms();
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,

@@ -111,14 +111,12 @@ static void end_command(struct tool_work *work, const char *why) {
 }
 
 void tool_work_lose(struct tool_work *work, const char *reason) {
-    char why[1280];
     if (work->lost || work->is_over) {
         work->lost = true;
         return;
     }
     snprintf(work->loss, sizeof work->loss, "%s", reason);
-    snprintf(why, sizeof why, "is lost: %s", reason);
-    end_command(work, why);
+    end_command(work, TOOL_TEXT(1280, "is lost: %s", reason));
 }
 
 static bool may_run(void *data) {
@@ -184,18 +182,15 @@ void tool_work_init(struct tool_work *work, struct tool_session *session) {
 
 /* Without a fencing token, removes the variable of a redlock that runs this one. */
 static int set_fence(const struct tool_work *work) {
-    char fence[32];
     if (!work->session->options->lock.fencing) {
         return unsetenv("REDLOCK_FENCE");
     }
-    snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(work->lease));
-    return setenv("REDLOCK_FENCE", fence, 1);
+    return setenv("REDLOCK_FENCE", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(work->lease)), 1);
 }
 
 /* Returns 0 or an errno. */
 static int set_environment(const struct tool_work *work) {
-    char validity[32];
-    snprintf(validity, sizeof validity, "%" PRId64, redlock_lease_validity_ms(work->lease));
+    const char *validity = TOOL_TEXT(32, "%" PRId64, redlock_lease_validity_ms(work->lease));
     if (setenv("REDLOCK_RESOURCE", work->session->options->resource, 1) != 0 ||
         setenv("REDLOCK_TOKEN", redlock_lease_token(work->lease), 1) != 0 ||
         setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0 || set_fence(work) != 0) {

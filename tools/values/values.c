@@ -92,6 +92,14 @@ const char *tool_duration_exact(int64_t ms, char *buffer, size_t size) {
     return buffer;
 }
 
+char *tool_text(char *buffer, size_t size, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(buffer, size, format, arguments);
+    va_end(arguments);
+    return buffer;
+}
+
 size_t tool_append(char *buffer, size_t size, const char *format, ...) {
     const size_t used = strlen(buffer);
     va_list arguments;

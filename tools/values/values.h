@@ -33,6 +33,10 @@ const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
 #define TOOL_DURATION(ms)       tool_duration_format(ms, (char[32]){0}, 32)
 #define TOOL_DURATION_EXACT(ms) tool_duration_exact(ms, (char[32]){0}, 32)
 
+/* A text, cut off where it does not fit. Returns buffer; the macro brings one that lives as long as
+ * the block. */
+__attribute__((format(printf, 3, 4))) char *tool_text(char *buffer, size_t size, const char *format, ...);
+#define TOOL_TEXT(size, ...) tool_text((char[size]){0}, size, __VA_ARGS__)
 /* Appends to the text in the buffer, as much as fits. Returns the length that all of it has. */
 __attribute__((format(printf, 3, 4))) size_t tool_append(char *buffer, size_t size, const char *format, ...);
 

@@ -15,6 +15,7 @@
 #include "faults/fault.h"
 #include "faults/lists.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 /*
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
@@ -126,9 +127,7 @@ static bool make_certificate(struct chaos_backend *backend, struct chaos_error *
 static bool write_config(const struct chaos_backend *backend, size_t n) {
     const struct processes *own = backend->own;
     const struct server *server = &own->server;
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/redis.conf", backend->directories[n]);
-    FILE *out = fopen(path, "we");
+    FILE *out = fopen(TOOL_TEXT(PATH_MAX + 16, "%s/redis.conf", backend->directories[n]), "we");
     if (out == NULL) {
         return false;
     }
@@ -312,11 +311,8 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
  * warns. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
-    char path[64], name[48];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)backend->pids[n]);
-    snprintf(name, sizeof name, "/node-%zu/clock\n", n + 1);
-    char *maps = chaos_text_read(path);
-    bool found = maps != NULL && strstr(maps, name) != NULL;
+    char *maps = chaos_text_read(TOOL_TEXT(64, "/proc/%d/maps", (int)backend->pids[n]));
+    bool found = maps != NULL && strstr(maps, TOOL_TEXT(48, "/node-%zu/clock\n", n + 1)) != NULL;
     free(maps);
     return found;
 }

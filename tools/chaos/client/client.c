@@ -37,9 +37,7 @@ struct client {
 };
 
 static _Noreturn void break_off(const struct client *client, const char *what, const char *why) {
-    char who[32];
-    snprintf(who, sizeof who, "client %zu", client->options->client + 1);
-    chaos_break_off(who, what, why);
+    chaos_break_off(TOOL_TEXT(32, "client %zu", client->options->client + 1), what, why);
 }
 
 /* Set once SIGTERM has come. It is blocked but for waits and acquires: the handler runs there alone,
@@ -255,10 +253,10 @@ static bool may_end_release(int code) {
 
 static _Noreturn void impossible(const struct client *client, const char *what, int code,
                                  const redlock_result *result) {
-    char message[2048], text[64];
-    snprintf(text, sizeof text, "%s ended with %s", what, redlock_error_name(code));
+    char message[2048];
     size_t size = redlock_result_message(result, message, sizeof message);
-    break_off(client, text, size > 0 ? message : redlock_strerror(code));
+    break_off(client, TOOL_TEXT(64, "%s ended with %s", what, redlock_error_name(code)),
+              size > 0 ? message : redlock_strerror(code));
 }
 
 static void set_options(const struct client *client, const struct choice *choice,
@@ -369,15 +367,14 @@ static void work(struct client *client) {
 static void open_library(struct client *client) {
     redlock_manager_options options;
     redlock_tls_options tls;
-    char name[32], error[256];
+    char error[256];
     redlock_manager_options_default(&options);
     redlock_tls_options_default(&tls);
-    snprintf(name, sizeof name, "chaos-client-%zu", client->options->client + 1);
     options.nodes = client->options->nodes;
     options.node_count = client->options->node_count;
     options.quorum = client->options->setup.quorum;
     options.node_timeout_ms = client->options->settings->node_timeout_ms;
-    options.client_name = name;
+    options.client_name = TOOL_TEXT(32, "chaos-client-%zu", client->options->client + 1);
     tls.ca_file = client->options->ca_file;
     options.tls = tls.ca_file != NULL ? &tls : NULL;
     const struct chaos_protection *protection = &client->options->settings->protection;

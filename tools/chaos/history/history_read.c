@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "faults/lists.h"
+#include "values/values.h"
 
 void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) {
     struct chaos_error why;
-    char line[32] = "";
     va_list arguments;
     if (reading->wrong) {
         return;
@@ -22,10 +22,8 @@ void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(why.text, sizeof why.text, format, arguments);
     va_end(arguments);
-    if (reading->line > 0) {
-        snprintf(line, sizeof line, ":%zu", reading->line);
-    }
-    chaos_fail(reading->error, "%s%s: %s", reading->name, line, why.text);
+    chaos_fail(reading->error, "%s%s: %s", reading->name, reading->line > 0 ? TOOL_TEXT(32, ":%zu", reading->line) : "",
+               why.text);
 }
 
 void chaos_wrong_member(struct chaos_reading *reading, const char *key, const char *format, ...) {
