@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holders.h"
 #include "nodes.h"
 #include "text.h"
 #include "values/values.h"
@@ -101,10 +102,7 @@ void tool_report_votes(struct tool_json *json, const redlock_result *result, boo
     size_t count = result == NULL ? 0 : redlock_result_vote_count(result);
     tool_json_open(json, "votes", '[');
     for (size_t i = 0; i < count; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(result, i, &vote) != REDLOCK_OK) {
-            break;
-        }
+        const redlock_vote vote = tool_vote(result, i);
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", vote.node);
         tool_json_string(json, "vote", redlock_vote_name(vote.kind));

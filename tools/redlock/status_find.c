@@ -41,10 +41,8 @@ static void await_listening(struct tool_session *session) {
 }
 
 static void note_late(struct tool_findings *findings, const redlock_result *result) {
-    for (size_t i = 0; result != NULL && i < findings->nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        (void)redlock_result_vote(result, i, &vote); /* the index is in range */
-        findings->late = findings->late || vote.kind == REDLOCK_VOTE_UNKNOWN;
+    for (size_t i = 0; i < findings->nodes; i++) {
+        findings->late |= tool_vote(result, i).kind == REDLOCK_VOTE_UNKNOWN;
     }
 }
 
@@ -81,17 +79,13 @@ static int inspect_operands(struct tool_session *session, struct tool_findings *
 }
 
 bool tool_status_has_listed(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    return findings->listing != NULL && redlock_result_vote(findings->listing, node, &vote) == REDLOCK_OK &&
-           vote.kind == REDLOCK_VOTE_GRANTED;
+    return tool_vote(findings->listing, node).kind == REDLOCK_VOTE_GRANTED;
 }
 
 const char *tool_status_list_error(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    if (findings->listing == NULL || redlock_result_vote(findings->listing, node, &vote) != REDLOCK_OK) {
-        return "";
-    }
-    return vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED ? vote.error : redlock_vote_name(vote.kind);
+    const redlock_vote vote = tool_vote(findings->listing, node);
+    const bool says = findings->listing == NULL || vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED;
+    return says ? vote.error : redlock_vote_name(vote.kind);
 }
 
 /* The keys of one resource become a lock. The waiters are the median, as for an inspection. */
@@ -211,10 +205,7 @@ static bool begins_with(const char *string, const char *words) {
 }
 
 const char *tool_status_write_error(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    if (findings->probe == NULL || redlock_result_vote(findings->probe, node, &vote) != REDLOCK_OK) {
-        return "";
-    }
+    const redlock_vote vote = tool_vote(findings->probe, node);
     /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
     return vote.kind == REDLOCK_VOTE_DENIED || begins_with(vote.error, "CLUSTERDOWN ") ? vote.error : "";
 }

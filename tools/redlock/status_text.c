@@ -228,10 +228,8 @@ static void print_lock(FILE *out, const struct tool_lock *lock) {
     print_verdict(out, &lock->holders);
     print_waiters(out, lock);
     for (size_t i = 0; lock->result != NULL && i < lock->holders.nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(lock->result, i, &vote) == REDLOCK_OK) {
-            print_vote(out, &vote);
-        }
+        const redlock_vote vote = tool_vote(lock->result, i);
+        print_vote(out, &vote);
     }
 }
 
