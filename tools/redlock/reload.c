@@ -2,11 +2,9 @@
 #include "reload.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "nodes_file.h"
 #include "report.h"
@@ -27,11 +25,8 @@ struct tool_reload {
     /* Only the thread uses this after the start. */
     struct tool_stamp read;
     /* Both. */
-    pthread_t thread;
-    pthread_mutex_t mutex; /* protects the rest */
-    pthread_cond_t changed;
+    struct tool_thread thread;     /* its mutex protects the rest */
     struct tool_nodes_file *fresh; /* read, and not yet taken by the loop */
-    bool ending, over;
 };
 
 /* The thread. */
@@ -60,26 +55,16 @@ static void drop(struct tool_nodes_file *file) {
     }
 }
 
-/* With the mutex. Returns false if it is time to end. */
-static bool rest(struct tool_reload *reload) {
-    struct timespec until;
-    int error = tool_thread_deadline(&until, LOOK_EVERY_S);
-    while (!reload->ending && error == 0) {
-        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
-    }
-    return !reload->ending;
-}
-
 static void *run(void *data) {
     struct tool_reload *reload = data;
     const char *path = reload->session->options->nodes_file;
     struct tool_stamp seen = reload->read;
-    pthread_mutex_lock(&reload->mutex);
-    while (rest(reload)) {
-        pthread_mutex_unlock(&reload->mutex);
+    pthread_mutex_lock(&reload->thread.mutex);
+    while (!tool_thread_wait(&reload->thread, LOOK_EVERY_S, &reload->thread.ending, NULL)) {
+        pthread_mutex_unlock(&reload->thread.mutex);
         struct tool_nodes_file *file = look(path, &reload->read, &seen);
-        pthread_mutex_lock(&reload->mutex);
-        if (file != NULL && !reload->ending) {
+        pthread_mutex_lock(&reload->thread.mutex);
+        if (file != NULL && !reload->thread.ending) {
             drop(reload->fresh);
             reload->fresh = file;
             ev_async_send(reload->session->loop, &reload->told);
@@ -87,9 +72,7 @@ static void *run(void *data) {
             drop(file);
         }
     }
-    reload->over = true;
-    pthread_cond_signal(&reload->changed);
-    pthread_mutex_unlock(&reload->mutex);
+    tool_thread_is_over(&reload->thread);
     return NULL;
 }
 
@@ -277,10 +260,10 @@ static void take(struct ev_loop *loop, ev_async *watcher, int events) {
     (void)loop, (void)events;
     struct tool_reload *reload = watcher->data;
     struct changes changes = {0};
-    pthread_mutex_lock(&reload->mutex);
+    pthread_mutex_lock(&reload->thread.mutex);
     struct tool_nodes_file *file = reload->fresh;
     reload->fresh = NULL;
-    pthread_mutex_unlock(&reload->mutex);
+    pthread_mutex_unlock(&reload->thread.mutex);
     if (file == NULL) {
         return;
     }
@@ -318,15 +301,6 @@ static void free_reload(struct tool_reload *reload) {
     free(reload);
 }
 
-/* Returns 0 or an errno. */
-static int start(struct tool_reload *reload) {
-    int error = remember_given(reload) ? 0 : ENOMEM;
-    if (error == 0) {
-        error = tool_thread_mutex(&reload->mutex, &reload->changed);
-    }
-    return error == 0 ? tool_thread_start(&reload->thread, run, reload) : error;
-}
-
 void tool_reload_begin(struct tool_session *session) {
     const struct tool_options *options = session->options;
     if (options->nodes_file == NULL || !options->nodes_stamp.is_regular) {
@@ -341,7 +315,7 @@ void tool_reload_begin(struct tool_session *session) {
         ev_prepare_init(&reload->each_turn, look_at_nodes);
         reload->told.data = reload->each_turn.data = reload;
         ev_async_start(session->loop, &reload->told);
-        error = start(reload);
+        error = remember_given(reload) ? tool_thread_start(&reload->thread, run, reload) : ENOMEM;
     }
     if (error == 0) {
         session->reload = reload;
@@ -358,24 +332,13 @@ void tool_reload_begin(struct tool_session *session) {
 /* A thread that is still reading then may go on until the process ends. */
 void tool_reload_end(struct tool_session *session) {
     struct tool_reload *reload = session->reload;
-    struct timespec until;
     if (reload == NULL) {
         return;
     }
     session->reload = NULL;
     ev_async_stop(session->loop, &reload->told);
     ev_prepare_stop(session->loop, &reload->each_turn);
-    pthread_mutex_lock(&reload->mutex);
-    reload->ending = true;
-    pthread_cond_signal(&reload->changed);
-    int error = tool_thread_deadline(&until, GIVE_UP_AFTER_S);
-    while (!reload->over && error == 0) {
-        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
-    }
-    const bool over = reload->over;
-    pthread_mutex_unlock(&reload->mutex);
-    if (over) {
-        tool_thread_end(reload->thread, &reload->mutex, &reload->changed);
+    if (tool_thread_end(&reload->thread, GIVE_UP_AFTER_S, NULL)) {
         free_reload(reload);
     }
 }
