@@ -147,20 +147,16 @@ static bool has_time(const struct hold *hold) {
 
 /* Until it may write. False if the lease is lost meanwhile. */
 static bool await_time(struct hold *hold) {
-    for (;;) {
-        switch (look(hold)) {
-        case LOOK_LOST:
-            return false;
-        case LOOK_CLAIMED:
+    for (enum look seen; (seen = look(hold)) != LOOK_LOST;) {
+        if (seen == LOOK_CLAIMED) {
             continue; /* what that costs must not lie between the look that counts and the write */
-        case LOOK_VALID:
-            break;
         }
         if (has_time(hold)) {
             return true;
         }
         (void)wait_us(LOOK_US); /* for a renewal */
     }
+    return false;
 }
 
 static enum increment increment(struct hold *hold, int64_t work_us) {
