@@ -28,7 +28,7 @@ static int render(const struct tool_session *session, const struct tool_findings
     FILE *out = open_memstream(&page->text, &page->size);
     if (out != NULL) {
         if (options->metrics) {
-            tool_status_print_metrics(out, session, findings);
+            tool_status_print_metrics(out, findings);
         } else if (options->json) {
             tool_status_print_json(out, session, findings);
         } else if (!options->quiet) {

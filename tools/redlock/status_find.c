@@ -8,16 +8,8 @@
 #include "report.h"
 #include "values/values.h"
 
-bool tool_status_keeps_no_queue(const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY && info->queue_refused;
-}
-
-bool tool_status_is_undecided(const redlock_node_info *info) {
+static bool is_undecided(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
-}
-
-int64_t tool_status_quarantine_ms(const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY || info->quarantine_ms > 0 ? info->quarantine_ms : -1;
 }
 
 /* Or a signal came. */
@@ -26,7 +18,7 @@ static bool all_listen_or_refuse(const void *data) {
     bool all = true;
     for (size_t i = 0; i < redlock_manager_node_count(session->manager); i++) {
         redlock_node_info info = tool_session_node(session, i);
-        all = all && !tool_status_is_undecided(&info);
+        all = all && !is_undecided(&info);
     }
     return all || session->stop_signal != 0;
 }
@@ -78,16 +70,6 @@ static int inspect_operands(struct tool_session *session, struct tool_findings *
     return status;
 }
 
-bool tool_status_has_listed(const struct tool_findings *findings, size_t node) {
-    return tool_vote(findings->listing, node).kind == REDLOCK_VOTE_GRANTED;
-}
-
-const char *tool_status_list_error(const struct tool_findings *findings, size_t node) {
-    const redlock_vote vote = tool_vote(findings->listing, node);
-    const bool says = findings->listing == NULL || vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED;
-    return says ? vote.error : redlock_vote_name(vote.kind);
-}
-
 /* The keys of one resource become a lock. The waiters are the median, as for an inspection. */
 static void add_lock(struct tool_findings *findings, const struct tool_sight *listed, const struct tool_key *keys,
                      size_t count) {
@@ -124,9 +106,10 @@ static int gather(struct tool_session *session, struct tool_findings *findings) 
         return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     for (size_t i = 0; i < findings->nodes; i++) {
-        const bool has_listed = tool_status_has_listed(findings, i);
+        const redlock_vote vote = tool_vote(findings->listing, i);
+        const bool has_listed = vote.kind == REDLOCK_VOTE_GRANTED;
         /* Where some keys cannot be read, one that is not named may be among them. */
-        listed[i].answered = has_listed && tool_status_list_error(findings, i)[0] == '\0';
+        listed[i].answered = has_listed && vote.error[0] == '\0';
         answered += has_listed;
     }
     findings->unanswered = answered < findings->quorum;
@@ -204,12 +187,6 @@ static bool begins_with(const char *string, const char *words) {
     return strncmp(string, words, strlen(words)) == 0;
 }
 
-const char *tool_status_write_error(const struct tool_findings *findings, size_t node) {
-    const redlock_vote vote = tool_vote(findings->probe, node);
-    /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
-    return vote.kind == REDLOCK_VOTE_DENIED || begins_with(vote.error, "CLUSTERDOWN ") ? vote.error : "";
-}
-
 const char *tool_status_write_advice(const char *write_error) {
     static const struct {
         const char *words, *advice;
@@ -227,9 +204,27 @@ const char *tool_status_write_advice(const char *write_error) {
     return "Redlock needs independent primaries";
 }
 
-bool tool_status_may_vote(const struct tool_session *session, const struct tool_findings *findings, size_t node) {
-    redlock_node_info info = tool_session_node(session, node);
-    return tool_nodes_may_vote(session, &info) && tool_status_write_error(findings, node)[0] == '\0';
+static struct tool_node look_at(const struct tool_session *session, const struct tool_findings *findings,
+                                size_t index) {
+    const redlock_node_info info = tool_session_node(session, index);
+    const redlock_vote probe = tool_vote(findings->probe, index), list = tool_vote(findings->listing, index);
+    const bool ready = info.state == REDLOCK_NODE_READY, listed = list.kind == REDLOCK_VOTE_GRANTED;
+    /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
+    const bool refuses = ready && (probe.kind == REDLOCK_VOTE_DENIED || begins_with(probe.error, "CLUSTERDOWN "));
+    struct tool_node node = {.info = info,
+                             .ready = ready,
+                             .far = tool_nodes_is_far(session, &info),
+                             .write_error = refuses ? probe.error : "",
+                             .queueless = ready && info.queue_refused,
+                             .undecided = is_undecided(&info),
+                             .quarantine_ms = ready || info.quarantine_ms > 0 ? info.quarantine_ms : -1,
+                             .listed = listed,
+                             .list_error = list.error};
+    node.may_vote = tool_nodes_may_vote(session, &info) && node.write_error[0] == '\0';
+    if (findings->listing != NULL && !listed && list.error[0] == '\0') {
+        node.list_error = redlock_vote_name(list.kind);
+    }
+    return node;
 }
 
 int tool_status_find(struct tool_session *session, struct tool_findings *findings) {
@@ -243,14 +238,14 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     }
     ask_nodes(session, findings);
     await_listening(session);
-    /* Count last, to include what the requests learned of the nodes. */
+    /* Look last, to include what the requests learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_session_node(session, i);
-        findings->ready += info.state == REDLOCK_NODE_READY;
-        findings->voters += tool_status_may_vote(session, findings, i);
-        findings->refusing += info.state == REDLOCK_NODE_READY && tool_status_write_error(findings, i)[0] != '\0';
-        findings->far += tool_nodes_is_far(session, &info);
-        findings->queueless += tool_status_keeps_no_queue(&info);
+        const struct tool_node node = findings->at[i] = look_at(session, findings, i);
+        findings->ready += node.ready;
+        findings->voters += node.may_vote;
+        findings->refusing += node.write_error[0] != '\0';
+        findings->far += node.far;
+        findings->queueless += node.queueless;
     }
     return 0;
 }

@@ -67,14 +67,14 @@ struct told {
 };
 
 /* Returns what is told of the one with this index. */
-typedef struct told reader(const struct tool_session *session, const struct tool_findings *findings, size_t index);
+typedef struct told reader(const struct tool_findings *findings, size_t index);
 
-static void print_families(FILE *out, const struct tool_session *session, const struct tool_findings *findings,
-                           const struct family families[METRICS], const char *label, size_t count, reader *read) {
+static void print_families(FILE *out, const struct tool_findings *findings, const struct family families[METRICS],
+                           const char *label, size_t count, reader *read) {
     for (const struct family *family = families; family < families + METRICS; family++) {
         bool begun = false;
         for (size_t i = 0; i < count; i++) {
-            const struct told told = read(session, findings, i);
+            const struct told told = read(findings, i);
             const int64_t value = told.values[family - families];
             if (told.name == NULL || value < 0) {
                 continue;
@@ -110,21 +110,21 @@ static const struct family node_families[METRICS] = {
 };
 
 /* A node that is named twice is one server. */
-static struct told read_node(const struct tool_session *session, const struct tool_findings *findings, size_t index) {
-    const redlock_node_info info = tool_session_node(session, index);
-    const bool ready = info.state == REDLOCK_NODE_READY;
+static struct told read_node(const struct tool_findings *findings, size_t index) {
+    const struct tool_node *node = &findings->at[index];
+    const redlock_node_info info = node->info;
     struct told told = {
         .name = info.name,
-        .values = {[UP] = ready,
-                   [VOTING] = tool_status_may_vote(session, findings, index),
-                   [QUEUES] = ready && !tool_status_is_undecided(&info) ? info.listens : -1,
+        .values = {[UP] = node->ready,
+                   [VOTING] = node->may_vote,
+                   [QUEUES] = node->ready && !node->undecided ? info.listens : -1,
                    [WARNED] = info.connects == 0 && info.warning[0] == '\0' ? -1 : info.warning[0] != '\0',
-                   [LISTED] = findings->all ? tool_status_has_listed(findings, index) : -1,
-                   [ROUND_TRIP] = ready ? info.round_trip_us : -1,
-                   [UPTIME] = ready ? info.uptime_s : -1,
-                   [QUARANTINE] = tool_status_quarantine_ms(&info)}};
+                   [LISTED] = findings->all ? node->listed : -1,
+                   [ROUND_TRIP] = node->ready ? info.round_trip_us : -1,
+                   [UPTIME] = node->ready ? info.uptime_s : -1,
+                   [QUARANTINE] = node->quarantine_ms}};
     for (size_t i = 0; i < index && told.name != NULL; i++) {
-        told.name = strcmp(info.name, tool_session_node(session, i).name) == 0 ? NULL : info.name;
+        told.name = strcmp(info.name, findings->at[i].info.name) == 0 ? NULL : info.name;
     }
     return told;
 }
@@ -144,8 +144,7 @@ static const struct family lock_families[METRICS] = {
 };
 
 /* A resource may be given twice. Those of --all differ. */
-static struct told read_lock(const struct tool_session *session, const struct tool_findings *findings, size_t index) {
-    (void)session;
+static struct told read_lock(const struct tool_findings *findings, size_t index) {
     const struct tool_lock *lock = &findings->locks[index];
     const struct tool_holders *holders = &lock->holders;
     const bool held = holders->verdict == TOOL_HELD;
@@ -183,7 +182,7 @@ static void print_counts(FILE *out, const struct tool_findings *findings) {
     single(out, "redlock_locks_unknown", "The locks of which too few nodes could tell.", unknown);
 }
 
-void tool_status_print_metrics(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
+void tool_status_print_metrics(FILE *out, const struct tool_findings *findings) {
     single(out, "redlock_nodes", "The configured nodes.", findings->nodes);
     single(out, "redlock_nodes_ready", "The nodes that are up.", findings->ready);
     single(out, "redlock_nodes_voting", "The nodes that are up, near enough, take writes, and may vote.",
@@ -192,6 +191,6 @@ void tool_status_print_metrics(FILE *out, const struct tool_session *session, co
     if (findings->all) {
         print_counts(out, findings);
     }
-    print_families(out, session, findings, node_families, "node", findings->nodes, read_node);
-    print_families(out, session, findings, lock_families, "resource", findings->lock_count, read_lock);
+    print_families(out, findings, node_families, "node", findings->nodes, read_node);
+    print_families(out, findings, lock_families, "resource", findings->lock_count, read_lock);
 }

@@ -47,23 +47,21 @@ static void print_table(FILE *out, const struct row *rows, size_t count, size_t 
 }
 
 /* Each remark follows "; ". */
-static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
-                   const redlock_node_info *info, char *buffer, size_t size) {
-    const bool ready = info->state == REDLOCK_NODE_READY;
-    const char *write_error = ready ? tool_status_write_error(findings, node) : "";
-    const char *list_error = findings->all && ready ? tool_status_list_error(findings, node) : "";
-    const bool no_queue = tool_status_keeps_no_queue(info);
+static void remark(const struct tool_session *session, const struct tool_node *node, bool all, char *buffer,
+                   size_t size) {
+    const redlock_node_info *info = &node->info;
     char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
         tool_append(buffer, size, "; no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     }
-    if (tool_nodes_is_far(session, info)) {
+    if (node->far) {
         tool_nodes_far_text(session, info, text, sizeof text);
         tool_append(buffer, size, "; %s", text);
     }
-    if (write_error[0] != '\0') {
-        tool_append(buffer, size, "; takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
+    if (node->write_error[0] != '\0') {
+        tool_append(buffer, size, "; takes no locks: %s (%s)", node->write_error,
+                    tool_status_write_advice(node->write_error));
     }
     if (info->error[0] != '\0') {
         tool_append(buffer, size, "; %s", info->error);
@@ -71,14 +69,13 @@ static void remark(const struct tool_session *session, const struct tool_finding
     if (info->warning[0] != '\0') {
         tool_append(buffer, size, "; %s", info->warning);
     }
-    if (no_queue || tool_status_is_undecided(info)) {
-        tool_append(buffer, size, "; %s%s%s", no_queue ? "no queue" : "not subscribed yet",
+    if (node->queueless || node->undecided) {
+        tool_append(buffer, size, "; %s%s%s", node->queueless ? "no queue" : "not subscribed yet",
                     info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
     }
-    if (list_error[0] != '\0') {
-        tool_append(buffer, size, "; %s: %s",
-                    tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
-                    list_error);
+    if (all && node->ready && node->list_error[0] != '\0') {
+        tool_append(buffer, size, "; %s: %s", node->listed ? "locks may be missing" : "cannot list its locks",
+                    node->list_error);
     }
 }
 
@@ -121,7 +118,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
     struct row rows[REDLOCK_NODES_MAX + 1] = {{{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
     struct node_cells cells[REDLOCK_NODES_MAX] = {0};
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_session_node(session, i);
+        const redlock_node_info info = findings->at[i].info;
         if (info.uptime_s >= 0 && info.uptime_s < 60) {
             snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
         } else if (info.uptime_s >= 0) {
@@ -131,7 +128,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
             snprintf(cells[i].round_trip, sizeof cells[i].round_trip, "%" PRId64 ".%03" PRId64 "ms",
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
-        remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
+        remark(session, &findings->at[i], findings->all, cells[i].remark, sizeof cells[i].remark);
         rows[i + 1] =
             (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role, cells[i].uptime,
                           cells[i].round_trip, cells[i].remark + (cells[i].remark[0] != '\0' ? 2 : 0)}};
@@ -262,7 +259,7 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
 static void print_none(FILE *out, const struct tool_findings *findings) {
     size_t listed = 0;
     for (size_t i = 0; i < findings->nodes; i++) {
-        listed += tool_status_has_listed(findings, i);
+        listed += findings->at[i].listed;
     }
     if (listed == 0) {
         fputs("the locks are not known: no node could list them\n", out);
