@@ -22,9 +22,8 @@
  *          RUNNING → pause: PAUSED             RUNNING, PAUSED → kill, or by itself: DEAD
  *          PAUSED → resume: RUNNING
  * A node that ends by itself is left for the caller to wait for. A pid is signalled only while its
- * process is surely a child of ours.
+ * process is surely a child of ours. Who is DEAD has no pid.
  */
-enum state { DEAD, RUNNING, PAUSED };
 
 enum { START_MS = 10000, END_MS = 10000, VERSION_MS = 5000, CERTIFICATE_MS = 20000, PORT_TRIES = 20 };
 
@@ -40,7 +39,7 @@ struct processes {
     struct server server;
     /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
     int shim;
-    enum state states[CHAOS_NODES_MAX];
+    bool paused[CHAOS_NODES_MAX];
 };
 
 /* Runs `name --version`. Nodes run in directories of their own: a path must not depend on ours.
@@ -152,9 +151,9 @@ static bool write_config(const struct chaos_backend *backend, size_t n) {
 #define FAIL(backend, n, error, format, ...)                                                                           \
     chaos_fail(error, "node %zu (127.0.0.1:%u): " format, (n) + 1, (backend)->ports[n], __VA_ARGS__)
 
-static enum state *state_of(const struct chaos_backend *backend, size_t n) {
+static bool *paused(const struct chaos_backend *backend, size_t n) {
     struct processes *own = backend->own;
-    return &own->states[n];
+    return &own->paused[n];
 }
 
 /* In the child: ours, with the clock preloaded where there is one. A locale that is not installed
@@ -198,26 +197,21 @@ static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *e
     if (pid == 0) {
         become_server(backend->own, backend->directories[n], parent);
     }
-    *state_of(backend, n) = RUNNING;
+    *paused(backend, n) = false;
     backend->pids[n] = pid;
     return true;
-}
-
-static void mark_dead(struct chaos_backend *backend, size_t n) {
-    *state_of(backend, n) = DEAD;
-    backend->pids[n] = 0;
 }
 
 /* Whether it runs, or is paused; one that ended by itself is not waited for. */
 static bool is_alive(struct chaos_backend *backend, size_t n) {
     siginfo_t info = {0};
-    if (*state_of(backend, n) == DEAD) {
+    if (backend->pids[n] == 0) {
         return false;
     }
     if (waitid(P_PID, (id_t)backend->pids[n], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
         return true;
     }
-    mark_dead(backend, n);
+    backend->pids[n] = 0;
     return false;
 }
 
@@ -243,7 +237,7 @@ static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_erro
                         END_MS / 1000);
         }
     }
-    mark_dead(backend, n);
+    backend->pids[n] = 0;
     return true;
 }
 
@@ -262,7 +256,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     if (!is_alive(backend, n)) {
         return FAIL(backend, n, error, "%s", "a dead node cannot be paused; restart it first");
     }
-    if (*state_of(backend, n) == PAUSED) {
+    if (*paused(backend, n)) {
         return true;
     }
     if (!send_signal(backend, n, SIGSTOP, "SIGSTOP", error)) {
@@ -272,7 +266,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)backend->pids[n], &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
-            *state_of(backend, n) = PAUSED;
+            *paused(backend, n) = true;
             return true;
         }
         if (!chaos_wait(deadline_ms)) {
@@ -285,13 +279,13 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
 }
 
 static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    if (!is_alive(backend, n) || *state_of(backend, n) != PAUSED) {
+    if (!is_alive(backend, n) || !*paused(backend, n)) {
         return true;
     }
     if (!send_signal(backend, n, SIGCONT, "SIGCONT", error)) {
         return false;
     }
-    *state_of(backend, n) = RUNNING;
+    *paused(backend, n) = false;
     return true;
 }
 
