@@ -127,31 +127,27 @@ static int check_resource(const struct tool_options *options, const char *resour
 
 /* For the end of a sentence about a RESOURCE that is missing. Does not repeat the word, which may
  * be a password. */
-static const char *say_who_took_it(const struct tool_options *options, char *buffer, size_t size) {
-    buffer[0] = '\0';
-    if (options->last_taker != NULL) {
-        (void)snprintf(buffer, size, "; the word behind --%s is the value of that option", options->last_taker);
-    }
-    return buffer;
-}
+#define WHO_TOOK_IT(options)                                                                                           \
+    ((options)->last_taker == NULL                                                                                     \
+         ? ""                                                                                                          \
+         : TOOL_TEXT(96, "; the word behind --%s is the value of that option", (options)->last_taker))
 
 /* run [RESOURCE] -- [RESOURCE --] CMD …, and the same for elect: the second form is for names that
  * begin with a dash. */
-static int split_run(struct tool_options *options, int dashes) {
+static int split_run(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;
-    char taken[96];
     const char *name = tool_command_name(options->command);
     if (count == 0) {
         return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …%s", name, name,
-                          say_who_took_it(options, taken, sizeof taken));
+                          WHO_TOOK_IT(options));
     }
     size_t command = 1;
-    if (dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
+    if (options->dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
         command = 2;
-    } else if (dashes != 1) {
+    } else if (options->dashes != 1) {
         return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …%s",
-                          name, name, dashes == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
+                          name, name, options->dashes == 0 ? WHO_TOOK_IT(options) : "");
     }
     if (count == command) {
         return tool_usage(options, "%s needs a command after '--': redlock %s RESOURCE -- CMD …", name, name);
@@ -181,26 +177,24 @@ static int check_token(const struct tool_options *options, const char *token) {
 }
 
 static int take_one_resource(struct tool_options *options, const char *who) {
-    char taken[96];
     if (options->operand_count != 1) {
         return tool_usage(options, "%s needs one RESOURCE, but got %zu%s", who, options->operand_count,
-                          options->operand_count == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
+                          options->operand_count == 0 ? WHO_TOOK_IT(options) : "");
     }
     options->resource = options->operands[0];
     return 0;
 }
 
-int tool_operands_take(struct tool_options *options, int dashes) {
+int tool_operands_take(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;
-    char taken[96];
     int status = 0;
     switch (options->command) {
     case TOOL_RUN:
-        status = split_run(options, dashes);
+        status = split_run(options);
         break;
     case TOOL_ELECT:
-        status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options, dashes);
+        status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options);
         break;
     case TOOL_ACQUIRE:
         status = take_one_resource(options, "acquire");
@@ -212,7 +206,7 @@ int tool_operands_take(struct tool_options *options, int dashes) {
     case TOOL_RELEASE:
         if (count != 2) {
             return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),
-                              count < 2 ? say_who_took_it(options, taken, sizeof taken) : "");
+                              count < 2 ? WHO_TOOK_IT(options) : "");
         }
         options->resource = words[0];
         options->token = words[1];

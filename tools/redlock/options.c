@@ -373,24 +373,22 @@ static int parse_short(struct tool_options *options, char **argv, int *index) {
     return status;
 }
 
-/* Applies options in their order; moves operands to the front of argv. dashes: how many operands
- * stood before '--', or -1. */
-static int parse_words(int argc, char **argv, struct tool_options *options, int *dashes) {
+/* Applies options in their order; moves operands to the front of argv. */
+static int parse_words(int argc, char **argv, struct tool_options *options) {
     int kept = 0;
     int status = 0;
-    *dashes = -1;
     for (int i = 1; i < argc && status == 0; i++) {
-        if (*dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (options->dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
             const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
                 status = tool_operands_command(options, argv[i]);
-            } else if (has_command && *dashes < 0 && kept == 1 && !options->observe) {
+            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe) {
                 status = tool_operands_refuse(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }
         } else if (strcmp(argv[i], "--") == 0) {
-            *dashes = kept;
+            options->dashes = kept;
         } else if (argv[i][1] == '-') {
             status = parse_long(options, argv, &i);
         } else {
@@ -416,14 +414,14 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     *options = (struct tool_options){.words = words,
                                      .json = argc > 0 && wants_json(argv),
                                      .grace_ms = TOOL_NOT_GIVEN,
-                                     .contended_status = TOOL_EXIT_CONTENDED};
+                                     .contended_status = TOOL_EXIT_CONTENDED,
+                                     .dashes = -1};
     redlock_manager_options_default(&options->manager);
     redlock_acquire_options_default(&options->lock);
     redlock_tls_options_default(&options->tls_options);
     options->manager.connect_timeout_ms = 1000;
     options->lock.ttl_ms = TOOL_NOT_GIVEN;
-    int dashes;
-    int status = parse_words(argc, argv, options, &dashes);
+    int status = parse_words(argc, argv, options);
     if (status != 0 || options->help || options->version) {
         return status;
     }
@@ -433,18 +431,13 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     if (options->command == TOOL_EXTEND && options->lock.ttl_ms == TOOL_NOT_GIVEN) {
         return tool_usage(options, "extend needs the new time to live: -t TTL");
     }
-    /* Before the operands: one of them may have become the value of an option. */
-    status = tool_settings_complete(options);
-    if (status == 0) {
-        status = tool_operands_take(options, dashes);
+    /* The settings before the operands: one of them may have become the value of an option. */
+    static int (*const steps[])(struct tool_options *) = {
+        tool_settings_complete, tool_operands_take, tool_settings_check, tool_operands_nodes, tool_settings_nodes};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == 0; i++) {
+        status = steps[i](options);
     }
-    if (status == 0) {
-        status = tool_settings_check(options);
-    }
-    if (status == 0) {
-        status = tool_operands_nodes(options);
-    }
-    return status == 0 ? tool_settings_nodes(options) : status;
+    return status;
 }
 
 void tool_options_free(struct tool_options *options) {

@@ -105,6 +105,7 @@ struct tool_options {
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
     char **operands;
     size_t operand_count;
+    int dashes; /* how many operands stood before '--'; -1: it was not there */
 };
 
 /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. Rearranges argv, which must outlive
