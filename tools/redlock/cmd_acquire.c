@@ -8,8 +8,7 @@
 #include "values/values.h"
 
 static void print_json(const struct tool_session *session) {
-    struct tool_json json = {.out = stdout};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(stdout);
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
     if (session->options->lock.fencing) {

@@ -272,8 +272,7 @@ static void print_nodes_json(const struct clear *clear, struct tool_json *json) 
 static void print_outcome(const struct clear *clear, int code, const char *message) {
     const struct tool_options *options = clear->session->options;
     if (options->json) {
-        struct tool_json json = {.out = stdout};
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(stdout);
         if (code != REDLOCK_OK) {
             tool_json_string(&json, "error", redlock_error_name(code));
             tool_json_string(&json, "message", message);

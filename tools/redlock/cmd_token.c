@@ -22,8 +22,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
 static void print_success(const struct tool_session *session, const char *text, int64_t validity_ms) {
     const struct tool_options *options = session->options;
     if (options->json) {
-        struct tool_json json = {.out = stdout};
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(stdout);
         tool_json_string(&json, "resource", options->resource);
         tool_json_string(&json, "token", options->token);
         if (validity_ms >= 0) {

@@ -100,8 +100,7 @@ static void report_accepted(const struct tool_reload *reload) {
                          options->nodes_file);
         return;
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "credentials", "ACCEPTED");
     tool_json_string(&json, "nodes_file", options->nodes_file);
     tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);

@@ -137,8 +137,7 @@ void tool_report_acquired(const struct tool_session *session) {
     if (!options->json || options->lock.wait_timeout_ms == 0) {
         return;
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
     tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
@@ -156,8 +155,7 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
     /* The standard output of run and elect belongs to the command that they run. */
     bool is_run = options->command == TOOL_RUN || options->command == TOOL_ELECT;
-    struct tool_json json = {.out = is_run ? tool_words_line(options->words) : stdout};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(is_run ? tool_words_line(options->words) : stdout);
     tool_json_string(&json, "error", name);
     tool_json_string(&json, "message", message);
     if (explanation != NULL) {

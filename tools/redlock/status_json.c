@@ -79,9 +79,8 @@ static void write_reason(const struct tool_session *session, const struct tool_f
 }
 
 void tool_status_print_json(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
-    struct tool_json json = {.out = out};
+    struct tool_json json = tool_json_begin(out);
     char reason[160];
-    tool_json_open(&json, NULL, '{');
     if (tool_status_lacks_quorum(findings)) {
         tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
         write_reason(session, findings, reason, sizeof reason);
