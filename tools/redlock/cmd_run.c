@@ -72,7 +72,7 @@ static void say_kept(const struct tool_session *session, const redlock_lease *le
     struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "kept", options->resource);
     tool_json_number(&json, "remaining_ms", left_ms);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* Lets it stay, and ends the lease. Returns the exit status, if that of the command is `status`. */

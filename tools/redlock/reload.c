@@ -103,7 +103,7 @@ static void report_accepted(const struct tool_reload *reload) {
     struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "credentials", "ACCEPTED");
     tool_json_string(&json, "nodes_file", options->nodes_file);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* A node that is not up tries the new ones again by itself. */

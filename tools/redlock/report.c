@@ -31,26 +31,25 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
-                      enum tool_words_kind kind) {
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level) {
     tool_json_end(json);
     tool_words_level(options->words, level);
-    tool_words_send(options->words, kind);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
 }
 
 void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
                       const char *key, const char *name, const char *mark, const char *text) {
-    struct tool_json json = {.out = tool_words_line(options->words)};
+    FILE *out = tool_words_line(options->words);
     if (options->json) {
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(out);
         tool_json_string(&json, key, name);
         tool_json_string(&json, "message", text);
-        tool_report_send(&json, options, level, kind);
-        return;
+        tool_json_end(&json);
+    } else {
+        fprintf(out, "redlock: %s", mark);
+        tool_print_safe(out, text);
+        fputc('\n', out);
     }
-    fprintf(json.out, "redlock: %s", mark);
-    tool_print_safe(json.out, text);
-    fputc('\n', json.out);
     tool_words_level(options->words, level);
     tool_words_send(options->words, kind);
 }
@@ -140,7 +139,7 @@ void tool_report_acquired(const struct tool_session *session) {
     struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* With what the sentence leaves open; NULL: nothing. */
@@ -166,7 +165,7 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
     tool_report_votes(&json, result, false);
     if (is_run) {
-        tool_report_send(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
+        tool_report_send(&json, options, TOOL_WORDS_ERROR);
     } else {
         tool_json_end(&json);
         fflush(stdout);

@@ -16,8 +16,7 @@ __attribute__((format(printf, 3, 4))) void tool_report_note(const struct tool_op
                                                             enum tool_words_level level, const char *format, ...);
 
 /* Ends an object on standard error, and sends it. */
-void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
-                      enum tool_words_kind kind);
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level);
 
 /* A line on standard error, also with -q: "redlock: ", the mark and the text, made safe for a
  * terminal, or with --json {key:name,"message":text}. */
