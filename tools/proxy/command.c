@@ -1,6 +1,5 @@
 /* The proxy's commands, one a line. README.md lists them. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +31,8 @@ static const struct key {
             {"cut", offsetof(struct proxy_rule, cut), 2},
             {"cut_after", offsetof(struct proxy_rule, cut_after), NUMBER_MAX}};
 
-__attribute__((format(printf, 2, 3))) static bool wrong(struct request *request, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(request->answer, sizeof request->answer, format, arguments);
-    va_end(arguments);
-    return false;
-}
+/* Answers with a sentence. False. */
+#define wrong(request, ...) (tool_text((request)->answer, sizeof(request)->answer, __VA_ARGS__), false)
 
 static bool is_read(const struct request *request) {
     return request->rest == NULL || *request->rest == '\0';

@@ -103,14 +103,11 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     return quarantines_ms[quorum - 1];
 }
 
-/* With -v the log has it; the table of status shows it. */
-static bool is_reported_elsewhere(const struct tool_options *options) {
-    return options->verbose || options->command == TOOL_STATUS;
-}
-
 void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
     const struct tool_options *options = session->options;
-    size_t count = is_reported_elsewhere(options) ? 0 : redlock_manager_node_count(session->manager);
+    /* With -v the log has it; the table of status shows it. */
+    const bool shown_elsewhere = options->verbose || options->command == TOOL_STATUS;
+    size_t count = shown_elsewhere ? 0 : redlock_manager_node_count(session->manager);
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = tool_session_node(session, i);
         uint32_t bit = UINT32_C(1) << i;

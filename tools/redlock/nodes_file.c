@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +47,7 @@ bool tool_nodes_check(size_t count, const char *uri, const char *label, const ch
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct tool_nodes_file *file, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(file->why, sizeof file->why, format, arguments);
-    va_end(arguments);
-    return TOOL_EXIT_USAGE;
-}
+#define refuse(file, ...) (tool_text((file)->why, sizeof(file)->why, __VA_ARGS__), TOOL_EXIT_USAGE)
 
 static int refuse_to_read(struct tool_nodes_file *file, const char *path) {
     return refuse(file, "cannot read the nodes from %.400s: %s", path, strerror(errno));

@@ -13,11 +13,10 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
     char sentence[8192];
     va_list arguments;
     va_start(arguments, format);
-    size_t length = (size_t)vsnprintf(sentence, sizeof sentence, format, arguments);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    length = length < sizeof sentence ? length : sizeof sentence - 1;
-    (void)snprintf(sentence + length, sizeof sentence - length, "; see redlock%s%s --help",
-                   options->command == TOOL_NO_COMMAND ? "" : " ", tool_command_name(options->command));
+    (void)tool_append(sentence, sizeof sentence, "; see redlock%s%s --help",
+                      options->command == TOOL_NO_COMMAND ? "" : " ", tool_command_name(options->command));
     tool_report_line(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", redlock_error_name(REDLOCK_ERR_INVALID), "",
                      sentence);
     return TOOL_EXIT_USAGE;

@@ -313,38 +313,28 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
     return TOOL_EXIT_LOST;
 }
 
-/* The library goes on with the first release, too. So LOST is a yes: no key is left at a quorum. */
-static int release_again(struct tool_session *session, const char *token) {
-    redlock_lease *lease;
-    const int code = tool_session_adopt(session, token, &lease);
-    return code != REDLOCK_OK ? code : tool_session_release(session, lease);
-}
-
-/* That a node has no key any more says nothing new: the votes of the first release tell which nodes
- * have confirmed it. */
-static void report_first(struct tool_session *session, redlock_result *first) {
-    redlock_result_free(session->result);
-    session->result = first;
-    session->code = REDLOCK_ERR_NO_QUORUM;
-}
-
 /*
- * A release found no quorum. Asks again until a quorum of nodes says
- * that the lock is not held under this token any more, for rest_ms (after which the lock has ended
- * anyway) and for the connect timeout at most. Connections that died without a sound have been
- * replaced by then. Returns whether it is confirmed. The session keeps the result of the release.
+ * A release found no quorum. Asks again until a quorum of nodes says that the lock is not held under
+ * this token any more, for rest_ms (after which the lock has ended anyway) and for the connect
+ * timeout at most. Connections that died without a sound have been replaced by then. Returns
+ * whether it is confirmed. The library goes on with the first release, too.
+ * So LOST is a yes: no key is left at a quorum. But that a node has no key any more says nothing new:
+ * the session keeps the result of the first release, which tells which nodes have confirmed it.
  */
 static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
-    const int64_t connect_ms = session->options->manager.connect_timeout_ms;
-    const int64_t over_ms = tool_session_age_ms(session) + (rest_ms < connect_ms ? rest_ms : connect_ms);
+    const int64_t over_ms = tool_session_age_ms(session) + least(rest_ms, session->options->manager.connect_timeout_ms);
     redlock_result *first = session->result;
+    redlock_lease *lease;
     int code = REDLOCK_ERR_NO_QUORUM;
     session->result = NULL;
     while (code == REDLOCK_ERR_NO_QUORUM && tool_session_age_ms(session) < over_ms) {
         tool_session_rest(session, PAUSE_MS, NULL, NULL);
-        code = release_again(session, token);
+        code = tool_session_adopt(session, token, &lease);
+        code = code == REDLOCK_OK ? tool_session_release(session, lease) : code;
     }
-    report_first(session, first);
+    redlock_result_free(session->result);
+    session->result = first;
+    session->code = REDLOCK_ERR_NO_QUORUM;
     return code == REDLOCK_OK || code == REDLOCK_ERR_LOST;
 }
 
