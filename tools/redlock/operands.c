@@ -85,7 +85,7 @@ static int take_file(struct tool_options *options) {
     if (status != 0) {
         (void)tool_usage(options, "%s", file.why);
     } else if (file.warning[0] != '\0') {
-        tool_report_warn(options, "NODES_FILE", "%s", file.warning);
+        tool_report_warning(options, "NODES_FILE", file.warning);
     }
     return status;
 }

@@ -2,7 +2,6 @@
 #include "reload.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,17 +77,14 @@ static void *run(void *data) {
 
 /* The loop. */
 
-__attribute__((format(printf, 2, 3))) static void warn(struct tool_reload *reload, const char *format, ...) {
-    char sentence[sizeof reload->warned];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+static void warn_once(struct tool_reload *reload, const char *sentence) {
     if (strcmp(sentence, reload->warned) != 0) {
-        memcpy(reload->warned, sentence, sizeof sentence);
-        tool_report_warn(reload->session->options, "NODES_FILE", "%s", sentence);
+        strcpy(reload->warned, sentence);
+        tool_report_warning(reload->session->options, "NODES_FILE", sentence);
     }
 }
+
+#define warn(reload, ...) warn_once(reload, TOOL_TEXT(sizeof(reload)->warned, __VA_ARGS__))
 
 static void report_accepted(const struct tool_reload *reload) {
     const struct tool_options *options = reload->session->options;
@@ -96,8 +92,8 @@ static void report_accepted(const struct tool_reload *reload) {
         return; /* it shows the nodes */
     }
     if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_INFO, "all nodes have accepted the users and passwords in %s",
-                         options->nodes_file);
+        tool_report_note(options, TOOL_WORDS_INFO,
+                         TOOL_SENTENCE("all nodes have accepted the users and passwords in %s", options->nodes_file));
         return;
     }
     struct tool_json json = tool_json_begin(tool_words_line(options->words));

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,33 +53,16 @@ void tool_report_line(const struct tool_options *options, enum tool_words_level 
     tool_words_send(options->words, kind);
 }
 
-static void tell(const struct tool_options *options, enum tool_words_level level, const char *key, const char *name,
-                 const char *mark, const char *format, va_list arguments) {
-    char *sentence = NULL;
-    const int length = vasprintf(&sentence, format, arguments);
-    tool_report_line(options, level, TOOL_WORDS_REPORT, key, name, mark,
-                     length < 0 ? "out of memory while writing a message" : sentence);
-    if (length >= 0) {
-        free(sentence);
-    }
-}
-
-void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *text) {
     if (!options->quiet) {
-        tell(options, level, "", "", "", format, arguments);
+        tool_report_line(options, level, TOOL_WORDS_REPORT, "", "", "", text);
     }
-    va_end(arguments);
 }
 
-void tool_report_output(const struct tool_options *options, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_unwritten(const struct tool_options *options, const char *text) {
     if (options->json || !options->quiet) {
-        tell(options, TOOL_WORDS_ERROR, "error", "OUTPUT", "", format, arguments);
+        tool_report_line(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", "OUTPUT", "", text);
     }
-    va_end(arguments);
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -88,13 +70,10 @@ static bool is_silenced(const struct tool_options *options, const char *name) {
            (options->no_warn == TOOL_NO_WARN_SETTINGS && strcmp(name, TOOL_WARNING_SETTINGS) == 0);
 }
 
-void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_warning(const struct tool_options *options, const char *name, const char *text) {
     if (!is_silenced(options, name)) {
-        tell(options, TOOL_WORDS_WARNING, "warning", name, "warning: ", format, arguments);
+        tool_report_line(options, TOOL_WORDS_WARNING, TOOL_WORDS_REPORT, "warning", name, "warning: ", text);
     }
-    va_end(arguments);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
@@ -146,9 +125,9 @@ void tool_report_acquired(const struct tool_session *session) {
 static void report_error(const struct tool_options *options, const char *name, const char *message,
                          const char *explanation, const redlock_result *result) {
     if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_ERROR, "%s", message);
+        tool_report_note(options, TOOL_WORDS_ERROR, message);
         if (explanation != NULL) {
-            tool_report_note(options, TOOL_WORDS_ERROR, "%s", explanation);
+            tool_report_note(options, TOOL_WORDS_ERROR, explanation);
         }
         return;
     }
@@ -172,12 +151,7 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
 }
 
-void tool_report_error(const struct tool_options *options, const char *name, const char *format, ...) {
-    char message[4096];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
+void tool_report_sentence(const struct tool_options *options, const char *name, const char *message) {
     report_error(options, name, message, NULL, NULL);
 }
 
