@@ -21,12 +21,13 @@ static int64_t timeout_for_ms(int64_t round_trip_us) {
     return ms < TOOL_TIMEOUT_MS_MAX ? ms : TOOL_TIMEOUT_MS_MAX;
 }
 
-void tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer, size_t size) {
-    (void)snprintf(buffer, size,
-                   "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
-                   "; give --node-timeout %" PRId64,
-                   (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
-                   timeout_for_ms(info->round_trip_min_us));
+const char *tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer,
+                                size_t size) {
+    return tool_text(buffer, size,
+                     "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
+                     "; give --node-timeout %" PRId64,
+                     (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
+                     timeout_for_ms(info->round_trip_min_us));
 }
 
 int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session) {
@@ -45,11 +46,9 @@ bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_
 
 static void append_why_not(const struct tool_session *session, char *buffer, size_t size,
                            const redlock_node_info *info) {
-    char far[160];
     tool_append(buffer, size, "%s: ", info->name);
     if (tool_nodes_is_far(session, info)) {
-        tool_nodes_far_text(session, info, far, sizeof far);
-        tool_append(buffer, size, "%s", far);
+        tool_append(buffer, size, "%s", TOOL_NODES_FAR(session, info));
     } else if (info->state == REDLOCK_NODE_READY) {
         tool_append(buffer, size, "no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     } else {
@@ -118,10 +117,8 @@ void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
             }
         }
         if (of_unusable && tool_nodes_is_far(session, &info) && (session->warned_far & bit) == 0) {
-            char far[160];
             session->warned_far |= bit;
-            tool_nodes_far_text(session, &info, far, sizeof far);
-            tool_report_warn(options, "NODE_FAR", "node %s: %s", info.name, far);
+            tool_report_warn(options, "NODE_FAR", "node %s: %s", info.name, TOOL_NODES_FAR(session, &info));
         }
         /* Refused credentials are reported as such. */
         if (info.warning[0] != '\0' && info.credentials_error[0] == '\0' && (session->warned_settings & bit) == 0) {

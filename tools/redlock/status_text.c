@@ -50,14 +50,12 @@ static void print_table(FILE *out, const struct row *rows, size_t count, size_t 
 static void remark(const struct tool_session *session, const struct tool_node *node, bool all, char *buffer,
                    size_t size) {
     const redlock_node_info *info = &node->info;
-    char text[160];
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
         tool_append(buffer, size, "; no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     }
     if (node->far) {
-        tool_nodes_far_text(session, info, text, sizeof text);
-        tool_append(buffer, size, "; %s", text);
+        tool_append(buffer, size, "; %s", TOOL_NODES_FAR(session, info));
     }
     if (node->write_error[0] != '\0') {
         tool_append(buffer, size, "; takes no locks: %s (%s)", node->write_error,

@@ -3,7 +3,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,15 +84,9 @@ static const struct about {
 
 enum { ABOUTS = sizeof abouts / sizeof *abouts };
 
-__attribute__((format(printf, 1, 2))) static bool complain(const char *pattern, ...) {
-    va_list arguments;
-    va_start(arguments, pattern);
-    fputs("redlock-chaos: ", stderr);
-    vfprintf(stderr, pattern, arguments);
-    fputs("; see redlock-chaos --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+/* Says what is wrong. False. */
+#define complain(...)                                                                                                  \
+    (fprintf(stderr, "redlock-chaos: %s; see redlock-chaos --help\n", TOOL_TEXT(2048, __VA_ARGS__)), false)
 
 static bool take_quantity(const struct about *about, const char *text, int64_t *quantity) {
     bool time = about->kind == A_TIME;
