@@ -22,15 +22,16 @@ struct tool_node {
     bool ready;
     bool far;      /* ready, but its votes come too late */
     bool may_vote; /* ready, near enough, kept from voting by no guard, and takes writes */
-    /* Why it is ready but takes no writes now, and so no new locks, in its own words; "" if it takes
-     * them, or if it is not known: the user may have no right to the probe's key. */
+    /* Why it is ready but takes no writes now, and so no new locks, in its own words; "" if it
+     * takes them, or if it is not known: the user may have no right to the probe's key. */
     const char *write_error;
     bool queueless; /* ready, but cannot keep a queue for us */
     bool undecided; /* ready, but has not subscribed yet */
-    /* -1: not known. No guard can judge a node that does not answer, but what it has judged stands. */
+    /* -1: not known. No guard can judge a node that does not answer, but what it has judged
+     * stands. */
     int64_t quarantine_ms;
-    /* With --all: whether it listed all locks that the user may read; why it did not, or what it left
-     * out, "" for nothing. */
+    /* With --all: whether it listed all locks that the user may read; why it did not, or what it
+     * left out, "" for nothing. */
     bool listed;
     const char *list_error;
 };

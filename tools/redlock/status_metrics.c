@@ -58,10 +58,10 @@ struct family {
 
 enum { METRICS = 8 };
 
-/* A value of -1 is not known. Then there is no sample: a 0 would be a lie, and a NaN would spoil sums
- * and hide from absent(). */
+/* A value of -1 is not known. Then there is no sample: a 0 would be a lie, and a NaN would spoil
+ * sums and hide from absent(). */
 struct told {
-    const char *name;   /* of the node or lock; NULL: it is told already, and two lines would be invalid */
+    const char *name;   /* NULL: it is told already, and two lines would be invalid */
     const char *holder; /* the token stays out: whoever has it can release the lock */
     int64_t values[METRICS];
 };

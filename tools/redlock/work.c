@@ -314,12 +314,12 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
 }
 
 /*
- * A release found no quorum. Asks again until a quorum of nodes says that the lock is not held under
- * this token any more, for rest_ms (after which the lock has ended anyway) and for the connect
- * timeout at most. Connections that died without a sound have been replaced by then. Returns
- * whether it is confirmed. The library goes on with the first release, too.
- * So LOST is a yes: no key is left at a quorum. But that a node has no key any more says nothing new:
- * the session keeps the result of the first release, which tells which nodes have confirmed it.
+ * A release found no quorum. Asks again until a quorum of nodes says that the lock is not held
+ * under this token any more, for rest_ms (after which the lock has ended anyway) and for the
+ * connect timeout at most. Connections that died without a sound have been replaced by then.
+ * Returns whether it is confirmed. The library goes on with the first release, too. So LOST is a
+ * yes: no key is left at a quorum. But that a node has no key any more says nothing new: the
+ * session keeps the result of the first release, which tells which nodes have confirmed it.
  */
 static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
     const int64_t over_ms = tool_session_age_ms(session) + least(rest_ms, session->options->manager.connect_timeout_ms);

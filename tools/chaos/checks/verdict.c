@@ -130,7 +130,8 @@ bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t fr
     return false;
 }
 
-/* The kinds, as bits, of faults that could be begun, and that break the assumptions if nodes forget. */
+/* The kinds, as bits, of faults that could be begun and that break the assumptions, where nodes
+ * forget. */
 static uint32_t broken_kinds(const struct chaos_history *history) {
     uint32_t kinds = 0;
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {

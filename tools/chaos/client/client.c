@@ -40,8 +40,8 @@ static _Noreturn void break_off(const struct client *client, const char *what, c
     chaos_break_off(TOOL_TEXT(32, "client %zu", client->options->client + 1), what, why);
 }
 
-/* Set once SIGTERM has come. It is blocked but for waits and acquires: the handler runs there alone,
- * and never when the library's client is closed. */
+/* Set once SIGTERM has come. It is blocked but for waits and acquires: the handler runs there
+ * alone, and never when the library's client is closed. */
 static redlock_cancel *stop;
 
 static void stop_asked(int number) {
