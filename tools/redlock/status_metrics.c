@@ -98,14 +98,14 @@ static void print_families(FILE *out, const struct tool_findings *findings, cons
 enum node_metric { UP, VOTING, QUEUES, WARNED, LISTED, ROUND_TRIP, UPTIME, QUARANTINE };
 
 static const struct family node_families[METRICS] = {
-    [UP] = {"redlock_node_up", "Whether the node is connected and answers."},
-    [VOTING] = {"redlock_node_voting", "Whether it is up, near enough, takes writes, and may vote."},
-    [QUEUES] = {"redlock_node_keeps_queues", "Whether it keeps queues of those who wait."},
-    [WARNED] = {"redlock_node_warning", "Whether its settings put locks at risk."},
-    [LISTED] = {"redlock_node_listed", "Whether it named all of its locks."},
-    [ROUND_TRIP] = {"redlock_node_round_trip_seconds", "Time of its last answer.", .per_second = 1000000},
-    [UPTIME] = {"redlock_node_uptime_seconds", "How long the server had run when we connected."},
-    [QUARANTINE] = {"redlock_node_quarantine_seconds", "How long a guard will keep it from voting.",
+    [UP] = {"redlock_node_up", .help = "Whether the node is connected and answers."},
+    [VOTING] = {"redlock_node_voting", .help = "Whether it is up, near enough, takes writes, and may vote."},
+    [QUEUES] = {"redlock_node_keeps_queues", .help = "Whether it keeps queues of those who wait."},
+    [WARNED] = {"redlock_node_warning", .help = "Whether its settings put locks at risk."},
+    [LISTED] = {"redlock_node_listed", .help = "Whether it named all of its locks."},
+    [ROUND_TRIP] = {"redlock_node_round_trip_seconds", .help = "Time of its last answer.", .per_second = 1000000},
+    [UPTIME] = {"redlock_node_uptime_seconds", .help = "How long the server had run when we connected."},
+    [QUARANTINE] = {"redlock_node_quarantine_seconds", .help = "How long a guard will keep it from voting.",
                     .per_second = 1000},
 };
 
@@ -132,15 +132,16 @@ static struct told read_node(const struct tool_findings *findings, size_t index)
 enum lock_metric { HELD, HELD_NODES, FREE_NODES, UNKNOWN_NODES, TTL, WAITERS, FIRST_WAITER, HOLDER };
 
 static const struct family lock_families[METRICS] = {
-    [HELD] = {"redlock_lock_held", "Whether one token is on a quorum of nodes."},
-    [HELD_NODES] = {"redlock_lock_nodes_held", "The nodes that have the token which most have."},
-    [FREE_NODES] = {"redlock_lock_nodes_free", "The nodes on which it is free."},
-    [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", "The nodes that could not tell."},
-    [TTL] = {"redlock_lock_ttl_seconds", "Until its keys end on a quorum, unless it is renewed.", .per_second = 1000},
-    [WAITERS] = {"redlock_lock_waiters", "How many wait for it in queues."},
-    [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", "How long the first of them has waited.",
+    [HELD] = {"redlock_lock_held", .help = "Whether one token is on a quorum of nodes."},
+    [HELD_NODES] = {"redlock_lock_nodes_held", .help = "The nodes that have the token which most have."},
+    [FREE_NODES] = {"redlock_lock_nodes_free", .help = "The nodes on which it is free."},
+    [UNKNOWN_NODES] = {"redlock_lock_nodes_unknown", .help = "The nodes that could not tell."},
+    [TTL] = {"redlock_lock_ttl_seconds", .help = "Until its keys end on a quorum, unless it is renewed.",
+             .per_second = 1000},
+    [WAITERS] = {"redlock_lock_waiters", .help = "How many wait for it in queues."},
+    [FIRST_WAITER] = {"redlock_lock_first_waiter_seconds", .help = "How long the first of them has waited.",
                       .per_second = 1000},
-    [HOLDER] = {"redlock_lock_holder_info", "Who holds it, in the holder's own words.", .names_holder = true},
+    [HOLDER] = {"redlock_lock_holder_info", .help = "Who holds it, in the holder's own words.", .names_holder = true},
 };
 
 /* A resource may be given twice. Those of --all differ. */
