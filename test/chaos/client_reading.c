@@ -25,9 +25,11 @@ static void read_complete(struct reading *r, const json_t *event) {
     assert_int_equal(kit_number(event, "op"), r->op);
     assert_true(r->deadline_us != 0);
     assert_true(kit_number(event, "t") <= r->deadline_us);
-    assert_true(kit_number(event, "attempts") >= 1);
+    /* The end may come right before the first attempt: nobody was asked. */
+    bool asked = kit_number(event, "attempts") >= 1;
+    assert_true(asked || strcmp(kit_string(event, "result"), "CANCELLED") == 0);
     assert_int_equal(strlen(votes), KIT_NODES);
-    assert_int_equal(strspn(votes, "GDFUAP"), KIT_NODES);
+    assert_int_equal(strspn(votes, asked ? "GDFUAP" : "?"), KIT_NODES);
     assert_int_equal(strlen(kit_string(event, "message")) > 0, !ok);
     r->deadline_us = 0;
     if (strcmp(r->what, "release") == 0) {

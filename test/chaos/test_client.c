@@ -103,7 +103,7 @@ KIT_TEST(an_end_cuts_a_long_wait) {
     struct reading r = read_client(path, 1, settings.ttl_ms, false);
     assert_int_equal(r.acquired, 0);
     assert_int_equal(kit_count(path, "invoke", NULL, NULL), 1);
-    assert_int_equal(kit_count(path, "complete", "result", "CLOSED"), 1);
+    assert_int_equal(kit_count(path, "complete", "result", "CANCELLED"), 1);
     for (size_t n = 0; n < KIT_NODES; n++) {
         assert_int_equal(server_key_count(&kit_servers.at[n]), KIT_RESOURCES);
     }

@@ -1,6 +1,5 @@
 /* The proxy's commands, one a line. README.md lists them. */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,13 +31,8 @@ static const struct key {
             {"cut", offsetof(struct proxy_rule, cut), 2},
             {"cut_after", offsetof(struct proxy_rule, cut_after), NUMBER_MAX}};
 
-__attribute__((format(printf, 2, 3))) static bool wrong(struct request *request, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(request->answer, sizeof request->answer, format, arguments);
-    va_end(arguments);
-    return false;
-}
+/* Answers with a sentence. False. */
+#define wrong(request, ...) (tool_text((request)->answer, sizeof(request)->answer, __VA_ARGS__), false)
 
 static bool is_read(const struct request *request) {
     return request->rest == NULL || *request->rest == '\0';
@@ -192,12 +186,10 @@ static bool count(struct proxy_link *link, struct request *request) {
     if (!is_read(request)) {
         return wrong(request, "count has no more words");
     }
-    char *answer = request->answer;
-    size_t size = sizeof request->answer;
-    size_t used = (size_t)snprintf(answer, size, " %" PRId64 " %" PRId64 " %" PRId64 " %zu", link->bytes[0],
-                                   link->bytes[1], link->accepted, link->connection_count);
+    (void)snprintf(request->answer, sizeof request->answer, " %" PRId64 " %" PRId64 " %" PRId64 " %zu", link->bytes[0],
+                   link->bytes[1], link->accepted, link->connection_count);
     for (int kind = MISHAP_NONE + 1; kind < MISHAP_KINDS; kind++) {
-        used += (size_t)snprintf(answer + used, size - used, " %" PRId64, link->mishaps[kind]);
+        tool_append(request->answer, sizeof request->answer, " %" PRId64, link->mishaps[kind]);
     }
     return true;
 }

@@ -5,17 +5,15 @@
 
 #include "nodes.h"
 #include "report.h"
+#include "values/values.h"
 
 static void print_json(const struct tool_session *session) {
-    struct tool_json json = {.out = stdout};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(stdout);
     tool_json_string(&json, "resource", session->options->resource);
     tool_json_string(&json, "token", redlock_lease_token(session->lease));
     if (session->options->lock.fencing) {
         /* A string: jq and JavaScript read numbers as doubles, which have 53 bits. */
-        char fence[32];
-        snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(session->lease));
-        tool_json_string(&json, "fence", fence);
+        tool_json_string(&json, "fence", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(session->lease)));
     }
     tool_json_number(&json, "validity_ms", redlock_lease_validity_ms(session->lease));
     tool_report_wait(&json, session);
@@ -39,7 +37,7 @@ int tool_acquire(struct tool_session *session) {
     status = tool_report_flush(session->options);
     if (status != 0) {
         /* Nobody got the token, so nobody could release the lock. */
-        const int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        const int code = tool_session_release(session, lease);
         tool_report_output(session->options, "nobody has the token of '%s': %s", session->options->resource,
                            code == REDLOCK_OK ? "the lock is released" : "the keys that are left end with their ttl");
         return status;

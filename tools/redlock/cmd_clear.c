@@ -66,9 +66,9 @@ static int inspect(struct clear *clear) {
     if (clear->holders.token != NULL) {
         add_token(clear, clear->holders.token);
     }
-    for (size_t i = 0; clear->shown != NULL && i < nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(clear->shown, i, &vote) == REDLOCK_OK && vote.kind == REDLOCK_VOTE_GRANTED) {
+    for (size_t i = 0; i < nodes; i++) {
+        const redlock_vote vote = tool_vote(clear->shown, i);
+        if (vote.kind == REDLOCK_VOTE_GRANTED) {
             add_token(clear, vote.holder);
         }
     }
@@ -76,11 +76,10 @@ static int inspect(struct clear *clear) {
 }
 
 static void print_time(FILE *out, int64_t ms) {
-    char duration[32];
     if (ms < 0) {
         fputs("without a ttl", out);
     } else {
-        fprintf(out, "for %s more", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, "for %s more", TOOL_DURATION(ms));
     }
 }
 
@@ -111,10 +110,7 @@ static void show(const struct clear *clear) {
     }
     fputc('\n', out);
     for (size_t i = 0; i < clear->holders.nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(clear->shown, i, &vote) != REDLOCK_OK) {
-            continue;
-        }
+        const redlock_vote vote = tool_vote(clear->shown, i);
         fputs("  ", out);
         tool_print_safe(out, vote.node);
         if (vote.kind == REDLOCK_VOTE_GRANTED) {
@@ -178,7 +174,7 @@ static int ask(struct clear *clear) {
         return tool_session_stopped(session);
     }
     if (!confirmed) {
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_CANCELLED), "not confirmed: nothing was done", NULL);
+        tool_report_error(options, redlock_error_name(REDLOCK_ERR_CANCELLED), "not confirmed: nothing was done");
         return TOOL_EXIT_CONTENDED;
     }
     return 0;
@@ -194,11 +190,9 @@ static int check_tokens(const struct clear *clear) {
     const struct tool_options *options = clear->session->options;
     for (size_t i = 0; i < clear->count; i++) {
         if (!is_token(clear->tokens[i])) {
-            char message[REDLOCK_RESOURCE_SIZE_MAX + 128];
-            snprintf(message, sizeof message,
-                     "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
-                     options->resource);
-            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID), message, NULL);
+            tool_report_error(options, redlock_error_name(REDLOCK_ERR_INVALID),
+                              "the key of '%s' holds what no lock does; if nobody needs it, delete it with redis-cli",
+                              options->resource);
             return TOOL_EXIT_USAGE;
         }
     }
@@ -212,7 +206,7 @@ static void release_all(struct clear *clear) {
         redlock_lease *lease;
         int code = tool_session_adopt(session, clear->tokens[i], &lease);
         if (code == REDLOCK_OK) {
-            code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+            code = tool_session_release(session, lease);
             clear->released[i] = session->result;
             session->result = NULL;
         }
@@ -230,17 +224,17 @@ static size_t index_of(const struct clear *clear, const char *token) {
 
 /* What became of the key at the node. */
 static const char *word_of(const struct clear *clear, size_t node, const char **error) {
-    redlock_vote shown = {.size = sizeof shown};
-    redlock_vote vote = {.size = sizeof vote};
+    const redlock_vote shown = tool_vote(clear->shown, node);
     *error = "";
-    if (clear->count == 0 || redlock_result_vote(clear->shown, node, &shown) != REDLOCK_OK) {
+    if (clear->count == 0) {
         return "free";
     }
     const bool held = shown.kind == REDLOCK_VOTE_GRANTED;
     const redlock_result *released = clear->released[held ? index_of(clear, shown.holder) : 0];
-    if (released == NULL || redlock_result_vote(released, node, &vote) != REDLOCK_OK) {
+    if (released == NULL) {
         return "not released";
     }
+    const redlock_vote vote = tool_vote(released, node);
     switch (vote.kind) {
     case REDLOCK_VOTE_GRANTED:
         return "released";
@@ -260,13 +254,10 @@ static const char *word_of(const struct clear *clear, size_t node, const char **
 
 static void print_nodes_json(const struct clear *clear, struct tool_json *json) {
     tool_json_open(json, "nodes", '[');
-    for (size_t i = 0; i < clear->holders.nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
+    for (size_t i = 0; clear->shown != NULL && i < clear->holders.nodes; i++) {
+        const redlock_vote vote = tool_vote(clear->shown, i);
         const char *error;
         const char *word = word_of(clear, i, &error);
-        if (redlock_result_vote(clear->shown, i, &vote) != REDLOCK_OK) {
-            break;
-        }
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", vote.node);
         tool_json_string(json, "holder", vote.holder);
@@ -281,8 +272,7 @@ static void print_nodes_json(const struct clear *clear, struct tool_json *json) 
 static void print_outcome(const struct clear *clear, int code, const char *message) {
     const struct tool_options *options = clear->session->options;
     if (options->json) {
-        struct tool_json json = {.out = stdout};
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(stdout);
         if (code != REDLOCK_OK) {
             tool_json_string(&json, "error", redlock_error_name(code));
             tool_json_string(&json, "message", message);
@@ -299,16 +289,13 @@ static void print_outcome(const struct clear *clear, int code, const char *messa
     tool_print_safe(stdout, options->resource);
     printf(": %s\n", message);
     for (size_t i = 0; clear->count > 0 && i < clear->holders.nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
         const char *error;
         const char *word = word_of(clear, i, &error);
-        if (redlock_result_vote(clear->shown, i, &vote) == REDLOCK_OK) {
-            fputs("  ", stdout);
-            tool_print_safe(stdout, vote.node);
-            printf(": %s%s", word, error[0] != '\0' ? ": " : "");
-            tool_print_safe(stdout, error);
-            putchar('\n');
-        }
+        fputs("  ", stdout);
+        tool_print_safe(stdout, tool_vote(clear->shown, i).node);
+        printf(": %s%s", word, error[0] != '\0' ? ": " : "");
+        tool_print_safe(stdout, error);
+        putchar('\n');
     }
 }
 

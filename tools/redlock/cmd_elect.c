@@ -135,8 +135,7 @@ static void print_leader(const redlock_leader *leader, void *data) {
     struct tool_session *session = data;
     const char *name = leader->holder[0] != '\0' ? leader->holder : leader->token;
     if (session->options->json) {
-        struct tool_json json = {.out = stdout};
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(stdout);
         tool_json_string(&json, "resource", session->options->resource);
         if (leader->token[0] == '\0') {
             tool_json_null(&json, "leader");

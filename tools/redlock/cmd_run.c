@@ -69,11 +69,10 @@ static void say_kept(const struct tool_session *session, const redlock_lease *le
     if (!options->json) {
         return; /* as after any success */
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "kept", options->resource);
     tool_json_number(&json, "remaining_ms", left_ms);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* Lets it stay, and ends the lease. Returns the exit status, if that of the command is `status`. */
@@ -89,7 +88,7 @@ static int keep(struct tool_session *session, struct tool_work *work, redlock_le
             (void)tool_report_failure(session, NULL);
             work->lost = true;
         }
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        tool_session_release(session, lease);
         return TOOL_EXIT_LOST;
     }
     (void)tool_report_failure(
@@ -120,7 +119,7 @@ int tool_run(struct tool_session *session) {
     } else if (must_stay(session, &work, status)) {
         status = keep(session, &work, lease, status);
     } else {
-        int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        int code = tool_session_release(session, lease);
         status = tool_work_released(&work, code, status);
     }
     tool_work_end(&work);

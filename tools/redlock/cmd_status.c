@@ -28,7 +28,7 @@ static int render(const struct tool_session *session, const struct tool_findings
     FILE *out = open_memstream(&page->text, &page->size);
     if (out != NULL) {
         if (options->metrics) {
-            tool_status_print_metrics(out, session, findings);
+            tool_status_print_metrics(out, findings);
         } else if (options->json) {
             tool_status_print_json(out, session, findings);
         } else if (!options->quiet) {
@@ -36,9 +36,7 @@ static int render(const struct tool_session *session, const struct tool_findings
         }
     }
     if (out == NULL || fclose(out) != 0) {
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_NO_MEMORY), redlock_strerror(REDLOCK_ERR_NO_MEMORY),
-                          NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     return 0;
 }
@@ -90,8 +88,6 @@ static void paint(const char *title, const char *text) {
     /* One row is for the cursor below, if there is more than one; one is for the title. */
     const size_t room = size.ws_row > 2 ? (size_t)size.ws_row - 2 : 0;
     const size_t shown = lines <= room ? lines : room > 0 ? room - 1 : 0;
-    char more[64];
-    (void)snprintf(more, sizeof more, "%zu more lines: make the terminal larger", lines - shown);
     /* To the upper left corner. Meanwhile nothing wraps: some characters fill two columns. */
     fputs("\033[?7l\033[H", stdout);
     (void)paint_line(title, size.ws_col);
@@ -101,7 +97,7 @@ static void paint(const char *title, const char *text) {
     }
     if (shown < lines && room > 0) {
         fputc('\n', stdout);
-        (void)paint_line(more, size.ws_col);
+        (void)paint_line(TOOL_TEXT(64, "%zu more lines: make the terminal larger", lines - shown), size.ws_col);
     }
     fputs(size.ws_row > 1 ? "\n\033[J\033[?7h" : "\033[?7h", stdout); /* clears what is below */
 }
@@ -166,14 +162,12 @@ static int replace_file(const char *path, const char *text, size_t size) {
 
 static void write_title(const struct tool_options *options, char *title, size_t size) {
     const time_t now = time(NULL);
-    char every[32];
     struct tm utc;
     char clock[32] = "";
     if (gmtime_r(&now, &utc) != NULL) {
         strftime(clock, sizeof clock, "%Y-%m-%dT%H:%M:%SZ", &utc);
     }
-    snprintf(title, size, "redlock status, every %s: %s", tool_duration_exact(options->watch_ms, every, sizeof every),
-             clock);
+    snprintf(title, size, "redlock status, every %s: %s", TOOL_DURATION_EXACT(options->watch_ms), clock);
 }
 
 /* Returns 0, or TOOL_EXIT_OUTPUT after printing why. */

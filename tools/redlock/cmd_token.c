@@ -14,8 +14,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
     }
     int code = tool_session_adopt(session, session->options->token, lease);
     if (code != REDLOCK_OK) {
-        tool_report_code(session, code);
-        return tool_report_exit_status(session->options, code);
+        return tool_report_code(session, code);
     }
     return 0;
 }
@@ -23,8 +22,7 @@ static int adopt(struct tool_session *session, redlock_lease **lease) {
 static void print_success(const struct tool_session *session, const char *text, int64_t validity_ms) {
     const struct tool_options *options = session->options;
     if (options->json) {
-        struct tool_json json = {.out = stdout};
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(stdout);
         tool_json_string(&json, "resource", options->resource);
         tool_json_string(&json, "token", options->token);
         if (validity_ms >= 0) {
@@ -33,9 +31,8 @@ static void print_success(const struct tool_session *session, const char *text, 
         tool_report_votes(&json, session->result, false);
         tool_json_end(&json);
     } else if (!options->quiet) {
-        char validity[32];
         tool_print_safe(stdout, options->resource);
-        printf(": %s%s\n", text, validity_ms < 0 ? "" : tool_duration_format(validity_ms, validity, sizeof validity));
+        printf(": %s%s\n", text, validity_ms < 0 ? "" : TOOL_DURATION(validity_ms));
     }
 }
 
@@ -57,7 +54,7 @@ int tool_extend(struct tool_session *session) {
     tool_nodes_warn(session, false);
     if (code == REDLOCK_ERR_LOST) {
         /* Keys on a minority would keep others out for the new ttl. */
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        tool_session_release(session, lease);
     } else {
         redlock_lease_forget(lease);
     }
@@ -70,7 +67,7 @@ int tool_release(struct tool_session *session) {
     if (status != 0) {
         return status;
     }
-    int code = tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+    int code = tool_session_release(session, lease);
     if (code != REDLOCK_OK) {
         status = tool_report_failure(session, NULL);
         tool_nodes_warn(session, false);

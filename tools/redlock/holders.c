@@ -49,16 +49,23 @@ struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t n
     return holders;
 }
 
+redlock_vote tool_vote(const redlock_result *result, size_t node) {
+    redlock_vote vote = {
+        .size = sizeof vote, .node = "", .kind = REDLOCK_VOTE_PENDING, .error = "", .holder = "", .holder_text = ""};
+    if (result != NULL) {
+        (void)redlock_result_vote(result, node, &vote); /* the index is in range */
+    }
+    return vote;
+}
+
 struct tool_holders tool_holders_of(const redlock_result *result, size_t nodes, size_t quorum) {
     struct tool_sight sights[REDLOCK_NODES_MAX] = {0};
-    for (size_t i = 0; result != NULL && i < nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(result, i, &vote) == REDLOCK_OK) {
-            const bool held = vote.kind == REDLOCK_VOTE_GRANTED;
-            sights[i] = (struct tool_sight){.answered = held || vote.kind == REDLOCK_VOTE_DENIED,
-                                            .token = held ? vote.holder : NULL,
-                                            .ttl_ms = vote.holder_ttl_ms};
-        }
+    for (size_t i = 0; i < nodes; i++) {
+        const redlock_vote vote = tool_vote(result, i);
+        const bool held = vote.kind == REDLOCK_VOTE_GRANTED;
+        sights[i] = (struct tool_sight){.answered = held || vote.kind == REDLOCK_VOTE_DENIED,
+                                        .token = held ? vote.holder : NULL,
+                                        .ttl_ms = vote.holder_ttl_ms};
     }
     return tool_holders_count(sights, nodes, quorum);
 }

@@ -34,6 +34,9 @@ struct tool_holders {
     int64_t remaining_ms;
 };
 
+/* The vote of a node; a pending one if there is no result. */
+redlock_vote tool_vote(const redlock_result *result, size_t node);
+
 /* sights: one for each node. */
 struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t nodes, size_t quorum);
 

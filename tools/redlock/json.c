@@ -53,6 +53,12 @@ void tool_json_open(struct tool_json *json, const char *name, char bracket) {
     json->comma = false;
 }
 
+struct tool_json tool_json_begin(FILE *out) {
+    struct tool_json json = {.out = out};
+    tool_json_open(&json, NULL, '{');
+    return json;
+}
+
 void tool_json_close(struct tool_json *json, char bracket) {
     fputc(bracket, json->out);
     json->comma = true;

@@ -11,11 +11,12 @@ struct tool_json {
     bool comma; /* the next value needs a comma before it */
 };
 
+/* An object on a line of its own; tool_json_end() ends it. */
+struct tool_json tool_json_begin(FILE *out);
 /* name is NULL inside an array and for the outermost value; bracket is '{' or '['. */
 void tool_json_open(struct tool_json *json, const char *name, char bracket);
 /* bracket is '}' or ']'. */
 void tool_json_close(struct tool_json *json, char bracket);
-/* Closes the outermost object, and its line. */
 void tool_json_end(struct tool_json *json);
 /* Bytes that are not UTF-8 become U+FFFD. Characters that are unsafe for a terminal are escaped; a
  * parser reads them unchanged. */

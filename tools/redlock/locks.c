@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Full at each power of two. */
 static bool make_room(struct tool_keys *keys) {
-    if (keys->count < keys->room) {
+    if ((keys->count & (keys->count - 1)) != 0) {
         return true;
     }
-    const size_t room = keys->room == 0 ? 64 : 2 * keys->room;
-    struct tool_key *moved = realloc(keys->keys, room * sizeof *moved);
-    if (moved != NULL) {
-        keys->keys = moved;
-        keys->room = room;
-    }
+    struct tool_key *moved = realloc(keys->keys, (keys->count == 0 ? 1 : 2 * keys->count) * sizeof *moved);
+    keys->keys = moved != NULL ? moved : keys->keys;
     return moved != NULL;
 }
 

@@ -22,7 +22,7 @@ struct tool_key {
 /* Begins as all zero. */
 struct tool_keys {
     struct tool_key *keys;
-    size_t count, room;
+    size_t count;
     bool no_memory; /* not all are here */
     bool too_many;
 };

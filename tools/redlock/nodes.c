@@ -2,22 +2,12 @@
 #include "nodes.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report.h"
 #include "values/values.h"
-
-/* Appends as much as fits. */
-__attribute__((format(printf, 3, 4))) static void append(char *buffer, size_t size, const char *format, ...) {
-    size_t used = strlen(buffer);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(buffer + used, size - used, format, arguments);
-    va_end(arguments);
-}
 
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY &&
@@ -31,12 +21,13 @@ static int64_t timeout_for_ms(int64_t round_trip_us) {
     return ms < TOOL_TIMEOUT_MS_MAX ? ms : TOOL_TIMEOUT_MS_MAX;
 }
 
-void tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer, size_t size) {
-    (void)snprintf(buffer, size,
-                   "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
-                   "; give --node-timeout %" PRId64,
-                   (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
-                   timeout_for_ms(info->round_trip_min_us));
+const char *tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer,
+                                size_t size) {
+    return tool_text(buffer, size,
+                     "too far away: a round trip takes %" PRId64 " ms, but --node-timeout is %" PRId64
+                     "; give --node-timeout %" PRId64,
+                     (info->round_trip_min_us + 999) / 1000, session->options->manager.node_timeout_ms,
+                     timeout_for_ms(info->round_trip_min_us));
 }
 
 int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session) {
@@ -55,18 +46,14 @@ bool tool_nodes_may_vote(const struct tool_session *session, const redlock_node_
 
 static void append_why_not(const struct tool_session *session, char *buffer, size_t size,
                            const redlock_node_info *info) {
-    char duration[32];
-    char far[160];
-    append(buffer, size, "%s: ", info->name);
+    tool_append(buffer, size, "%s: ", info->name);
     if (tool_nodes_is_far(session, info)) {
-        tool_nodes_far_text(session, info, far, sizeof far);
-        append(buffer, size, "%s", far);
+        tool_append(buffer, size, "%s", TOOL_NODES_FAR(session, info));
     } else if (info->state == REDLOCK_NODE_READY) {
-        append(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, duration, sizeof duration),
-               info->quarantine);
+        tool_append(buffer, size, "no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     } else {
-        append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
-               info->error);
+        tool_append(buffer, size, "%s%s%s", redlock_node_state_name(info->state), info->error[0] != '\0' ? ", " : "",
+                    info->error);
     }
 }
 
@@ -88,12 +75,12 @@ size_t tool_nodes_summary(const struct tool_session *session, char *buffer, size
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = tool_session_node(session, i);
         if (!tool_nodes_may_vote(session, &info)) {
-            append(buffer, size, "%s", separator);
+            tool_append(buffer, size, "%s", separator);
             append_why_not(session, buffer, size, &info);
             separator = "; ";
         }
     }
-    append(buffer, size, "%s", voters < count ? ")" : "");
+    tool_append(buffer, size, "%s", voters < count ? ")" : "");
     return voters;
 }
 
@@ -115,14 +102,11 @@ int64_t tool_nodes_quorum_in_ms(const struct tool_session *session) {
     return quarantines_ms[quorum - 1];
 }
 
-/* With -v the log has it; the table of status shows it. */
-static bool is_reported_elsewhere(const struct tool_options *options) {
-    return options->verbose || options->command == TOOL_STATUS;
-}
-
 void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
     const struct tool_options *options = session->options;
-    size_t count = is_reported_elsewhere(options) ? 0 : redlock_manager_node_count(session->manager);
+    /* With -v the log has it; the table of status shows it. */
+    const bool shown_elsewhere = options->verbose || options->command == TOOL_STATUS;
+    size_t count = shown_elsewhere ? 0 : redlock_manager_node_count(session->manager);
     for (size_t i = 0; i < count; i++) {
         redlock_node_info info = tool_session_node(session, i);
         uint32_t bit = UINT32_C(1) << i;
@@ -133,10 +117,8 @@ void tool_nodes_warn(struct tool_session *session, bool of_unusable) {
             }
         }
         if (of_unusable && tool_nodes_is_far(session, &info) && (session->warned_far & bit) == 0) {
-            char far[160];
             session->warned_far |= bit;
-            tool_nodes_far_text(session, &info, far, sizeof far);
-            tool_report_warn(options, "NODE_FAR", "node %s: %s", info.name, far);
+            tool_report_warn(options, "NODE_FAR", "node %s: %s", info.name, TOOL_NODES_FAR(session, &info));
         }
         /* Refused credentials are reported as such. */
         if (info.warning[0] != '\0' && info.credentials_error[0] == '\0' && (session->warned_settings & bit) == 0) {

@@ -13,8 +13,10 @@ enum { TOOL_NODES_SUMMARY_SIZE = 2048 };
  * node timeout. */
 bool tool_nodes_is_far(const struct tool_session *session, const redlock_node_info *info);
 
-/* Writes why, and what to do. */
-void tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer, size_t size);
+/* Why, and what to do. Returns buffer; the macro brings one that lives as long as the block. */
+const char *tool_nodes_far_text(const struct tool_session *session, const redlock_node_info *info, char *buffer,
+                                size_t size);
+#define TOOL_NODES_FAR(session, info) tool_nodes_far_text(session, info, (char[160]){0}, 160)
 
 /* The node timeout that would do for all nodes, in ms; 0 if no node is far. */
 int64_t tool_nodes_timeout_needed_ms(const struct tool_session *session);

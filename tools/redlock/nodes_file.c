@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "values/values.h"
 
 /* Some editors begin a file with it. */
 static const char byte_order_mark[] = "\xef\xbb\xbf";
@@ -46,13 +47,7 @@ bool tool_nodes_check(size_t count, const char *uri, const char *label, const ch
     return false;
 }
 
-__attribute__((format(printf, 2, 3))) static int refuse(struct tool_nodes_file *file, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(file->why, sizeof file->why, format, arguments);
-    va_end(arguments);
-    return TOOL_EXIT_USAGE;
-}
+#define refuse(file, ...) (tool_text((file)->why, sizeof(file)->why, __VA_ARGS__), TOOL_EXIT_USAGE)
 
 static int refuse_to_read(struct tool_nodes_file *file, const char *path) {
     return refuse(file, "cannot read the nodes from %.400s: %s", path, strerror(errno));
@@ -125,12 +120,11 @@ static int take_lines(struct tool_nodes_file *file, const char *path) {
     }
     while (rest != NULL) {
         char *uri = tool_nodes_trim(strsep(&rest, "\n"));
-        char label[512];
         line++;
         if (*uri == '\0' || *uri == '#') {
             continue;
         }
-        (void)snprintf(label, sizeof label, "line %u of %.400s", line, path);
+        const char *label = TOOL_TEXT(512, "line %u of %.400s", line, path);
         if (strchr(uri, ',') != NULL) {
             return refuse(file, "%s has a ',' inside: write one node a line (in a password it is %%2C)", label);
         }

@@ -8,6 +8,7 @@
 #include "nodes_file.h"
 #include "report.h"
 #include "usage.h"
+#include "values/values.h"
 
 static const char *const command_names[] = {"", "run", "elect", "acquire", "extend", "release", "clear", "status"};
 
@@ -55,15 +56,13 @@ int tool_operands_refuse(const struct tool_options *options, const char *resourc
 static int take_list(struct tool_options *options) {
     options->node_copy = strdup(options->node_list);
     if (options->node_copy == NULL) {
-        tool_report_error(options, "SYSTEM", "out of memory", NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "out of memory");
     }
     char *rest = options->node_copy;
     while (rest != NULL) {
         char *uri = tool_nodes_trim(strsep(&rest, ","));
-        char label[64];
         char why[256];
-        snprintf(label, sizeof label, "node %zu of the list", options->node_count + 1);
+        const char *label = TOOL_TEXT(64, "node %zu of the list", options->node_count + 1);
         if (*uri == '\0') {
             return tool_usage(options, "%s is empty: remove the extra comma", label);
         }
@@ -86,7 +85,7 @@ static int take_file(struct tool_options *options) {
     if (status != 0) {
         (void)tool_usage(options, "%s", file.why);
     } else if (file.warning[0] != '\0') {
-        tool_report_warn(options, "NODES_FILE", "%s", file.warning);
+        tool_report_warning(options, "NODES_FILE", file.warning);
     }
     return status;
 }
@@ -128,31 +127,27 @@ static int check_resource(const struct tool_options *options, const char *resour
 
 /* For the end of a sentence about a RESOURCE that is missing. Does not repeat the word, which may
  * be a password. */
-static const char *say_who_took_it(const struct tool_options *options, char *buffer, size_t size) {
-    buffer[0] = '\0';
-    if (options->last_taker != NULL) {
-        (void)snprintf(buffer, size, "; the word behind --%s is the value of that option", options->last_taker);
-    }
-    return buffer;
-}
+#define WHO_TOOK_IT(options)                                                                                           \
+    ((options)->last_taker == NULL                                                                                     \
+         ? ""                                                                                                          \
+         : TOOL_TEXT(96, "; the word behind --%s is the value of that option", (options)->last_taker))
 
 /* run [RESOURCE] -- [RESOURCE --] CMD …, and the same for elect: the second form is for names that
  * begin with a dash. */
-static int split_run(struct tool_options *options, int dashes) {
+static int split_run(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;
-    char taken[96];
     const char *name = tool_command_name(options->command);
     if (count == 0) {
         return tool_usage(options, "%s needs a RESOURCE and a command: redlock %s RESOURCE -- CMD …%s", name, name,
-                          say_who_took_it(options, taken, sizeof taken));
+                          WHO_TOOK_IT(options));
     }
     size_t command = 1;
-    if (dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
+    if (options->dashes == 0 && count > 1 && strcmp(words[1], "--") == 0) {
         command = 2;
-    } else if (dashes != 1) {
+    } else if (options->dashes != 1) {
         return tool_usage(options, "%s needs one RESOURCE, then '--', then the command: redlock %s RESOURCE -- CMD …%s",
-                          name, name, dashes == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
+                          name, name, options->dashes == 0 ? WHO_TOOK_IT(options) : "");
     }
     if (count == command) {
         return tool_usage(options, "%s needs a command after '--': redlock %s RESOURCE -- CMD …", name, name);
@@ -182,26 +177,24 @@ static int check_token(const struct tool_options *options, const char *token) {
 }
 
 static int take_one_resource(struct tool_options *options, const char *who) {
-    char taken[96];
     if (options->operand_count != 1) {
         return tool_usage(options, "%s needs one RESOURCE, but got %zu%s", who, options->operand_count,
-                          options->operand_count == 0 ? say_who_took_it(options, taken, sizeof taken) : "");
+                          options->operand_count == 0 ? WHO_TOOK_IT(options) : "");
     }
     options->resource = options->operands[0];
     return 0;
 }
 
-int tool_operands_take(struct tool_options *options, int dashes) {
+int tool_operands_take(struct tool_options *options) {
     char **words = options->operands;
     size_t count = options->operand_count;
-    char taken[96];
     int status = 0;
     switch (options->command) {
     case TOOL_RUN:
-        status = split_run(options, dashes);
+        status = split_run(options);
         break;
     case TOOL_ELECT:
-        status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options, dashes);
+        status = options->observe ? take_one_resource(options, "elect --observe") : split_run(options);
         break;
     case TOOL_ACQUIRE:
         status = take_one_resource(options, "acquire");
@@ -213,7 +206,7 @@ int tool_operands_take(struct tool_options *options, int dashes) {
     case TOOL_RELEASE:
         if (count != 2) {
             return tool_usage(options, "%s needs a RESOURCE and a TOKEN%s", tool_command_name(options->command),
-                              count < 2 ? say_who_took_it(options, taken, sizeof taken) : "");
+                              count < 2 ? WHO_TOOK_IT(options) : "");
         }
         options->resource = words[0];
         options->token = words[1];

@@ -22,8 +22,7 @@ int tool_operands_refuse(const struct tool_options *options, const char *resourc
 /* Takes the nodes from -n, from --nodes-file, from REDLOCK_NODES, or from REDLOCK_NODES_FILE. */
 int tool_operands_nodes(struct tool_options *options);
 
-/* Checks options->operands and sets resource and token. dashes: how many operands stood before
- * '--', or -1. */
-int tool_operands_take(struct tool_options *options, int dashes);
+/* Checks options->operands and sets resource and token. */
+int tool_operands_take(struct tool_options *options);
 
 #endif

@@ -55,7 +55,8 @@ struct option_spec {
      * is NULL if there is no argument. */
     int (*apply)(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text);
     size_t offset; /* of the member that set_…() sets */
-    int64_t ms_min, ms_max;
+    int64_t min, max;
+    const char *rule; /* of a count: the sentence about what it must be */
     const struct names *names;
     const char *variable; /* of the environment; empty is as not set */
     const char *member;   /* what the library calls it where it refuses it; NULL: it never does */
@@ -118,44 +119,28 @@ static int set_nodes(struct tool_options *options, const struct option_spec *spe
 }
 
 static int set_time(struct tool_options *options, const struct option_spec *spec, const char *label, const char *text) {
-    return tool_usage_time(options, label, text, spec->ms_min, spec->ms_max, (int64_t *)field(options, spec));
+    return tool_usage_time(options, label, text, spec->min, spec->max, (int64_t *)field(options, spec));
 }
 
 /* A plain number has the unit of the option; a time with a unit is allowed, too. */
 static int set_number(struct tool_options *options, const struct option_spec *spec, const char *label,
                       const char *text) {
     const bool is_ms = strcmp(spec->argument, "MS") == 0;
-    char with_unit[16];
     text = text != NULL ? text : "2"; /* of a watch */
     size_t length = strlen(text);
     if (length > 0 && length <= 8 && strspn(text, "0123456789") == length) {
-        snprintf(with_unit, sizeof with_unit, "%.8s%s", text, is_ms ? "ms" : "s");
-        text = with_unit;
+        return set_time(options, spec, label, TOOL_TEXT(16, "%.8s%s", text, is_ms ? "ms" : "s"));
     }
     return set_time(options, spec, label, text);
 }
 
-static int set_contended_status(struct tool_options *options, const struct option_spec *spec, const char *label,
-                                const char *text) {
+static int set_count(struct tool_options *options, const struct option_spec *spec, const char *label,
+                     const char *text) {
     int64_t value;
-    (void)spec;
-    if (!tool_number_read(text, 255, &value, NULL)) {
-        return tool_usage(options, "%s '%s': an exit status is a number from 0 to 255", label, text);
+    if (!tool_number_read(text, spec->max, &value, NULL)) {
+        return tool_usage(options, "%s '%s': %s", label, text, spec->rule);
     }
-    options->contended_status = (int)value;
-    options->contended_expected = true;
-    return 0;
-}
-
-static int set_quorum(struct tool_options *options, const struct option_spec *spec, const char *label,
-                      const char *text) {
-    (void)spec;
-    int64_t value;
-    if (!tool_number_read(text, REDLOCK_NODES_MAX, &value, NULL)) {
-        return tool_usage(options, "%s '%s': a quorum is a number of nodes, more than half of them, or 0 for the least",
-                          label, text);
-    }
-    options->manager.quorum = (size_t)value;
+    *(size_t *)field(options, spec) = (size_t)value;
     return 0;
 }
 
@@ -167,20 +152,24 @@ static int set_wait(struct tool_options *options, const struct option_spec *spec
     return set_time(options, spec, label, text);
 }
 
-#define MEMBER(member)           .offset = offsetof(struct tool_options, member)
-#define FLAG(member)             .apply = set_flag, MEMBER(member)
-#define TEXT(member)             .apply = set_text, MEMBER(member)
-#define RANGE(member, min, max)  MEMBER(member), .ms_min = min, .ms_max = max
-#define TIME(member, min, max)   .apply = set_time, RANGE(member, min, max)
-#define NUMBER(member, min, max) .apply = set_number, RANGE(member, min, max)
-#define NAME(member, values)     .apply = set_name, MEMBER(member), .names = &values
-#define TLS(option, called)      .apply = set_tls, MEMBER(option), .member = called
-#define ENV(name)                .variable = "REDLOCK_" name
+#define MEMBER(member)                .offset = offsetof(struct tool_options, member)
+#define FLAG(member)                  .apply = set_flag, MEMBER(member)
+#define TEXT(member)                  .apply = set_text, MEMBER(member)
+#define RANGE(member, least, most)    MEMBER(member), .min = least, .max = most
+#define TIME(member, least, most)     .apply = set_time, RANGE(member, least, most)
+#define NUMBER(member, least, most)   .apply = set_number, RANGE(member, least, most)
+#define COUNT(member, most, sentence) .apply = set_count, RANGE(member, 0, most), .rule = sentence
+#define NAME(member, values)          .apply = set_name, MEMBER(member), .names = &values
+#define TLS(option, called)           .apply = set_tls, MEMBER(option), .member = called
+#define ENV(name)                     .variable = "REDLOCK_" name
 
 static const struct option_spec specs[] = {
     {"nodes", 'n', "URI,URI,…", FOR_ALL, .apply = set_nodes, MEMBER(node_list)},
     {"nodes-file", 0, "FILE", FOR_ALL, .apply = set_nodes, MEMBER(nodes_file)},
-    {"quorum", 0, "N", FOR_ALL, .apply = set_quorum, MEMBER(manager.quorum), ENV("QUORUM")},
+    {"quorum", 0, "N", FOR_ALL,
+     COUNT(manager.quorum, REDLOCK_NODES_MAX,
+           "a quorum is a number of nodes, more than half of them, or 0 for the least"),
+     ENV("QUORUM")},
     {"node-timeout", 0, "MS", FOR_ALL, NUMBER(manager.node_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
     {"connect-timeout", 0, "TIME", FOR_ALL, TIME(manager.connect_timeout_ms, 1, TOOL_TIMEOUT_MS_MAX)},
     {"restart-guard", 0, "off|observed|strict", FOR_ALL, NAME(manager.restart_guard, restart_guards),
@@ -206,7 +195,8 @@ static const struct option_spec specs[] = {
     {"ttl", 't', "TTL", FOR_RUN | FOR_ELECT | FOR_ACQUIRE | FOR_EXTEND, TIME(lock.ttl_ms, 1, REDLOCK_TTL_MS_MAX)},
     {"wait", 'w', "WAIT", FOR_RUN | FOR_ACQUIRE, .apply = set_wait, RANGE(lock.wait_timeout_ms, 0, WAIT_MS_MAX)},
     {"order", 0, "fair|none", FOR_RUN | FOR_ACQUIRE, NAME(lock.order, orders), ENV("ORDER")},
-    {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE, .apply = set_contended_status, MEMBER(contended_status)},
+    {"contended-status", 'E', "N", FOR_RUN | FOR_ACQUIRE,
+     COUNT(contended_status, 255, "an exit status is a number from 0 to 255")},
     {"fence", 0, NULL, FOR_RUN | FOR_ELECT | FOR_ACQUIRE, FLAG(lock.fencing)},
     {"fence-suffix", 0, "SUFFIX", FOR_RUN | FOR_ELECT | FOR_ACQUIRE, TEXT(manager.fence_suffix), ENV("FENCE_SUFFIX"),
      .member = "fence_suffix"},
@@ -242,9 +232,7 @@ bool tool_options_has(const struct tool_options *options, const void *member) {
 }
 
 static int apply(struct tool_options *options, const struct option_spec *spec, const char *text) {
-    char label[32];
-    snprintf(label, sizeof label, "--%s", spec->name);
-    return spec->apply(options, spec, label, text);
+    return spec->apply(options, spec, TOOL_TEXT(32, "--%s", spec->name), text);
 }
 
 int tool_options_complete(struct tool_options *options) {
@@ -320,102 +308,87 @@ static bool looks_like_time(const char *word) {
     return word != NULL && tool_duration_parse(word, &ms) != TOOL_DURATION_MALFORMED;
 }
 
-/* The value of an option that needs one, from the next word. NULL: there is none. '--' and what
- * looks like an option are never meant. */
-static const char *next_value(struct tool_options *options, const struct option_spec *spec, char **argv, int *index) {
-    const char *word = argv[*index + 1];
-    if (word == NULL || strncmp(word, "--", 2) == 0) {
-        return NULL;
+/* Gives the option its value: what stands behind '=' or its letter, else the next word. dashes and
+ * name: as it was written. '--' and what looks like an option are never meant as a value. */
+static int give_value(struct tool_options *options, const struct option_spec *spec, const char *dashes,
+                      const char *name, const char *value, char **argv, int *index) {
+    const char *next = argv[*index + 1];
+    if (value == NULL && next != NULL && strncmp(next, "--", 2) != 0) {
+        value = next;
+        ++*index;
+        if (options->command != TOOL_NO_COMMAND) {
+            options->last_taker = spec->name;
+        }
     }
-    ++*index;
-    if (options->command != TOOL_NO_COMMAND) {
-        options->last_taker = spec->name;
-    }
-    return word;
+    return value != NULL
+               ? give(options, spec, value)
+               : tool_usage(options, "%s%s needs a value: %s%s %s", dashes, name, dashes, name, spec->argument);
 }
 
 static int parse_long(struct tool_options *options, char **argv, int *index) {
     const char *name = argv[*index] + 2;
     size_t length = strcspn(name, "=");
-    for (size_t i = 0; i < SPECS; i++) {
-        const struct option_spec *spec = &specs[i];
-        if (strlen(spec->name) != length || strncmp(spec->name, name, length) != 0) {
-            continue;
-        }
-        int status = check_place(options, spec);
-        if (status != 0) {
-            return status;
-        }
-        const char *argument = name[length] == '=' ? name + length + 1 : NULL;
-        if (spec->argument == NULL) {
-            return argument == NULL ? give(options, spec, NULL)
-                                    : tool_usage(options, "--%s takes no value", spec->name);
-        }
-        if (argument == NULL && spec->argument[0] == '[') {
-            return looks_like_time(argv[*index + 1])
-                       ? tool_usage(options,
-                                    "--%s takes its time after '=', as in --%s=%s; a RESOURCE of that name "
-                                    "goes before --%s",
-                                    spec->name, spec->name, argv[*index + 1], spec->name)
-                       : give(options, spec, NULL);
-        }
-        if (argument == NULL) {
-            argument = next_value(options, spec, argv, index);
-        }
-        return argument != NULL
-                   ? give(options, spec, argument)
-                   : tool_usage(options, "--%s needs a value: --%s %s", spec->name, spec->name, spec->argument);
+    const char *value = name[length] == '=' ? name + length + 1 : NULL;
+    const struct option_spec *spec = specs;
+    while (spec < specs + SPECS && (strlen(spec->name) != length || strncmp(spec->name, name, length) != 0)) {
+        spec++;
     }
-    return refuse_long(options, name, length);
+    if (spec == specs + SPECS) {
+        return refuse_long(options, name, length);
+    }
+    int status = check_place(options, spec);
+    if (status != 0) {
+        return status;
+    }
+    if (spec->argument == NULL) {
+        return value == NULL ? give(options, spec, NULL) : tool_usage(options, "--%s takes no value", spec->name);
+    }
+    if (value != NULL || spec->argument[0] != '[') {
+        return give_value(options, spec, "--", spec->name, value, argv, index);
+    }
+    return looks_like_time(argv[*index + 1])
+               ? tool_usage(options,
+                            "--%s takes its time after '=', as in --%s=%s; a RESOURCE of that name goes before --%s",
+                            spec->name, spec->name, argv[*index + 1], spec->name)
+               : give(options, spec, NULL);
 }
 
 static int parse_short(struct tool_options *options, char **argv, int *index) {
-    for (const char *letter = argv[*index] + 1; *letter != '\0'; letter++) {
-        const struct option_spec *spec = NULL;
-        for (size_t i = 0; i < SPECS; i++) {
-            if (specs[i].letter == *letter) {
-                spec = &specs[i];
-            }
+    int status = 0;
+    for (const char *letter = argv[*index] + 1; *letter != '\0' && status == 0; letter++) {
+        const struct option_spec *spec = specs;
+        while (spec < specs + SPECS && spec->letter != *letter) {
+            spec++;
         }
-        if (spec == NULL) {
+        if (spec == specs + SPECS) {
             return tool_usage(options, "unknown option '-%c'", *letter);
         }
-        int status = check_place(options, spec);
-        if (status != 0) {
-            return status;
+        status = check_place(options, spec);
+        if (status == 0 && spec->argument != NULL) {
+            return give_value(options, spec, "-", (const char[]){*letter, '\0'}, letter[1] != '\0' ? letter + 1 : NULL,
+                              argv, index);
         }
-        if (spec->argument != NULL) {
-            const char *argument = letter[1] != '\0' ? letter + 1 : next_value(options, spec, argv, index);
-            return argument != NULL
-                       ? give(options, spec, argument)
-                       : tool_usage(options, "-%c needs a value: -%c %s", *letter, *letter, spec->argument);
-        }
-        status = give(options, spec, NULL);
-        if (status != 0) {
-            return status;
-        }
+        status = status == 0 ? give(options, spec, NULL) : status;
     }
-    return 0;
+    return status;
 }
 
-/* Applies options in their order; moves operands to the front of argv. dashes: how many operands
- * stood before '--', or -1. */
-static int parse_words(int argc, char **argv, struct tool_options *options, int *dashes) {
+/* Applies options in their order; moves operands to the front of argv. */
+static int parse_words(int argc, char **argv, struct tool_options *options) {
     int kept = 0;
     int status = 0;
-    *dashes = -1;
     for (int i = 1; i < argc && status == 0; i++) {
-        if (*dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (options->dashes >= 0 || argv[i][0] != '-' || argv[i][1] == '\0') {
             const bool has_command = options->command == TOOL_RUN || options->command == TOOL_ELECT;
             if (options->command == TOOL_NO_COMMAND) {
                 status = tool_operands_command(options, argv[i]);
-            } else if (has_command && *dashes < 0 && kept == 1 && !options->observe) {
+            } else if (has_command && options->dashes < 0 && kept == 1 && !options->observe) {
                 status = tool_operands_refuse(options, argv[0], argv + i);
             } else {
                 argv[kept++] = argv[i];
             }
         } else if (strcmp(argv[i], "--") == 0) {
-            *dashes = kept;
+            options->dashes = kept;
         } else if (argv[i][1] == '-') {
             status = parse_long(options, argv, &i);
         } else {
@@ -441,14 +414,14 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     *options = (struct tool_options){.words = words,
                                      .json = argc > 0 && wants_json(argv),
                                      .grace_ms = TOOL_NOT_GIVEN,
-                                     .contended_status = TOOL_EXIT_CONTENDED};
+                                     .contended_status = TOOL_EXIT_CONTENDED,
+                                     .dashes = -1};
     redlock_manager_options_default(&options->manager);
     redlock_acquire_options_default(&options->lock);
     redlock_tls_options_default(&options->tls_options);
     options->manager.connect_timeout_ms = 1000;
     options->lock.ttl_ms = TOOL_NOT_GIVEN;
-    int dashes;
-    int status = parse_words(argc, argv, options, &dashes);
+    int status = parse_words(argc, argv, options);
     if (status != 0 || options->help || options->version) {
         return status;
     }
@@ -458,18 +431,13 @@ int tool_options_parse(int argc, char **argv, struct tool_words *words, struct t
     if (options->command == TOOL_EXTEND && options->lock.ttl_ms == TOOL_NOT_GIVEN) {
         return tool_usage(options, "extend needs the new time to live: -t TTL");
     }
-    /* Before the operands: one of them may have become the value of an option. */
-    status = tool_settings_complete(options);
-    if (status == 0) {
-        status = tool_operands_take(options, dashes);
+    /* The settings before the operands: one of them may have become the value of an option. */
+    static int (*const steps[])(struct tool_options *) = {
+        tool_settings_complete, tool_operands_take, tool_settings_check, tool_operands_nodes, tool_settings_nodes};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && status == 0; i++) {
+        status = steps[i](options);
     }
-    if (status == 0) {
-        status = tool_settings_check(options);
-    }
-    if (status == 0) {
-        status = tool_operands_nodes(options);
-    }
-    return status == 0 ? tool_settings_nodes(options) : status;
+    return status;
 }
 
 void tool_options_free(struct tool_options *options) {

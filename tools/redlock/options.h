@@ -98,14 +98,14 @@ struct tool_options {
     redlock_tls_options tls_options;
     bool tls_given; /* one of these is given */
     char holder_room[REDLOCK_HOLDER_SIZE_MAX + 1];
-    int contended_status;
-    bool contended_expected; /* -E was given: print nothing about this failure */
+    size_t contended_status; /* if -E gave it, print nothing about this failure */
     const char *last_taker;  /* the last option behind the command that took a word; NULL: none */
     const char *resource;
     const char *token;
     /* Status: resources; run, elect: the command and its arguments, terminated by NULL. */
     char **operands;
     size_t operand_count;
+    int dashes; /* how many operands stood before '--'; -1: it was not there */
 };
 
 /* Returns 0, or TOOL_EXIT_USAGE after printing what is wrong. Rearranges argv, which must outlive
@@ -119,6 +119,11 @@ int tool_options_complete(struct tool_options *options);
 
 /* Whether the command line has this member of the options. */
 bool tool_options_has(const struct tool_options *options, const void *member);
+
+/* Whether a contended lock is no failure to tell of. */
+static inline bool tool_options_expect_contended(const struct tool_options *options) {
+    return tool_options_has(options, &options->contended_status);
+}
 
 /* Prints the library's sentence about a bad value, with the option that it is about. Returns
  * TOOL_EXIT_USAGE, or 0 if it is about none. */

@@ -2,11 +2,8 @@
 #include "reload.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "nodes_file.h"
 #include "report.h"
@@ -27,11 +24,8 @@ struct tool_reload {
     /* Only the thread uses this after the start. */
     struct tool_stamp read;
     /* Both. */
-    pthread_t thread;
-    pthread_mutex_t mutex; /* protects the rest */
-    pthread_cond_t changed;
+    struct tool_thread thread;     /* its mutex protects the rest */
     struct tool_nodes_file *fresh; /* read, and not yet taken by the loop */
-    bool ending, over;
 };
 
 /* The thread. */
@@ -60,26 +54,16 @@ static void drop(struct tool_nodes_file *file) {
     }
 }
 
-/* With the mutex. Returns false if it is time to end. */
-static bool rest(struct tool_reload *reload) {
-    struct timespec until;
-    int error = tool_thread_deadline(&until, LOOK_EVERY_S);
-    while (!reload->ending && error == 0) {
-        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
-    }
-    return !reload->ending;
-}
-
 static void *run(void *data) {
     struct tool_reload *reload = data;
     const char *path = reload->session->options->nodes_file;
     struct tool_stamp seen = reload->read;
-    pthread_mutex_lock(&reload->mutex);
-    while (rest(reload)) {
-        pthread_mutex_unlock(&reload->mutex);
+    pthread_mutex_lock(&reload->thread.mutex);
+    while (!tool_thread_wait(&reload->thread, LOOK_EVERY_S, &reload->thread.ending, NULL)) {
+        pthread_mutex_unlock(&reload->thread.mutex);
         struct tool_nodes_file *file = look(path, &reload->read, &seen);
-        pthread_mutex_lock(&reload->mutex);
-        if (file != NULL && !reload->ending) {
+        pthread_mutex_lock(&reload->thread.mutex);
+        if (file != NULL && !reload->thread.ending) {
             drop(reload->fresh);
             reload->fresh = file;
             ev_async_send(reload->session->loop, &reload->told);
@@ -87,25 +71,20 @@ static void *run(void *data) {
             drop(file);
         }
     }
-    reload->over = true;
-    pthread_cond_signal(&reload->changed);
-    pthread_mutex_unlock(&reload->mutex);
+    tool_thread_is_over(&reload->thread);
     return NULL;
 }
 
 /* The loop. */
 
-__attribute__((format(printf, 2, 3))) static void warn(struct tool_reload *reload, const char *format, ...) {
-    char sentence[sizeof reload->warned];
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
+static void warn_once(struct tool_reload *reload, const char *sentence) {
     if (strcmp(sentence, reload->warned) != 0) {
-        memcpy(reload->warned, sentence, sizeof sentence);
-        tool_report_warn(reload->session->options, "NODES_FILE", "%s", sentence);
+        strcpy(reload->warned, sentence);
+        tool_report_warning(reload->session->options, "NODES_FILE", sentence);
     }
 }
+
+#define warn(reload, ...) warn_once(reload, TOOL_TEXT(sizeof(reload)->warned, __VA_ARGS__))
 
 static void report_accepted(const struct tool_reload *reload) {
     const struct tool_options *options = reload->session->options;
@@ -113,15 +92,14 @@ static void report_accepted(const struct tool_reload *reload) {
         return; /* it shows the nodes */
     }
     if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_INFO, "all nodes have accepted the users and passwords in %s",
-                         options->nodes_file);
+        tool_report_note(options, TOOL_WORDS_INFO,
+                         TOOL_SENTENCE("all nodes have accepted the users and passwords in %s", options->nodes_file));
         return;
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "credentials", "ACCEPTED");
     tool_json_string(&json, "nodes_file", options->nodes_file);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* A node that is not up tries the new ones again by itself. */
@@ -277,10 +255,10 @@ static void take(struct ev_loop *loop, ev_async *watcher, int events) {
     (void)loop, (void)events;
     struct tool_reload *reload = watcher->data;
     struct changes changes = {0};
-    pthread_mutex_lock(&reload->mutex);
+    pthread_mutex_lock(&reload->thread.mutex);
     struct tool_nodes_file *file = reload->fresh;
     reload->fresh = NULL;
-    pthread_mutex_unlock(&reload->mutex);
+    pthread_mutex_unlock(&reload->thread.mutex);
     if (file == NULL) {
         return;
     }
@@ -318,15 +296,6 @@ static void free_reload(struct tool_reload *reload) {
     free(reload);
 }
 
-/* Returns 0 or an errno. */
-static int start(struct tool_reload *reload) {
-    int error = remember_given(reload) ? 0 : ENOMEM;
-    if (error == 0) {
-        error = tool_thread_mutex(&reload->mutex, &reload->changed);
-    }
-    return error == 0 ? tool_thread_start(&reload->thread, run, reload) : error;
-}
-
 void tool_reload_begin(struct tool_session *session) {
     const struct tool_options *options = session->options;
     if (options->nodes_file == NULL || !options->nodes_stamp.is_regular) {
@@ -341,7 +310,7 @@ void tool_reload_begin(struct tool_session *session) {
         ev_prepare_init(&reload->each_turn, look_at_nodes);
         reload->told.data = reload->each_turn.data = reload;
         ev_async_start(session->loop, &reload->told);
-        error = start(reload);
+        error = remember_given(reload) ? tool_thread_start(&reload->thread, run, reload) : ENOMEM;
     }
     if (error == 0) {
         session->reload = reload;
@@ -358,24 +327,13 @@ void tool_reload_begin(struct tool_session *session) {
 /* A thread that is still reading then may go on until the process ends. */
 void tool_reload_end(struct tool_session *session) {
     struct tool_reload *reload = session->reload;
-    struct timespec until;
     if (reload == NULL) {
         return;
     }
     session->reload = NULL;
     ev_async_stop(session->loop, &reload->told);
     ev_prepare_stop(session->loop, &reload->each_turn);
-    pthread_mutex_lock(&reload->mutex);
-    reload->ending = true;
-    pthread_cond_signal(&reload->changed);
-    int error = tool_thread_deadline(&until, GIVE_UP_AFTER_S);
-    while (!reload->over && error == 0) {
-        error = pthread_cond_timedwait(&reload->changed, &reload->mutex, &until);
-    }
-    const bool over = reload->over;
-    pthread_mutex_unlock(&reload->mutex);
-    if (over) {
-        tool_thread_end(reload->thread, &reload->mutex, &reload->changed);
+    if (tool_thread_end(&reload->thread, GIVE_UP_AFTER_S, NULL)) {
         free_reload(reload);
     }
 }

@@ -4,10 +4,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "holders.h"
 #include "nodes.h"
 #include "text.h"
 #include "values/values.h"
@@ -17,7 +17,7 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     case REDLOCK_OK:
         return TOOL_EXIT_OK;
     case REDLOCK_ERR_CONTENDED:
-        return options->contended_status;
+        return (int)options->contended_status;
     case REDLOCK_ERR_NO_QUORUM:
     case REDLOCK_ERR_TOO_SLOW:
         return TOOL_EXIT_NO_QUORUM;
@@ -30,57 +30,39 @@ int tool_report_exit_status(const struct tool_options *options, int code) {
     }
 }
 
-void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level,
-                      enum tool_words_kind kind) {
+void tool_report_send(struct tool_json *json, const struct tool_options *options, enum tool_words_level level) {
     tool_json_end(json);
     tool_words_level(options->words, level);
-    tool_words_send(options->words, kind);
+    tool_words_send(options->words, TOOL_WORDS_REPORT);
 }
 
 void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
                       const char *key, const char *name, const char *mark, const char *text) {
-    struct tool_json json = {.out = tool_words_line(options->words)};
+    FILE *out = tool_words_line(options->words);
     if (options->json) {
-        tool_json_open(&json, NULL, '{');
+        struct tool_json json = tool_json_begin(out);
         tool_json_string(&json, key, name);
         tool_json_string(&json, "message", text);
-        tool_report_send(&json, options, level, kind);
-        return;
+        tool_json_end(&json);
+    } else {
+        fprintf(out, "redlock: %s", mark);
+        tool_print_safe(out, text);
+        fputc('\n', out);
     }
-    fprintf(json.out, "redlock: %s", mark);
-    tool_print_safe(json.out, text);
-    fputc('\n', json.out);
     tool_words_level(options->words, level);
     tool_words_send(options->words, kind);
 }
 
-static void tell(const struct tool_options *options, enum tool_words_level level, const char *key, const char *name,
-                 const char *mark, const char *format, va_list arguments) {
-    char *sentence = NULL;
-    const int length = vasprintf(&sentence, format, arguments);
-    tool_report_line(options, level, TOOL_WORDS_REPORT, key, name, mark,
-                     length < 0 ? "out of memory while writing a message" : sentence);
-    if (length >= 0) {
-        free(sentence);
-    }
-}
-
-void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_note(const struct tool_options *options, enum tool_words_level level, const char *text) {
     if (!options->quiet) {
-        tell(options, level, "", "", "", format, arguments);
+        tool_report_line(options, level, TOOL_WORDS_REPORT, "", "", "", text);
     }
-    va_end(arguments);
 }
 
-void tool_report_output(const struct tool_options *options, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_unwritten(const struct tool_options *options, const char *text) {
     if (options->json || !options->quiet) {
-        tell(options, TOOL_WORDS_ERROR, "error", "OUTPUT", "", format, arguments);
+        tool_report_line(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", "OUTPUT", "", text);
     }
-    va_end(arguments);
 }
 
 static bool is_silenced(const struct tool_options *options, const char *name) {
@@ -88,23 +70,17 @@ static bool is_silenced(const struct tool_options *options, const char *name) {
            (options->no_warn == TOOL_NO_WARN_SETTINGS && strcmp(name, TOOL_WARNING_SETTINGS) == 0);
 }
 
-void tool_report_warn(const struct tool_options *options, const char *name, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
+void tool_report_warning(const struct tool_options *options, const char *name, const char *text) {
     if (!is_silenced(options, name)) {
-        tell(options, TOOL_WORDS_WARNING, "warning", name, "warning: ", format, arguments);
+        tool_report_line(options, TOOL_WORDS_WARNING, TOOL_WORDS_REPORT, "warning", name, "warning: ", text);
     }
-    va_end(arguments);
 }
 
 void tool_report_votes(struct tool_json *json, const redlock_result *result, bool holders) {
     size_t count = result == NULL ? 0 : redlock_result_vote_count(result);
     tool_json_open(json, "votes", '[');
     for (size_t i = 0; i < count; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(result, i, &vote) != REDLOCK_OK) {
-            break;
-        }
+        const redlock_vote vote = tool_vote(result, i);
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", vote.node);
         tool_json_string(json, "vote", redlock_vote_name(vote.kind));
@@ -139,27 +115,25 @@ void tool_report_acquired(const struct tool_session *session) {
     if (!options->json || options->lock.wait_timeout_ms == 0) {
         return;
     }
-    struct tool_json json = {.out = tool_words_line(options->words)};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(tool_words_line(options->words));
     tool_json_string(&json, "acquired", options->resource);
     tool_report_wait(&json, session);
-    tool_report_send(&json, options, TOOL_WORDS_INFO, TOOL_WORDS_REPORT);
+    tool_report_send(&json, options, TOOL_WORDS_INFO);
 }
 
 /* With what the sentence leaves open; NULL: nothing. */
 static void report_error(const struct tool_options *options, const char *name, const char *message,
                          const char *explanation, const redlock_result *result) {
     if (!options->json) {
-        tool_report_note(options, TOOL_WORDS_ERROR, "%s", message);
+        tool_report_note(options, TOOL_WORDS_ERROR, message);
         if (explanation != NULL) {
-            tool_report_note(options, TOOL_WORDS_ERROR, "%s", explanation);
+            tool_report_note(options, TOOL_WORDS_ERROR, explanation);
         }
         return;
     }
     /* The standard output of run and elect belongs to the command that they run. */
     bool is_run = options->command == TOOL_RUN || options->command == TOOL_ELECT;
-    struct tool_json json = {.out = is_run ? tool_words_line(options->words) : stdout};
-    tool_json_open(&json, NULL, '{');
+    struct tool_json json = tool_json_begin(is_run ? tool_words_line(options->words) : stdout);
     tool_json_string(&json, "error", name);
     tool_json_string(&json, "message", message);
     if (explanation != NULL) {
@@ -170,23 +144,22 @@ static void report_error(const struct tool_options *options, const char *name, c
     }
     tool_report_votes(&json, result, false);
     if (is_run) {
-        tool_report_send(&json, options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT);
+        tool_report_send(&json, options, TOOL_WORDS_ERROR);
     } else {
         tool_json_end(&json);
         fflush(stdout);
     }
 }
 
-void tool_report_error(const struct tool_options *options, const char *name, const char *message,
-                       const redlock_result *result) {
-    report_error(options, name, message, NULL, result);
+void tool_report_sentence(const struct tool_options *options, const char *name, const char *message) {
+    report_error(options, name, message, NULL, NULL);
 }
 
-void tool_report_code(const struct tool_session *session, int code) {
-    char message[512];
+int tool_report_code(const struct tool_session *session, int code) {
     const char *why = code == REDLOCK_ERR_INVALID ? redlock_manager_invalid(session->manager) : "";
-    snprintf(message, sizeof message, "%s%s%s", redlock_strerror(code), why[0] != '\0' ? ": " : "", why);
-    tool_report_error(session->options, redlock_error_name(code), message, NULL);
+    tool_report_error(session->options, redlock_error_name(code), "%s%s%s", redlock_strerror(code),
+                      why[0] != '\0' ? ": " : "", why);
+    return tool_report_exit_status(session->options, code);
 }
 
 /* Reports session->code and session->result, with advice after the library's sentence. */
@@ -202,11 +175,10 @@ static int report_failure(const struct tool_session *session, const char *advice
             strcat(message, advice);
         }
     }
-    if (message != NULL) {
-        report_error(options, redlock_error_name(code), message, explanation, session->result);
-    } else {
-        tool_report_code(session, code);
+    if (message == NULL) {
+        return tool_report_code(session, code);
     }
+    report_error(options, redlock_error_name(code), message, explanation, session->result);
     free(message);
     return tool_report_exit_status(options, code);
 }
@@ -219,7 +191,6 @@ int tool_report_failure(const struct tool_session *session, const char *explanat
  * of them from voting; else "". */
 static void advise_on_nodes(const struct tool_session *session, char *advice, size_t size) {
     const struct tool_options *options = session->options;
-    char time[32];
     const bool no_quorum = session->code == REDLOCK_ERR_NO_QUORUM;
     int64_t ms = no_quorum ? tool_nodes_quorum_in_ms(session) : 0;
     int64_t timeout_ms = no_quorum ? tool_nodes_timeout_needed_ms(session) : 0;
@@ -228,8 +199,7 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
         snprintf(advice, size, " Give --node-timeout %" PRId64 ".", timeout_ms);
     } else if (ms != 0) {
         bool unknown = options->manager.restart_guard == REDLOCK_RESTART_GUARD_STRICT && !options->manager.first_boot;
-        snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.",
-                 tool_duration_format(ms, time, sizeof time),
+        snprintf(advice, size, " A quorum may vote in %s: give %s to wait%s.", TOOL_DURATION(ms),
                  options->lock.wait_timeout_ms != 0 ? "a longer -w" : "-w TIME",
                  unknown ? "; or --first-boot, but only if none of the nodes has ever granted a lock" : "");
     }
@@ -237,7 +207,6 @@ static void advise_on_nodes(const struct tool_session *session, char *advice, si
 
 /* For the end of a sentence. */
 static const char *say_who_holds_it(const struct tool_session *session, char *buffer, size_t size) {
-    char time[32];
     if (session->held_by[0] == '\0' && session->held_for_ms < 0) {
         return "its keys have no end, as no lock has: see 'redlock status RESOURCE'";
     }
@@ -248,7 +217,7 @@ static const char *say_who_holds_it(const struct tool_session *session, char *bu
         snprintf(buffer, size, "%s holds it; its keys have no end", session->held_by);
     } else {
         snprintf(buffer, size, "%s holds it; its keys end in %s if they are not renewed", session->held_by,
-                 tool_duration_format(session->held_for_ms, time, sizeof time));
+                 TOOL_DURATION(session->held_for_ms));
     }
     return buffer;
 }
@@ -260,15 +229,14 @@ int tool_report_not_acquired(const struct tool_session *session) {
     char holder[192];
     char nodes[256];
     char advice[512] = "";
-    char time[32];
-    if (contended && options->contended_expected && !options->json) {
-        return options->contended_status;
+    if (contended && tool_options_expect_contended(options) && !options->json) {
+        return (int)options->contended_status;
     }
     advise_on_nodes(session, nodes, sizeof nodes);
     if (options->lock.wait_timeout_ms != 0 && attempts > 0) {
         snprintf(advice, sizeof advice, " Gave up after %" PRIu64 " attempt%s in %s%s%s.%s", attempts,
-                 attempts == 1 ? "" : "s", tool_duration_format(tool_session_age_ms(session), time, sizeof time),
-                 contended ? "; " : "", contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);
+                 attempts == 1 ? "" : "s", TOOL_DURATION(tool_session_age_ms(session)), contended ? "; " : "",
+                 contended ? say_who_holds_it(session, holder, sizeof holder) : "", nodes);
     } else if (contended) {
         snprintf(advice, sizeof advice, " Give -w TIME to wait; %s.", say_who_holds_it(session, holder, sizeof holder));
     } else {

@@ -16,6 +16,7 @@
 #include "report.h"
 #include "usage.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 /* How long to wait for the other nodes after a quorum is ready. */
 #define CONNECT_SLICE_MS INT64_C(50)
@@ -37,10 +38,8 @@ static void log_line(redlock_log_level level, const char *line, void *data) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
     static const enum tool_words_level levels[] = {TOOL_WORDS_ERROR, TOOL_WORDS_WARNING, TOOL_WORDS_INFO,
                                                    TOOL_WORDS_DEBUG};
-    char mark[16];
-    (void)snprintf(mark, sizeof mark, "%s: ", names[level]);
     tool_report_line(((const struct tool_session *)data)->options, levels[level], TOOL_WORDS_LOG, "log", names[level],
-                     mark, line);
+                     TOOL_TEXT(16, "%s: ", names[level]), line);
 }
 
 static void note_renewal(const redlock_telemetry_event *event, void *data) {
@@ -48,12 +47,6 @@ static void note_renewal(const redlock_telemetry_event *event, void *data) {
     if (event->kind == REDLOCK_TELEMETRY_EXTENDED || event->kind == REDLOCK_TELEMETRY_ACQUIRED) {
         snprintf(session->renewal_failed, sizeof session->renewal_failed, "%s", event->reason);
     }
-}
-
-static void log_waiting(struct tool_session *session) {
-    char line[REDLOCK_RESOURCE_SIZE_MAX + 64];
-    snprintf(line, sizeof line, "asking for '%s'", session->options->resource);
-    log_line(REDLOCK_LOG_INFO, line, session);
 }
 
 static void stop_asked(struct ev_loop *loop, ev_signal *watcher, int events) {
@@ -140,15 +133,11 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
                       const struct tool_signals *signals) {
     *session = (struct tool_session){.options = options, .signals = signals, .opened_ms = tool_now_ms()};
     if (!may_open_two()) {
-        char message[128];
-        snprintf(message, sizeof message, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
-        tool_report_error(options, "SYSTEM", message, NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "cannot open what an event loop needs: %s (see ulimit -n)", strerror(errno));
     }
     session->loop = ev_default_loop(EVFLAG_AUTO);
     if (session->loop == NULL) {
-        tool_report_error(options, "SYSTEM", "libev cannot make an event loop", NULL);
-        return TOOL_EXIT_SYSTEM;
+        return tool_report_system(options, "libev cannot make an event loop");
     }
     redlock_manager_options manager_options = options->manager;
     manager_options.nodes = options->nodes;
@@ -168,7 +157,7 @@ int tool_session_open(struct tool_session *session, const struct tool_options *o
         return report_bad_input(options, error);
     }
     if (code != REDLOCK_OK) {
-        tool_report_error(options, redlock_error_name(code), error[0] != '\0' ? error : redlock_strerror(code), NULL);
+        tool_report_error(options, redlock_error_name(code), "%s", error[0] != '\0' ? error : redlock_strerror(code));
         return tool_report_exit_status(options, code);
     }
     tool_session_watch_stop(session);
@@ -201,6 +190,10 @@ int tool_session_finish(struct tool_session *session, int started) {
     return session->code;
 }
 
+int tool_session_release(struct tool_session *session, redlock_lease *lease) {
+    return tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+}
+
 void tool_session_connect(struct tool_session *session, bool everyone) {
     int64_t timeout_ms = session->options->manager.connect_timeout_ms;
     int64_t slice_ms = timeout_ms < CONNECT_SLICE_MS ? timeout_ms : CONNECT_SLICE_MS;
@@ -221,13 +214,11 @@ void tool_session_connect(struct tool_session *session, bool everyone) {
 
 int tool_session_stopped(struct tool_session *session) {
     if (session->lease != NULL) {
-        redlock_lease *lease = session->lease;
-        tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
+        (void)tool_session_release(session, session->lease);
     }
-    char message[128];
-    snprintf(message, sizeof message, "stopped by signal %d (%s) before it finished", session->stop_signal,
-             strsignal(session->stop_signal));
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED), message, NULL);
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_CANCELLED),
+                      "stopped by signal %d (%s) before it finished", session->stop_signal,
+                      strsignal(session->stop_signal));
     return TOOL_EXIT_SIGNAL_BASE + session->stop_signal;
 }
 
@@ -256,7 +247,8 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
     options.on_lost = on_lost;
     options.lost_data = data;
     if (session->options->verbose) {
-        log_waiting(session);
+        log_line(REDLOCK_LOG_INFO,
+                 TOOL_TEXT(REDLOCK_RESOURCE_SIZE_MAX + 64, "asking for '%s'", session->options->resource), session);
     }
     const int64_t asked_ms = tool_now_ms();
     int started = redlock_acquire(session->manager, session->options->resource, &options, &session->request,
@@ -270,13 +262,9 @@ static int ask(struct tool_session *session, bool auto_extend, redlock_lost_call
 /* Starts the thread that writes to standard error, so that no reader can block a renewal. */
 static int free_from_readers(const struct tool_options *options) {
     int error = tool_words_start(options->words, options->json);
-    if (error == 0) {
-        return 0;
-    }
-    char message[128];
-    snprintf(message, sizeof message, "cannot start the thread that writes to standard error: %s", strerror(error));
-    tool_report_error(options, "SYSTEM", message, NULL);
-    return TOOL_EXIT_SYSTEM;
+    return error == 0 ? 0
+                      : tool_report_system(options, "cannot start the thread that writes to standard error: %s",
+                                           strerror(error));
 }
 
 int tool_session_begin(struct tool_session *session, bool waits) {
@@ -336,7 +324,7 @@ bool tool_session_acquire(struct tool_session *session, bool auto_extend, redloc
         return false;
     }
     if (code != REDLOCK_OK) {
-        const bool is_expected = code == REDLOCK_ERR_CONTENDED && session->options->contended_expected;
+        const bool is_expected = code == REDLOCK_ERR_CONTENDED && tool_options_expect_contended(session->options);
         if (code == REDLOCK_ERR_CONTENDED && !is_expected && !session->options->json && !session->options->quiet) {
             ask_who_holds_it(session);
         }

@@ -88,6 +88,9 @@ void tool_session_stop_explaining(struct tool_session *session);
 bool tool_session_acquire(struct tool_session *session, bool auto_extend, redlock_lost_callback on_lost, void *data,
                           int *status);
 
+/* Releases it, and runs the loop until that has completed; returns its code. */
+int tool_session_release(struct tool_session *session, redlock_lease *lease);
+
 /* A handle of the lock that has this token. Returns a code of the library. */
 int tool_session_adopt(struct tool_session *session, const char *token, redlock_lease **lease);
 

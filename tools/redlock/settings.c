@@ -80,23 +80,20 @@ static int complete_holder(struct tool_options *options) {
 /* The keys live for the ttl plus the lock delay. This must not exceed the time for which a guard
  * keeps a restarted node from voting. */
 static int check_ttl(const struct tool_options *options, bool is_default) {
-    char ttl[32];
-    char delay[32];
-    char longest[32];
     bool delayed = options->lock.lock_delay_ms != 0;
     int64_t ms_max = options->manager.ttl_max_ms != 0 ? options->manager.ttl_max_ms : REDLOCK_TTL_MS_MAX;
     if (options->lock.ttl_ms <= ms_max - options->lock.lock_delay_ms) {
         return 0;
     }
-    tool_duration_exact(options->lock.ttl_ms, ttl, sizeof ttl);
-    tool_duration_exact(options->lock.lock_delay_ms, delay, sizeof delay);
+    const char *ttl = TOOL_DURATION_EXACT(options->lock.ttl_ms);
+    const char *delay = TOOL_DURATION_EXACT(options->lock.lock_delay_ms);
     if (options->manager.ttl_max_ms == 0) {
         return tool_usage(options, "-t %s and --lock-delay %s are together more than %s", ttl, delay,
-                          tool_duration_format(ms_max, longest, sizeof longest));
+                          TOOL_DURATION(ms_max));
     }
     return tool_usage(options, "%s%s%s%s is above %s%s: %s", is_default ? "the default ttl of " : "-t ", ttl,
                       delayed ? " with --lock-delay " : "", delayed ? delay : "", ttl_max_label(options),
-                      tool_duration_exact(options->manager.ttl_max_ms, longest, sizeof longest),
+                      TOOL_DURATION_EXACT(options->manager.ttl_max_ms),
                       is_default ? "give a shorter one with -t"
                                  : "no client of these nodes may lock for longer, because a node that forgot its "
                                    "locks votes again after that time");
@@ -104,14 +101,12 @@ static int check_ttl(const struct tool_options *options, bool is_default) {
 
 /* The kept keys must not outlive that time either. */
 static int check_at_least(struct tool_options *options) {
-    char given[32];
-    char longest[32];
     if (options->manager.ttl_max_ms == 0 || options->at_least_ms <= options->manager.ttl_max_ms) {
         return 0;
     }
     return tool_usage(options, "--at-least %s is above %s%s: no key of a lock may live for longer",
-                      tool_duration_exact(options->at_least_ms, given, sizeof given), ttl_max_label(options),
-                      tool_duration_exact(options->manager.ttl_max_ms, longest, sizeof longest));
+                      TOOL_DURATION_EXACT(options->at_least_ms), ttl_max_label(options),
+                      TOOL_DURATION_EXACT(options->manager.ttl_max_ms));
 }
 
 static int complete_ttl(struct tool_options *options) {
@@ -232,8 +227,7 @@ int tool_settings_nodes(struct tool_options *options) {
         const size_t size = strlen(options->nodes[i]) + sizeof "rediss://";
         options->node_uris[i] = malloc(size);
         if (options->node_uris[i] == NULL) {
-            tool_report_error(options, "SYSTEM", "out of memory", NULL);
-            return TOOL_EXIT_SYSTEM;
+            return tool_report_system(options, "out of memory");
         }
         snprintf(options->node_uris[i], size, "rediss://%s", options->nodes[i]);
         options->nodes[i] = options->node_uris[i];

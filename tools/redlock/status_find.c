@@ -8,16 +8,8 @@
 #include "report.h"
 #include "values/values.h"
 
-bool tool_status_keeps_no_queue(const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY && info->queue_refused;
-}
-
-bool tool_status_is_undecided(const redlock_node_info *info) {
+static bool is_undecided(const redlock_node_info *info) {
     return info->state == REDLOCK_NODE_READY && !info->listens && !info->queue_refused;
-}
-
-int64_t tool_status_quarantine_ms(const redlock_node_info *info) {
-    return info->state == REDLOCK_NODE_READY || info->quarantine_ms > 0 ? info->quarantine_ms : -1;
 }
 
 /* Or a signal came. */
@@ -26,7 +18,7 @@ static bool all_listen_or_refuse(const void *data) {
     bool all = true;
     for (size_t i = 0; i < redlock_manager_node_count(session->manager); i++) {
         redlock_node_info info = tool_session_node(session, i);
-        all = all && !tool_status_is_undecided(&info);
+        all = all && !is_undecided(&info);
     }
     return all || session->stop_signal != 0;
 }
@@ -40,17 +32,9 @@ static void await_listening(struct tool_session *session) {
     }
 }
 
-static int no_memory(const struct tool_session *session) {
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_NO_MEMORY),
-                      redlock_strerror(REDLOCK_ERR_NO_MEMORY), NULL);
-    return TOOL_EXIT_SYSTEM;
-}
-
 static void note_late(struct tool_findings *findings, const redlock_result *result) {
-    for (size_t i = 0; result != NULL && i < findings->nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        (void)redlock_result_vote(result, i, &vote); /* the index is in range */
-        findings->late = findings->late || vote.kind == REDLOCK_VOTE_UNKNOWN;
+    for (size_t i = 0; i < findings->nodes; i++) {
+        findings->late |= tool_vote(result, i).kind == REDLOCK_VOTE_UNKNOWN;
     }
 }
 
@@ -78,26 +62,12 @@ static int inspect_operands(struct tool_session *session, struct tool_findings *
     int status = 0;
     findings->locks = calloc(options->operand_count + 1, sizeof *findings->locks);
     if (findings->locks == NULL) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     for (size_t i = 0; i < options->operand_count && session->stop_signal == 0 && status == 0; i++) {
         status = inspect(session, findings, options->operands[i]);
     }
     return status;
-}
-
-bool tool_status_has_listed(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    return findings->listing != NULL && redlock_result_vote(findings->listing, node, &vote) == REDLOCK_OK &&
-           vote.kind == REDLOCK_VOTE_GRANTED;
-}
-
-const char *tool_status_list_error(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    if (findings->listing == NULL || redlock_result_vote(findings->listing, node, &vote) != REDLOCK_OK) {
-        return "";
-    }
-    return vote.error[0] != '\0' || vote.kind == REDLOCK_VOTE_GRANTED ? vote.error : redlock_vote_name(vote.kind);
 }
 
 /* The keys of one resource become a lock. The waiters are the median, as for an inspection. */
@@ -133,12 +103,13 @@ static int gather(struct tool_session *session, struct tool_findings *findings) 
     tool_keys_sort(keys);
     findings->locks = calloc(keys->count + 1, sizeof *findings->locks);
     if (findings->locks == NULL) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     for (size_t i = 0; i < findings->nodes; i++) {
-        const bool has_listed = tool_status_has_listed(findings, i);
+        const redlock_vote vote = tool_vote(findings->listing, i);
+        const bool has_listed = vote.kind == REDLOCK_VOTE_GRANTED;
         /* Where some keys cannot be read, one that is not named may be among them. */
-        listed[i].answered = has_listed && tool_status_list_error(findings, i)[0] == '\0';
+        listed[i].answered = has_listed && vote.error[0] == '\0';
         answered += has_listed;
     }
     findings->unanswered = answered < findings->quorum;
@@ -177,7 +148,6 @@ static int run_listing(struct tool_session *session, const redlock_list_options 
 static int list_all(struct tool_session *session, struct tool_findings *findings) {
     const struct tool_options *options = session->options;
     redlock_list_options list;
-    char message[256];
     redlock_list_options_default(&list);
     list.match = options->match;
     list.others = options->match != NULL;
@@ -186,13 +156,13 @@ static int list_all(struct tool_session *session, struct tool_findings *findings
         return 0;
     }
     if (findings->keys.too_many) {
-        snprintf(message, sizeof message,
-                 "the nodes have more than %d keys of locks: give --match PATTERN to list some of them", TOOL_KEYS_MAX);
-        tool_report_error(options, redlock_error_name(REDLOCK_ERR_LIMIT), message, NULL);
+        tool_report_error(options, redlock_error_name(REDLOCK_ERR_LIMIT),
+                          "the nodes have more than %d keys of locks: give --match PATTERN to list some of them",
+                          TOOL_KEYS_MAX);
         return TOOL_EXIT_SYSTEM;
     }
     if (findings->keys.no_memory) {
-        return no_memory(session);
+        return tool_report_code(session, REDLOCK_ERR_NO_MEMORY);
     }
     if (code != REDLOCK_OK && code != REDLOCK_ERR_NO_QUORUM) {
         return tool_report_failure(session, NULL);
@@ -217,15 +187,6 @@ static bool begins_with(const char *string, const char *words) {
     return strncmp(string, words, strlen(words)) == 0;
 }
 
-const char *tool_status_write_error(const struct tool_findings *findings, size_t node) {
-    redlock_vote vote = {.size = sizeof vote};
-    if (findings->probe == NULL || redlock_result_vote(findings->probe, node, &vote) != REDLOCK_OK) {
-        return "";
-    }
-    /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
-    return vote.kind == REDLOCK_VOTE_DENIED || begins_with(vote.error, "CLUSTERDOWN ") ? vote.error : "";
-}
-
 const char *tool_status_write_advice(const char *write_error) {
     static const struct {
         const char *words, *advice;
@@ -243,9 +204,27 @@ const char *tool_status_write_advice(const char *write_error) {
     return "Redlock needs independent primaries";
 }
 
-bool tool_status_may_vote(const struct tool_session *session, const struct tool_findings *findings, size_t node) {
-    redlock_node_info info = tool_session_node(session, node);
-    return tool_nodes_may_vote(session, &info) && tool_status_write_error(findings, node)[0] == '\0';
+static struct tool_node look_at(const struct tool_session *session, const struct tool_findings *findings,
+                                size_t index) {
+    const redlock_node_info info = tool_session_node(session, index);
+    const redlock_vote probe = tool_vote(findings->probe, index), list = tool_vote(findings->listing, index);
+    const bool ready = info.state == REDLOCK_NODE_READY, listed = list.kind == REDLOCK_VOTE_GRANTED;
+    /* A cluster that is down refuses to read, too. What else fails tells nothing about writes. */
+    const bool refuses = ready && (probe.kind == REDLOCK_VOTE_DENIED || begins_with(probe.error, "CLUSTERDOWN "));
+    struct tool_node node = {.info = info,
+                             .ready = ready,
+                             .far = tool_nodes_is_far(session, &info),
+                             .write_error = refuses ? probe.error : "",
+                             .queueless = ready && info.queue_refused,
+                             .undecided = is_undecided(&info),
+                             .quarantine_ms = ready || info.quarantine_ms > 0 ? info.quarantine_ms : -1,
+                             .listed = listed,
+                             .list_error = list.error};
+    node.may_vote = tool_nodes_may_vote(session, &info) && node.write_error[0] == '\0';
+    if (findings->listing != NULL && !listed && list.error[0] == '\0') {
+        node.list_error = redlock_vote_name(list.kind);
+    }
+    return node;
 }
 
 int tool_status_find(struct tool_session *session, struct tool_findings *findings) {
@@ -259,14 +238,14 @@ int tool_status_find(struct tool_session *session, struct tool_findings *finding
     }
     ask_nodes(session, findings);
     await_listening(session);
-    /* Count last, to include what the requests learned of the nodes. */
+    /* Look last, to include what the requests learned of the nodes. */
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_session_node(session, i);
-        findings->ready += info.state == REDLOCK_NODE_READY;
-        findings->voters += tool_status_may_vote(session, findings, i);
-        findings->refusing += info.state == REDLOCK_NODE_READY && tool_status_write_error(findings, i)[0] != '\0';
-        findings->far += tool_nodes_is_far(session, &info);
-        findings->queueless += tool_status_keeps_no_queue(&info);
+        const struct tool_node node = findings->at[i] = look_at(session, findings, i);
+        findings->ready += node.ready;
+        findings->voters += node.may_vote;
+        findings->refusing += node.write_error[0] != '\0';
+        findings->far += node.far;
+        findings->queueless += node.queueless;
     }
     return 0;
 }

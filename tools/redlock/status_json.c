@@ -7,11 +7,11 @@
 #include "report.h"
 #include "status.h"
 
-static void json_nodes(struct tool_json *json, const struct tool_session *session,
-                       const struct tool_findings *findings) {
+static void json_nodes(struct tool_json *json, const struct tool_findings *findings) {
     tool_json_open(json, "nodes", '[');
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_session_node(session, i);
+        const struct tool_node *node = &findings->at[i];
+        const redlock_node_info info = node->info;
         tool_json_open(json, NULL, '{');
         tool_json_string(json, "node", info.name);
         tool_json_string(json, "state", redlock_node_state_name(info.state));
@@ -22,15 +22,14 @@ static void json_nodes(struct tool_json *json, const struct tool_session *sessio
         tool_json_known(json, "round_trip_min_us", info.round_trip_min_us);
         tool_json_string(json, "warning", info.warning);
         tool_json_string(json, "error", info.error);
-        tool_json_known(json, "quarantine_ms", tool_status_quarantine_ms(&info));
+        tool_json_known(json, "quarantine_ms", node->quarantine_ms);
         tool_json_string(json, "quarantine", info.quarantine);
         tool_json_string(json, "queue_error", info.queue_error);
         tool_json_bool(json, "queue_refused", info.queue_refused);
-        tool_json_string(json, "write_error",
-                         info.state == REDLOCK_NODE_READY ? tool_status_write_error(findings, i) : "");
+        tool_json_string(json, "write_error", node->write_error);
         if (findings->all) {
-            tool_json_bool(json, "listed", tool_status_has_listed(findings, i));
-            tool_json_string(json, "list_error", tool_status_list_error(findings, i));
+            tool_json_bool(json, "listed", node->listed);
+            tool_json_string(json, "list_error", node->list_error);
         }
         tool_json_close(json, '}');
     }
@@ -80,15 +79,14 @@ static void write_reason(const struct tool_session *session, const struct tool_f
 }
 
 void tool_status_print_json(FILE *out, const struct tool_session *session, const struct tool_findings *findings) {
-    struct tool_json json = {.out = out};
+    struct tool_json json = tool_json_begin(out);
     char reason[160];
-    tool_json_open(&json, NULL, '{');
     if (tool_status_lacks_quorum(findings)) {
         tool_json_string(&json, "error", redlock_error_name(REDLOCK_ERR_NO_QUORUM));
         write_reason(session, findings, reason, sizeof reason);
         tool_json_string(&json, "message", reason);
     }
-    json_nodes(&json, session, findings);
+    json_nodes(&json, findings);
     tool_json_number(&json, "ready", (int64_t)findings->ready);
     tool_json_number(&json, "voting", (int64_t)findings->voters);
     tool_json_number(&json, "quorum", (int64_t)findings->quorum);

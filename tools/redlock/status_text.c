@@ -2,7 +2,6 @@
 #include "status.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,51 +46,34 @@ static void print_table(FILE *out, const struct row *rows, size_t count, size_t 
     }
 }
 
-/* Appends a remark about a node, behind the one before. */
-__attribute__((format(printf, 3, 4))) static void add_remark(char *buffer, size_t size, const char *format, ...) {
-    va_list arguments;
-    size_t used = strlen(buffer);
-    used += (size_t)snprintf(buffer + used, size - used, "%s", used > 0 ? "; " : "");
-    va_start(arguments, format);
-    if (used < size) {
-        (void)vsnprintf(buffer + used, size - used, format, arguments);
-    }
-    va_end(arguments);
-}
-
-static void remark(const struct tool_session *session, const struct tool_findings *findings, size_t node,
-                   const redlock_node_info *info, char *buffer, size_t size) {
-    const bool ready = info->state == REDLOCK_NODE_READY;
-    const char *write_error = ready ? tool_status_write_error(findings, node) : "";
-    const char *list_error = findings->all && ready ? tool_status_list_error(findings, node) : "";
-    const bool no_queue = tool_status_keeps_no_queue(info);
-    char text[160];
+/* Each remark follows "; ". */
+static void remark(const struct tool_session *session, const struct tool_node *node, bool all, char *buffer,
+                   size_t size) {
+    const redlock_node_info *info = &node->info;
     buffer[0] = '\0';
     if (info->quarantine_ms > 0) {
-        add_remark(buffer, size, "no vote for %s: %s", tool_duration_format(info->quarantine_ms, text, sizeof text),
-                   info->quarantine);
+        tool_append(buffer, size, "; no vote for %s: %s", TOOL_DURATION(info->quarantine_ms), info->quarantine);
     }
-    if (tool_nodes_is_far(session, info)) {
-        tool_nodes_far_text(session, info, text, sizeof text);
-        add_remark(buffer, size, "%s", text);
+    if (node->far) {
+        tool_append(buffer, size, "; %s", TOOL_NODES_FAR(session, info));
     }
-    if (write_error[0] != '\0') {
-        add_remark(buffer, size, "takes no locks: %s (%s)", write_error, tool_status_write_advice(write_error));
+    if (node->write_error[0] != '\0') {
+        tool_append(buffer, size, "; takes no locks: %s (%s)", node->write_error,
+                    tool_status_write_advice(node->write_error));
     }
     if (info->error[0] != '\0') {
-        add_remark(buffer, size, "%s", info->error);
+        tool_append(buffer, size, "; %s", info->error);
     }
     if (info->warning[0] != '\0') {
-        add_remark(buffer, size, "%s", info->warning);
+        tool_append(buffer, size, "; %s", info->warning);
     }
-    if (no_queue || tool_status_is_undecided(info)) {
-        add_remark(buffer, size, "%s%s%s", no_queue ? "no queue" : "not subscribed yet",
-                   info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
+    if (node->queueless || node->undecided) {
+        tool_append(buffer, size, "; %s%s%s", node->queueless ? "no queue" : "not subscribed yet",
+                    info->queue_error[0] != '\0' ? ": " : "", info->queue_error);
     }
-    if (list_error[0] != '\0') {
-        add_remark(buffer, size, "%s: %s",
-                   tool_status_has_listed(findings, node) ? "locks may be missing" : "cannot list its locks",
-                   list_error);
+    if (all && node->ready && node->list_error[0] != '\0') {
+        tool_append(buffer, size, "; %s: %s", node->listed ? "locks may be missing" : "cannot list its locks",
+                    node->list_error);
     }
 }
 
@@ -118,9 +100,8 @@ static void print_summary(FILE *out, const struct tool_session *session, const s
     }
     /* The end of a quarantine does not make a node take writes. */
     int64_t ms = findings->refusing > 0 ? 0 : tool_nodes_quorum_in_ms(session);
-    char duration[32];
     if (ms > 0) {
-        fprintf(out, " for %s", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, " for %s", TOOL_DURATION(ms));
     }
     if (findings->voters == findings->quorum && !slow && findings->quorum < findings->nodes) {
         fputs(", until one more node fails", out);
@@ -135,7 +116,7 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
     struct row rows[REDLOCK_NODES_MAX + 1] = {{{"NODE", "STATE", "VERSION", "ROLE", "UPTIME", "ROUND TRIP", "REMARK"}}};
     struct node_cells cells[REDLOCK_NODES_MAX] = {0};
     for (size_t i = 0; i < findings->nodes; i++) {
-        redlock_node_info info = tool_session_node(session, i);
+        const redlock_node_info info = findings->at[i].info;
         if (info.uptime_s >= 0 && info.uptime_s < 60) {
             snprintf(cells[i].uptime, sizeof cells[i].uptime, "%" PRId64 "s", info.uptime_s);
         } else if (info.uptime_s >= 0) {
@@ -145,20 +126,20 @@ static void print_nodes(FILE *out, const struct tool_session *session, const str
             snprintf(cells[i].round_trip, sizeof cells[i].round_trip, "%" PRId64 ".%03" PRId64 "ms",
                      info.round_trip_us / 1000, info.round_trip_us % 1000);
         }
-        remark(session, findings, i, &info, cells[i].remark, sizeof cells[i].remark);
-        rows[i + 1] = (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role,
-                                    cells[i].uptime, cells[i].round_trip, cells[i].remark}};
+        remark(session, &findings->at[i], findings->all, cells[i].remark, sizeof cells[i].remark);
+        rows[i + 1] =
+            (struct row){{info.name, redlock_node_state_name(info.state), info.version, info.role, cells[i].uptime,
+                          cells[i].round_trip, cells[i].remark + (cells[i].remark[0] != '\0' ? 2 : 0)}};
     }
     print_table(out, rows, findings->nodes + 1, COLUMNS);
     print_summary(out, session, findings);
 }
 
 static void print_remaining(FILE *out, int64_t ms) {
-    char duration[32];
     if (ms < 0) {
         fputs("for ever (no ttl)", out);
     } else {
-        fprintf(out, "for %s more", tool_duration_format(ms, duration, sizeof duration));
+        fprintf(out, "for %s more", TOOL_DURATION(ms));
     }
 }
 
@@ -196,12 +177,10 @@ static void print_waiters(FILE *out, const struct tool_lock *lock) {
     const struct tool_holders *holders = &lock->holders;
     const int64_t waiters = lock->waiters;
     const int64_t waited_ms = lock->waited_ms;
-    char duration[32];
     if (waiters > 0) {
         fprintf(out, "; %" PRId64 " %s", waiters, waiters == 1 ? "waits" : "wait");
         if (waited_ms >= 0) {
-            fprintf(out, ", %s %s", waiters == 1 ? "for" : "the first for",
-                    tool_duration_format(waited_ms, duration, sizeof duration));
+            fprintf(out, ", %s %s", waiters == 1 ? "for" : "the first for", TOOL_DURATION(waited_ms));
         }
     } else if (waiters < 0 && holders->answered >= holders->quorum) {
         fputs("; the nodes cannot tell who waits", out);
@@ -244,10 +223,8 @@ static void print_lock(FILE *out, const struct tool_lock *lock) {
     print_verdict(out, &lock->holders);
     print_waiters(out, lock);
     for (size_t i = 0; lock->result != NULL && i < lock->holders.nodes; i++) {
-        redlock_vote vote = {.size = sizeof vote};
-        if (redlock_result_vote(lock->result, i, &vote) == REDLOCK_OK) {
-            print_vote(out, &vote);
-        }
+        const redlock_vote vote = tool_vote(lock->result, i);
+        print_vote(out, &vote);
     }
 }
 
@@ -280,7 +257,7 @@ static void fill_lock(const struct tool_lock *lock, struct lock_cells *cells, st
 static void print_none(FILE *out, const struct tool_findings *findings) {
     size_t listed = 0;
     for (size_t i = 0; i < findings->nodes; i++) {
-        listed += tool_status_has_listed(findings, i);
+        listed += findings->at[i].listed;
     }
     if (listed == 0) {
         fputs("the locks are not known: no node could list them\n", out);

@@ -13,11 +13,10 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
     char sentence[8192];
     va_list arguments;
     va_start(arguments, format);
-    size_t length = (size_t)vsnprintf(sentence, sizeof sentence, format, arguments);
+    (void)vsnprintf(sentence, sizeof sentence, format, arguments);
     va_end(arguments);
-    length = length < sizeof sentence ? length : sizeof sentence - 1;
-    (void)snprintf(sentence + length, sizeof sentence - length, "; see redlock%s%s --help",
-                   options->command == TOOL_NO_COMMAND ? "" : " ", tool_command_name(options->command));
+    (void)tool_append(sentence, sizeof sentence, "; see redlock%s%s --help",
+                      options->command == TOOL_NO_COMMAND ? "" : " ", tool_command_name(options->command));
     tool_report_line(options, TOOL_WORDS_ERROR, TOOL_WORDS_REPORT, "error", redlock_error_name(REDLOCK_ERR_INVALID), "",
                      sentence);
     return TOOL_EXIT_USAGE;
@@ -25,8 +24,6 @@ int tool_usage(const struct tool_options *options, const char *format, ...) {
 
 int tool_usage_time(const struct tool_options *options, const char *label, const char *text, int64_t ms_min,
                     int64_t ms_max, int64_t *ms) {
-    char shortest[32];
-    char longest[32];
     int64_t value = 0;
     switch (tool_duration_parse(text, &value)) {
     case TOOL_DURATION_NO_UNIT:
@@ -42,9 +39,8 @@ int tool_usage_time(const struct tool_options *options, const char *label, const
         break;
     }
     if (value < ms_min || value > ms_max) {
-        return tool_usage(options, "%s is %s; it must be %s to %s", label, text,
-                          tool_duration_format(ms_min, shortest, sizeof shortest),
-                          tool_duration_format(ms_max, longest, sizeof longest));
+        return tool_usage(options, "%s is %s; it must be %s to %s", label, text, TOOL_DURATION(ms_min),
+                          TOOL_DURATION(ms_max));
     }
     *ms = value;
     return 0;

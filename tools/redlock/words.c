@@ -3,12 +3,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "thread.h"
@@ -27,13 +25,9 @@ struct tool_words {
     bool marks;                  /* standard error is the journal */
     bool json;
     bool threaded;
-    pthread_t thread;
-    pthread_mutex_t mutex;  /* protects the members below, except line */
-    pthread_cond_t changed; /* signalled when the queue or a count changes */
-    bool ending;            /* no more lines will come */
-    bool over;              /* all lines are written */
-    unsigned long writes;   /* counts writes, to see whether the thread makes progress */
-    unsigned long left_out; /* lines left out and not reported yet */
+    struct tool_thread thread; /* its mutex protects the members below, except line */
+    unsigned long writes;      /* counts writes, to see whether the thread makes progress */
+    unsigned long left_out;    /* lines left out and not reported yet */
     size_t queue_size;
     char *queue; /* lines that wait */
     char *taken; /* lines that the thread is writing */
@@ -114,13 +108,13 @@ static size_t write_line(const char *text, size_t size) {
 static void write_taken(struct tool_words *words, size_t size) {
     const char *text = words->taken;
     while (size > 0) {
-        pthread_mutex_unlock(&words->mutex);
+        pthread_mutex_unlock(&words->thread.mutex);
         size_t written = write_line(text, size);
-        pthread_mutex_lock(&words->mutex);
+        pthread_mutex_lock(&words->thread.mutex);
         text += written;
         size -= written;
         words->writes++;
-        pthread_cond_signal(&words->changed);
+        pthread_cond_signal(&words->thread.changed);
     }
 }
 
@@ -144,43 +138,38 @@ static size_t take(struct tool_words *words) {
 
 static void *run(void *data) {
     struct tool_words *words = data;
-    pthread_mutex_lock(&words->mutex);
+    pthread_mutex_lock(&words->thread.mutex);
     for (;;) {
         size_t size = take(words);
         if (size > 0) {
             write_taken(words, size);
-        } else if (words->ending) {
+        } else if (words->thread.ending) {
             break;
         } else {
-            pthread_cond_wait(&words->changed, &words->mutex);
+            pthread_cond_wait(&words->thread.changed, &words->thread.mutex);
         }
     }
-    words->over = true;
-    pthread_cond_signal(&words->changed);
-    pthread_mutex_unlock(&words->mutex);
+    tool_thread_is_over(&words->thread);
     return NULL;
 }
 
 int tool_words_start(struct tool_words *words, bool json) {
     words->json = json;
-    int error = tool_thread_mutex(&words->mutex, &words->changed);
-    if (error == 0) {
-        error = tool_thread_start(&words->thread, run, words);
-    }
+    const int error = tool_thread_start(&words->thread, run, words);
     words->threaded = error == 0;
     return error;
 }
 
 static void enqueue(struct tool_words *words, const char *line, size_t size, size_t limit) {
-    pthread_mutex_lock(&words->mutex);
+    pthread_mutex_lock(&words->thread.mutex);
     if (words->queue_size + size > limit) {
         words->left_out++;
     } else {
         memcpy(words->queue + words->queue_size, line, size);
         words->queue_size += size;
     }
-    pthread_cond_signal(&words->changed);
-    pthread_mutex_unlock(&words->mutex);
+    pthread_cond_signal(&words->thread.changed);
+    pthread_mutex_unlock(&words->thread.mutex);
 }
 
 static void send_line(struct tool_words *words, const char *line, size_t size, enum tool_words_kind kind) {
@@ -214,34 +203,9 @@ void tool_words_send(struct tool_words *words, enum tool_words_kind kind) {
     words->level = TOOL_WORDS_ERROR;
 }
 
-/* Returns whether all lines are written. */
-static bool wait_for_thread(struct tool_words *words) {
-    unsigned long seen;
-    pthread_mutex_lock(&words->mutex);
-    words->ending = true;
-    pthread_cond_signal(&words->changed);
-    do {
-        struct timespec deadline;
-        int error = tool_thread_deadline(&deadline, GIVE_UP_AFTER_S);
-        seen = words->writes;
-        while (!words->over && words->writes == seen && error == 0) {
-            error = pthread_cond_timedwait(&words->changed, &words->mutex, &deadline);
-        }
-    } while (!words->over && words->writes != seen);
-    bool over = words->over;
-    pthread_mutex_unlock(&words->mutex);
-    return over;
-}
-
 void tool_words_end(struct tool_words *words) {
-    if (words == NULL) {
-        return;
-    }
-    if (words->threaded) {
-        if (!wait_for_thread(words)) {
-            return; /* the thread still uses the words */
-        }
-        tool_thread_end(words->thread, &words->mutex, &words->changed);
+    if (words == NULL || (words->threaded && !tool_thread_end(&words->thread, GIVE_UP_AFTER_S, &words->writes))) {
+        return; /* the thread still uses the words */
     }
     (void)fclose(words->line_file);
     free(words);

@@ -39,16 +39,14 @@ static int64_t stop_ms(const struct tool_options *options) {
 
 void tool_work_check_grace(const struct tool_session *session) {
     const struct tool_options *options = session->options;
-    char texts[3][32];
     if (options->grace_ms <= grace_ms(options)) {
         return;
     }
     tool_report_warn(options, "GRACE",
                      "--grace %s does not fit into the ttl of %s: SIGKILL comes %s after SIGTERM, "
                      "a fifth of the ttl",
-                     tool_duration_exact(options->grace_ms, texts[0], sizeof texts[0]),
-                     tool_duration_exact(options->lock.ttl_ms, texts[1], sizeof texts[1]),
-                     tool_duration_exact(grace_ms(options), texts[2], sizeof texts[2]));
+                     TOOL_DURATION_EXACT(options->grace_ms), TOOL_DURATION_EXACT(options->lock.ttl_ms),
+                     TOOL_DURATION_EXACT(grace_ms(options)));
 }
 
 /* Our clock is read first: the deadline is never later than the one that the library keeps. Moves
@@ -79,9 +77,7 @@ static void end_command(struct tool_work *work, const char *why) {
     const struct tool_options *options = work->session->options;
     const int64_t now_ns = tool_now_ns();
     const int64_t end_ns = least(kill_ns(work), now_ns + grace_ms(options) * NS_PER_MS);
-    char left[32];
     char what[128] = "its command has ended";
-    char message[4096];
     work->lost = true;
     const enum tool_child_state before = tool_child_stop(&work->child, end_ns);
     work->cut_short = before != TOOL_CHILD_OVER || is_killed_in_time(work);
@@ -90,7 +86,7 @@ static void end_command(struct tool_work *work, const char *why) {
         return; /* tool_work_do() reports it */
     case TOOL_CHILD_STOPPING:
         snprintf(what, sizeof what, "its command (process group %ld) was sent SIGTERM, and SIGKILL follows in %s",
-                 (long)work->child.pid, tool_duration_format((end_ns - now_ns) / NS_PER_MS, left, sizeof left));
+                 (long)work->child.pid, TOOL_DURATION((end_ns - now_ns) / NS_PER_MS));
         break;
     case TOOL_CHILD_KILLED:
         snprintf(what, sizeof what, "its command %swas sent SIGKILL",
@@ -110,19 +106,17 @@ static void end_command(struct tool_work *work, const char *why) {
                  "its command (process %ld) runs on: it is another user's, whom redlock may not send signals",
                  (long)work->child.pid);
     }
-    snprintf(message, sizeof message, "the lease on '%s' %s; %s", options->resource, why, what);
-    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+    tool_report_error(options, redlock_error_name(REDLOCK_ERR_LOST), "the lease on '%s' %s; %s", options->resource, why,
+                      what);
 }
 
 void tool_work_lose(struct tool_work *work, const char *reason) {
-    char why[1280];
     if (work->lost || work->is_over) {
         work->lost = true;
         return;
     }
     snprintf(work->loss, sizeof work->loss, "%s", reason);
-    snprintf(why, sizeof why, "is lost: %s", reason);
-    end_command(work, why);
+    end_command(work, TOOL_TEXT(1280, "is lost: %s", reason));
 }
 
 static bool may_run(void *data) {
@@ -136,13 +130,12 @@ static void say_why(const struct tool_work *work, int64_t left_ms, char *why, si
     const bool capped =
         options->lock.auto_extend_max_ms > 0 && tool_session_held_ms(work->session) >= options->lock.auto_extend_max_ms;
     const char *votes = capped ? "" : work->session->renewal_failed;
-    char cap[64] = "", end[64] = " in time", text[32];
+    char cap[64] = "", end[64] = " in time";
     if (left_ms > 0) {
-        snprintf(end, sizeof end, " and ends in %s", tool_duration_format(left_ms, text, sizeof text));
+        snprintf(end, sizeof end, " and ends in %s", TOOL_DURATION(left_ms));
     }
     if (left_ms > 0 && capped) {
-        snprintf(cap, sizeof cap, " after --max-time %s",
-                 tool_duration_exact(options->lock.auto_extend_max_ms, text, sizeof text));
+        snprintf(cap, sizeof cap, " after --max-time %s", TOOL_DURATION_EXACT(options->lock.auto_extend_max_ms));
     }
     snprintf(why, size, "was not renewed%s%s%s%s", cap, end, votes[0] != '\0' ? ": " : "", votes);
 }
@@ -189,18 +182,15 @@ void tool_work_init(struct tool_work *work, struct tool_session *session) {
 
 /* Without a fencing token, removes the variable of a redlock that runs this one. */
 static int set_fence(const struct tool_work *work) {
-    char fence[32];
     if (!work->session->options->lock.fencing) {
         return unsetenv("REDLOCK_FENCE");
     }
-    snprintf(fence, sizeof fence, "%" PRIu64, redlock_lease_fence(work->lease));
-    return setenv("REDLOCK_FENCE", fence, 1);
+    return setenv("REDLOCK_FENCE", TOOL_TEXT(32, "%" PRIu64, redlock_lease_fence(work->lease)), 1);
 }
 
 /* Returns 0 or an errno. */
 static int set_environment(const struct tool_work *work) {
-    char validity[32];
-    snprintf(validity, sizeof validity, "%" PRId64, redlock_lease_validity_ms(work->lease));
+    const char *validity = TOOL_TEXT(32, "%" PRId64, redlock_lease_validity_ms(work->lease));
     if (setenv("REDLOCK_RESOURCE", work->session->options->resource, 1) != 0 ||
         setenv("REDLOCK_TOKEN", redlock_lease_token(work->lease), 1) != 0 ||
         setenv("REDLOCK_VALIDITY_MS", validity, 1) != 0 || set_fence(work) != 0) {
@@ -212,10 +202,8 @@ static int set_environment(const struct tool_work *work) {
 /* Reports why there is no command; returns the exit status. */
 static int report_no_command(const struct tool_work *work, bool in_exec, int error) {
     const struct tool_options *options = work->session->options;
-    char message[2048];
-    snprintf(message, sizeof message, "cannot run '%.1024s': %s; the lock is released", options->operands[0],
-             strerror(error));
-    tool_report_error(options, in_exec ? "EXEC" : "SYSTEM", message, NULL);
+    tool_report_error(options, in_exec ? "EXEC" : "SYSTEM", "cannot run '%.1024s': %s; the lock is released",
+                      options->operands[0], strerror(error));
     if (!in_exec) {
         return TOOL_EXIT_SYSTEM;
     }
@@ -229,10 +217,8 @@ static void warn_of_renewal(struct tool_work *work) {
         return;
     }
     work->warned = true;
-    char validity[32];
     tool_report_warn(session->options, "RENEWAL", "a renewal of '%s' failed; the lease is valid for %s more: %s",
-                     session->options->resource, tool_duration_format(validity_ms, validity, sizeof validity),
-                     session->renewal_failed);
+                     session->options->resource, TOOL_DURATION(validity_ms), session->renewal_failed);
 }
 
 /* No signal of ours ends what runs as another user. */
@@ -320,47 +306,35 @@ int tool_work_do(struct tool_work *work, redlock_lease *lease) {
         work->rest_ms = work->lost ? 0 : redlock_lease_validity_ms(lease);
         return status;
     }
-    char message[4096];
-    snprintf(message, sizeof message, "the lease on '%s' is lost: %s; its command had not begun yet",
-             session->options->resource, work->loss);
-    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST), message, NULL);
+    tool_report_error(session->options, redlock_error_name(REDLOCK_ERR_LOST),
+                      "the lease on '%s' is lost: %s; its command had not begun yet", session->options->resource,
+                      work->loss);
     work->lost = work->cut_short = true;
     return TOOL_EXIT_LOST;
 }
 
-/* The library goes on with the first release, too. So LOST is a yes: no key is left at a quorum. */
-static int release_again(struct tool_session *session, const char *token) {
-    redlock_lease *lease;
-    const int code = tool_session_adopt(session, token, &lease);
-    return code != REDLOCK_OK ? code
-                              : tool_session_finish(session, redlock_release(lease, tool_session_completed, session));
-}
-
-/* That a node has no key any more says nothing new: the votes of the first release tell which nodes
- * have confirmed it. */
-static void report_first(struct tool_session *session, redlock_result *first) {
-    redlock_result_free(session->result);
-    session->result = first;
-    session->code = REDLOCK_ERR_NO_QUORUM;
-}
-
 /*
- * A release found no quorum. Asks again until a quorum of nodes says
- * that the lock is not held under this token any more, for rest_ms (after which the lock has ended
- * anyway) and for the connect timeout at most. Connections that died without a sound have been
- * replaced by then. Returns whether it is confirmed. The session keeps the result of the release.
+ * A release found no quorum. Asks again until a quorum of nodes says that the lock is not held
+ * under this token any more, for rest_ms (after which the lock has ended anyway) and for the
+ * connect timeout at most. Connections that died without a sound have been replaced by then.
+ * Returns whether it is confirmed. The library goes on with the first release, too. So LOST is a
+ * yes: no key is left at a quorum. But that a node has no key any more says nothing new: the
+ * session keeps the result of the first release, which tells which nodes have confirmed it.
  */
 static bool confirm_release(struct tool_session *session, const char *token, int64_t rest_ms) {
-    const int64_t connect_ms = session->options->manager.connect_timeout_ms;
-    const int64_t over_ms = tool_session_age_ms(session) + (rest_ms < connect_ms ? rest_ms : connect_ms);
+    const int64_t over_ms = tool_session_age_ms(session) + least(rest_ms, session->options->manager.connect_timeout_ms);
     redlock_result *first = session->result;
+    redlock_lease *lease;
     int code = REDLOCK_ERR_NO_QUORUM;
     session->result = NULL;
     while (code == REDLOCK_ERR_NO_QUORUM && tool_session_age_ms(session) < over_ms) {
         tool_session_rest(session, PAUSE_MS, NULL, NULL);
-        code = release_again(session, token);
+        code = tool_session_adopt(session, token, &lease);
+        code = code == REDLOCK_OK ? tool_session_release(session, lease) : code;
     }
-    report_first(session, first);
+    redlock_result_free(session->result);
+    session->result = first;
+    session->code = REDLOCK_ERR_NO_QUORUM;
     return code == REDLOCK_OK || code == REDLOCK_ERR_LOST;
 }
 

@@ -2,6 +2,7 @@
 #include "values/values.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -89,6 +90,23 @@ const char *tool_duration_exact(int64_t ms, char *buffer, size_t size) {
     }
     snprintf(buffer, size, "%" PRId64 "%s", ms / units[unit].ms, units[unit].name);
     return buffer;
+}
+
+char *tool_text(char *buffer, size_t size, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(buffer, size, format, arguments);
+    va_end(arguments);
+    return buffer;
+}
+
+size_t tool_append(char *buffer, size_t size, const char *format, ...) {
+    const size_t used = strlen(buffer);
+    va_list arguments;
+    va_start(arguments, format);
+    const int more = vsnprintf(buffer + used, size - used, format, arguments);
+    va_end(arguments);
+    return used + (more > 0 ? (size_t)more : 0);
 }
 
 /* The range of the second byte excludes overlong forms, surrogates and codes above U+10FFFF (RFC

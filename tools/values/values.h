@@ -29,6 +29,17 @@ const char *tool_duration_format(int64_t ms, char *buffer, size_t size);
 /* As an option would be given: "30s", "1500ms", "2m"; exact. Returns buffer. */
 const char *tool_duration_exact(int64_t ms, char *buffer, size_t size);
 
+/* Both with a buffer that lives as long as the block. */
+#define TOOL_DURATION(ms)       tool_duration_format(ms, (char[32]){0}, 32)
+#define TOOL_DURATION_EXACT(ms) tool_duration_exact(ms, (char[32]){0}, 32)
+
+/* A text, cut off where it does not fit. Returns buffer; the macro brings one that lives as long as
+ * the block. */
+__attribute__((format(printf, 3, 4))) char *tool_text(char *buffer, size_t size, const char *format, ...);
+#define TOOL_TEXT(size, ...) tool_text((char[size]){0}, size, __VA_ARGS__)
+/* Appends to the text in the buffer, as much as fits. Returns the length that all of it has. */
+__attribute__((format(printf, 3, 4))) size_t tool_append(char *buffer, size_t size, const char *format, ...);
+
 /* Returns the length of the UTF-8 character at text (terminated) and sets *code; 0 if it is not
  * well-formed. */
 size_t tool_utf8_read(const char *text, uint32_t *code);

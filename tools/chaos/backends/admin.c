@@ -14,6 +14,7 @@
 
 #include "backends/program.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 enum { TIMEOUT_MS = 500, SCRIPT_ENDS_MS = 5000, STALE_REPLIES_MAX = 64 };
 
@@ -110,8 +111,7 @@ static bool ask(const struct session *session, const char *command) {
 
 /* Answers that nobody waited for lie before those that we are to get. */
 static bool skip_stale(const struct session *session) {
-    char mark[32];
-    snprintf(mark, sizeof mark, "%" PRId64, tool_now_us());
+    const char *mark = TOOL_TEXT(32, "%" PRId64, tool_now_us());
     redisReply *reply = redisCommand(session->redis, "ECHO %s", mark);
     for (int i = 0; i < STALE_REPLIES_MAX && reply != NULL; i++) {
         bool ours = reply->type == REDIS_REPLY_STRING && strcmp(reply->str, mark) == 0;
@@ -213,8 +213,7 @@ static int64_t count_us(const struct session *session) {
 /* A script that was begun before, or was killed just now, may run for a moment: on a busy machine
  * longer than it should. */
 static bool set_busy_after(const struct session *session, const char *limit_ms) {
-    char what[64];
-    snprintf(what, sizeof what, "CONFIG SET lua-time-limit %s", limit_ms);
+    const char *what = TOOL_TEXT(64, "CONFIG SET lua-time-limit %s", limit_ms);
     int64_t deadline_ms = tool_now_ms() + SCRIPT_ENDS_MS;
     redisReply *reply;
     while ((reply = redisCommand(session->redis, what)) != NULL && is_error(reply, "BUSY") && chaos_wait(deadline_ms)) {

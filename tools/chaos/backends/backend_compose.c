@@ -17,6 +17,7 @@
 #include "faults/fault.h"
 #include "faults/lists.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 enum { DOCKER_MS = 120000, ANSWER_MS = 10000, PORT_TRIES = 3, CLOCK_PROOF_MS = 1000000 };
 
@@ -217,11 +218,10 @@ static bool start(struct chaos_backend *backend, struct chaos_error *error) {
 
 /* For whoever looks why something happened. */
 static void save_log(const struct chaos_backend *backend, size_t node) {
-    char path[PATH_MAX + sizeof "/log"];
     struct words words;
     struct chaos_said said;
-    snprintf(path, sizeof path, "%s/log", backend->directories[node]);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(TOOL_TEXT(PATH_MAX + 8, "%s/log", backend->directories[node]),
+                  O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd >= 0) {
         chaos_program_run(words_of(backend, "log", node, &words), NULL, fd, DOCKER_MS, &said);
         close(fd);

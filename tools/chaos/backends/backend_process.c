@@ -15,15 +15,15 @@
 #include "faults/fault.h"
 #include "faults/lists.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 /*
  * A node   DEAD → start, restart: RUNNING      DEAD → kill: DEAD
  *          RUNNING → pause: PAUSED             RUNNING, PAUSED → kill, or by itself: DEAD
  *          PAUSED → resume: RUNNING
  * A node that ends by itself is left for the caller to wait for. A pid is signalled only while its
- * process is surely a child of ours.
+ * process is surely a child of ours. Who is DEAD has no pid.
  */
-enum state { DEAD, RUNNING, PAUSED };
 
 enum { START_MS = 10000, END_MS = 10000, VERSION_MS = 5000, CERTIFICATE_MS = 20000, PORT_TRIES = 20 };
 
@@ -39,7 +39,7 @@ struct processes {
     struct server server;
     /* the file, open: its name may have what LD_PRELOAD takes for a separator; -1 for none */
     int shim;
-    enum state states[CHAOS_NODES_MAX];
+    bool paused[CHAOS_NODES_MAX];
 };
 
 /* Runs `name --version`. Nodes run in directories of their own: a path must not depend on ours.
@@ -126,9 +126,7 @@ static bool make_certificate(struct chaos_backend *backend, struct chaos_error *
 static bool write_config(const struct chaos_backend *backend, size_t n) {
     const struct processes *own = backend->own;
     const struct server *server = &own->server;
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/redis.conf", backend->directories[n]);
-    FILE *out = fopen(path, "we");
+    FILE *out = fopen(TOOL_TEXT(PATH_MAX + 16, "%s/redis.conf", backend->directories[n]), "we");
     if (out == NULL) {
         return false;
     }
@@ -153,9 +151,9 @@ static bool write_config(const struct chaos_backend *backend, size_t n) {
 #define FAIL(backend, n, error, format, ...)                                                                           \
     chaos_fail(error, "node %zu (127.0.0.1:%u): " format, (n) + 1, (backend)->ports[n], __VA_ARGS__)
 
-static enum state *state_of(const struct chaos_backend *backend, size_t n) {
+static bool *paused(const struct chaos_backend *backend, size_t n) {
     struct processes *own = backend->own;
-    return &own->states[n];
+    return &own->paused[n];
 }
 
 /* In the child: ours, with the clock preloaded where there is one. A locale that is not installed
@@ -199,26 +197,21 @@ static bool spawn(struct chaos_backend *backend, size_t n, struct chaos_error *e
     if (pid == 0) {
         become_server(backend->own, backend->directories[n], parent);
     }
-    *state_of(backend, n) = RUNNING;
+    *paused(backend, n) = false;
     backend->pids[n] = pid;
     return true;
-}
-
-static void mark_dead(struct chaos_backend *backend, size_t n) {
-    *state_of(backend, n) = DEAD;
-    backend->pids[n] = 0;
 }
 
 /* Whether it runs, or is paused; one that ended by itself is not waited for. */
 static bool is_alive(struct chaos_backend *backend, size_t n) {
     siginfo_t info = {0};
-    if (*state_of(backend, n) == DEAD) {
+    if (backend->pids[n] == 0) {
         return false;
     }
     if (waitid(P_PID, (id_t)backend->pids[n], &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0) {
         return true;
     }
-    mark_dead(backend, n);
+    backend->pids[n] = 0;
     return false;
 }
 
@@ -244,7 +237,7 @@ static bool kill_node(struct chaos_backend *backend, size_t n, struct chaos_erro
                         END_MS / 1000);
         }
     }
-    mark_dead(backend, n);
+    backend->pids[n] = 0;
     return true;
 }
 
@@ -263,7 +256,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     if (!is_alive(backend, n)) {
         return FAIL(backend, n, error, "%s", "a dead node cannot be paused; restart it first");
     }
-    if (*state_of(backend, n) == PAUSED) {
+    if (*paused(backend, n)) {
         return true;
     }
     if (!send_signal(backend, n, SIGSTOP, "SIGSTOP", error)) {
@@ -273,7 +266,7 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
     while (is_alive(backend, n)) {
         siginfo_t info = {0};
         if (waitid(P_PID, (id_t)backend->pids[n], &info, WSTOPPED | WNOHANG) == 0 && info.si_pid != 0) {
-            *state_of(backend, n) = PAUSED;
+            *paused(backend, n) = true;
             return true;
         }
         if (!chaos_wait(deadline_ms)) {
@@ -286,13 +279,13 @@ static bool pause_node(struct chaos_backend *backend, size_t n, struct chaos_err
 }
 
 static bool resume_node(struct chaos_backend *backend, size_t n, struct chaos_error *error) {
-    if (!is_alive(backend, n) || *state_of(backend, n) != PAUSED) {
+    if (!is_alive(backend, n) || !*paused(backend, n)) {
         return true;
     }
     if (!send_signal(backend, n, SIGCONT, "SIGCONT", error)) {
         return false;
     }
-    *state_of(backend, n) = RUNNING;
+    *paused(backend, n) = false;
     return true;
 }
 
@@ -312,11 +305,8 @@ static bool first_spawn(struct chaos_backend *backend, size_t n, struct chaos_er
 /* Whether the process has the page mapped: then the shim was loaded. Otherwise the loader only
  * warns. */
 static bool has_clock(const struct chaos_backend *backend, size_t n) {
-    char path[64], name[48];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)backend->pids[n]);
-    snprintf(name, sizeof name, "/node-%zu/clock\n", n + 1);
-    char *maps = chaos_text_read(path);
-    bool found = maps != NULL && strstr(maps, name) != NULL;
+    char *maps = chaos_text_read(TOOL_TEXT(64, "/proc/%d/maps", (int)backend->pids[n]));
+    bool found = maps != NULL && strstr(maps, TOOL_TEXT(48, "/node-%zu/clock\n", n + 1)) != NULL;
     free(maps);
     return found;
 }

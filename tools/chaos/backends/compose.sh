@@ -4,6 +4,8 @@
 set -u
 verb=$1 node=$2 project=$3 file=$4 NODES_DIRECTORY=$5 nodes=$6 SHIM=$7 append_only=$8
 name=$project-node$node
+# They would steer compose.
+unset COMPOSE_FILE COMPOSE_PROFILES COMPOSE_PROJECT_NAME COMPOSE_ENV_FILES
 
 fail() {
     printf '%s\n' "$*"

@@ -38,11 +38,6 @@ static _Noreturn void become(const char *const *argv, const char *const *more, i
     if (!chaos_program_begin(parent, out)) {
         _exit(CHAOS_CANNOT_RUN);
     }
-    static const char *const steering[] = {"COMPOSE_FILE", "COMPOSE_PROFILES", "COMPOSE_PROJECT_NAME",
-                                           "COMPOSE_ENV_FILES"};
-    for (size_t i = 0; i < sizeof steering / sizeof steering[0]; i++) {
-        unsetenv(steering[i]);
-    }
     for (; more != NULL && *more != NULL; more++) {
         (void)putenv((char *)(uintptr_t)*more);
     }

@@ -17,8 +17,8 @@ enum { CHAOS_CANNOT_RUN = 127, CHAOS_SAID_LATE = 256 };
 
 /*
  * Runs argv, found in PATH, for limit_ms at most, and waits for its end. In its environment are
- * `more`, "NAME=value"… up to a NULL, besides ours without what would steer compose. out_fd: where
- * its words go instead of into `said`; -1 for none.
+ * `more`, "NAME=value"… up to a NULL, besides ours. out_fd: where its words go instead of into
+ * `said`; -1 for none.
  */
 void chaos_program_run(const char *const *argv, const char *const *more, int out_fd, int64_t limit_ms,
                        struct chaos_said *said);

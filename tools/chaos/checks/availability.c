@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "checks/check_parts.h"
+#include "values/values.h"
 
 /* Something begins (+) or ends (-) to count for so much. */
 struct edge {
@@ -207,7 +208,7 @@ static int64_t *acquired_times(const struct chaos_history *history, size_t *coun
             times_us[(*count)++] = operation->completed_us;
         }
     }
-    qsort(times_us, *count, sizeof *times_us, chaos_compare_times);
+    qsort(times_us, *count, sizeof *times_us, tool_number_order);
     return times_us;
 }
 

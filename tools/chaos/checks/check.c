@@ -39,10 +39,6 @@ int64_t chaos_history_end_us(const struct chaos_history *history) {
     return end_us;
 }
 
-int chaos_compare_times(const void *a, const void *b) {
-    return chaos_order(*(const int64_t *)a, *(const int64_t *)b);
-}
-
 CHAOS_ORDER_OF(compare_lives, chaos_life, chaos_order_by(x->client, y->client, x->spawned_us, y->spawned_us))
 
 const struct chaos_life *chaos_case_life(const struct chaos_case *c, int client, int64_t at_us) {
@@ -87,16 +83,15 @@ struct chaos_setup chaos_case_setup(const struct chaos_case *c, int client, int6
 void chaos_case_add(struct chaos_case *c, struct chaos_violation violation, const char *format, ...) {
     struct chaos_verdict *verdict = c->verdict;
     const char *resource = violation.resource < 0 ? "" : c->history->resources[violation.resource];
-    va_list arguments, again;
+    char *text = NULL;
+    va_list arguments;
     va_start(arguments, format);
-    va_copy(again, arguments);
-    size_t before = strlen(resource) + (violation.resource < 0 ? 0 : strlen(": "));
-    size_t size = before + (size_t)vsnprintf(NULL, 0, format, arguments) + 1;
-    violation.text = chaos_allocate(size, 1);
-    snprintf(violation.text, size, "%s: ", resource);
-    vsnprintf(violation.text + before, size - before, format, again);
-    va_end(again);
+    if (vasprintf(&text, format, arguments) < 0 ||
+        asprintf(&violation.text, "%s%s%s", resource, violation.resource < 0 ? "" : ": ", text) < 0) {
+        chaos_no_memory(strlen(format));
+    }
     va_end(arguments);
+    free(text);
     chaos_add(&verdict->violations, &verdict->violation_count, &violation, sizeof violation);
     verdict->counts[violation.kind]++;
 }

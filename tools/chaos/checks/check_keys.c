@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "checks/check_parts.h"
+#include "values/values.h"
 
 /*
  * A sweep of the auditor asks every node at some moment of its [from, to]. For a lease that is
@@ -39,7 +40,7 @@ struct run {
 /* The last claim that was made by then. */
 static const struct chaos_claim *claim_at(const struct chaos_lease *lease, int64_t at_us) {
     struct chaos_claim later = {.at_us = chaos_plus(at_us, 1)};
-    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof later, &later, chaos_compare_times);
+    size_t count = chaos_count_before(lease->claims, lease->claim_count, sizeof later, &later, tool_number_order);
     return count == 0 ? NULL : &lease->claims[count - 1];
 }
 
@@ -88,18 +89,16 @@ static void add_run(struct chaos_case *c, const struct chaos_lease *lease, const
     const struct chaos_history *history = c->history;
     const struct chaos_setup setup = chaos_case_setup(c, lease->client, lease->from_us);
     char nodes[CHAOS_NODES_MAX * 64] = "";
-    size_t length = 0, against = 0;
+    size_t against = 0;
     for (size_t n = 0; n < history->node_count; n++) {
         if ((setup.nodes >> n & 1) == 0) {
             continue;
         }
         enum opinion opinion = opinion_of(c, lease, run->first, n);
         against += is_against(c, opinion, run->first, n);
-        length += (size_t)snprintf(nodes + length, sizeof nodes - length, "%snode %zu %s", length == 0 ? "" : ", ",
-                                   n + 1, opinions[opinion]);
+        tool_append(nodes, sizeof nodes, "%snode %zu %s", nodes[0] == '\0' ? "" : ", ", n + 1, opinions[opinion]);
         if (opinion == SHORT) {
-            length += (size_t)snprintf(nodes + length, sizeof nodes - length, " %lld ms more only",
-                                       (long long)run->first->nodes[n].pttl_ms);
+            tool_append(nodes, sizeof nodes, " %lld ms more only", (long long)run->first->nodes[n].pttl_ms);
         }
     }
     const struct chaos_claim *claim = claim_at(lease, run->first->from_us);

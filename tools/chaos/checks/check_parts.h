@@ -58,9 +58,6 @@ static inline double chaos_at(const struct chaos_case *c, int64_t at_us) {
     return chaos_seconds(c->history, at_us);
 }
 
-/* Of int64_t, or of structs that begin with one. */
-int chaos_compare_times(const void *a, const void *b);
-
 /* At what time it was over, or at what time to take it as over if it never was. */
 static inline int64_t chaos_over(int64_t at_us, int64_t else_us) {
     return at_us == CHAOS_NEVER_US ? else_us : at_us;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "checks/check_parts.h"
+#include "values/values.h"
 
 /* Of the leases by their begin, each is compared with the earlier one that lasts longest: where any
  * earlier one lasts into it, that one does. What is proven: tools/chaos/README.md. */
@@ -88,12 +89,11 @@ int64_t chaos_case_with_pauses(const struct chaos_case *c, int client, int64_t f
 }
 
 static void add_late(struct chaos_case *c, const struct chaos_operation *operation, int64_t until_us) {
-    char outcome[96] = "never completed, though its process lived on";
     int64_t to_us = chaos_over(operation->completed_us, c->end_us);
-    if (operation->completed_us != CHAOS_NEVER_US) {
-        snprintf(outcome, sizeof outcome, "completed at %.3f s with %s", chaos_at(c, operation->completed_us),
-                 operation->result);
-    }
+    const char *outcome =
+        operation->completed_us == CHAOS_NEVER_US
+            ? "never completed, though its process lived on"
+            : TOOL_TEXT(96, "completed at %.3f s with %s", chaos_at(c, operation->completed_us), operation->result);
     chaos_case_add(c, CHAOS_WRONG(LATE, operation->deadline_us, to_us, operation->resource, operation->client, -1),
                    "%s of client %d that was invoked at %.3f s and due by %.3f s (with slack and pauses by %.3f s) %s",
                    operation->what == CHAOS_ACQUIRE ? "an acquire" : "a release", operation->client + 1,

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "checks/numbers.h"
+#include "values/values.h"
 
 const struct chaos_side_about chaos_sides[] = {[CHAOS_SIDE_NONE] = {"none", "Without protection"},
                                                [CHAOS_SIDE_FENCING] = {"fencing", "With fencing tokens"},
@@ -71,11 +72,11 @@ static void say_guards(const struct chaos_comparison *comparison, bool holds, ch
         snprintf(text, size, "nobody got the lock: this run proves nothing.");
         return;
     }
-    char cost[128] = "";
-    if (verdict->acquired < before->acquired) {
-        snprintf(cost, sizeof cost, ", which costs waiting: the lock was got %" PRId64 " times instead of %" PRId64,
-                 verdict->acquired, before->acquired);
-    }
+    const char *cost =
+        verdict->acquired >= before->acquired
+            ? ""
+            : TOOL_TEXT(128, ", which costs waiting: the lock was got %" PRId64 " times instead of %" PRId64,
+                        verdict->acquired, before->acquired);
     snprintf(text, size,
              "no violation. Nodes that had restarted, or whose clocks had jumped, were kept from voting (%" PRId64
              " times, counted by each client)%s.",

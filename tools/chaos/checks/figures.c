@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "checks/check_parts.h"
+#include "values/values.h"
 
 /* The nearest rank: the smallest that at least percent of all are not above. */
 static int64_t rank(const int64_t *sorted, size_t count, size_t percent) {
@@ -11,7 +12,7 @@ static int64_t rank(const int64_t *sorted, size_t count, size_t percent) {
 static struct chaos_percentiles percentiles(int64_t *times_us, size_t count) {
     struct chaos_percentiles result = {.count = count};
     if (count > 0) {
-        qsort(times_us, count, sizeof *times_us, chaos_compare_times);
+        qsort(times_us, count, sizeof *times_us, tool_number_order);
         result.p50_us = rank(times_us, count, 50);
         result.p90_us = rank(times_us, count, 90);
         result.p99_us = rank(times_us, count, 99);

@@ -130,14 +130,15 @@ bool chaos_kept_out(const struct chaos_history *history, size_t node, int64_t fr
     return false;
 }
 
-/* Whether there was such a fault that could be begun, and that breaks the assumptions. */
-static bool happened(const struct chaos_history *history, size_t kind) {
-    bool found = false;
+/* The kinds, as bits, of faults that could be begun and that break the assumptions, where nodes
+ * forget. */
+static uint32_t broken_kinds(const struct chaos_history *history) {
+    uint32_t kinds = 0;
     CHAOS_EACH(const struct chaos_band, band, history->bands, history->band_count) {
         bool begun = band->error == NULL || band->error[0] == '\0';
-        found |= (size_t)band->fault.kind == kind && begun && chaos_fault_breaks(&band->fault, true);
+        kinds |= begun && chaos_fault_breaks(&band->fault, true) ? UINT32_C(1) << band->fault.kind : 0;
     }
-    return found;
+    return kinds;
 }
 
 /* Whether two clients ran beside each other whose quorums need not share a node. */
@@ -157,11 +158,8 @@ static bool parts_clients(const struct chaos_history *history) {
 
 /* By the schedule, or by hand in any experiment. */
 bool chaos_breaks_assumptions(const struct chaos_history *history) {
-    bool breaks = history->breaks_assumptions;
-    for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        breaks |= chaos_fault_about((enum chaos_fault_kind)kind)->breaks && happened(history, kind);
-    }
-    return breaks || parts_clients(history);
+    return history->breaks_assumptions || (broken_kinds(history) & ~(UINT32_C(1) << CHAOS_FAULT_KILL)) != 0 ||
+           parts_clients(history);
 }
 
 bool chaos_all_guarded(const struct chaos_history *history) {
@@ -183,6 +181,7 @@ size_t chaos_hard_count(const struct chaos_history *history, const struct chaos_
 
 static void say_broken(FILE *out, const struct chaos_history *history, const struct chaos_verdict *verdict) {
     const char *before = " (";
+    const uint32_t kinds = broken_kinds(history);
     if (parts_clients(history)) {
         fputs("This run lets clients lock beside each other whose quorums need not share a node: violations are "
               "expected.\n",
@@ -193,12 +192,12 @@ static void say_broken(FILE *out, const struct chaos_history *history, const str
           "breaks that",
           out);
     for (size_t kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
-        if (chaos_fault_about((enum chaos_fault_kind)kind)->breaks && happened(history, kind)) {
+        if (kind != CHAOS_FAULT_KILL && (kinds >> kind & 1) != 0) {
             fprintf(out, "%s%s", before, chaos_fault_about((enum chaos_fault_kind)kind)->name);
             before = ", ";
         }
     }
-    if (before[0] == ' ' && happened(history, CHAOS_FAULT_KILL)) {
+    if (before[0] == ' ' && (kinds >> CHAOS_FAULT_KILL & 1) != 0) {
         fputs(" (nodes were killed that keep nothing on disk)", out);
     }
     const char *expected = verdict->violation_count > 0

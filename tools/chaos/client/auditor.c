@@ -14,7 +14,7 @@
 
 #include <hiredis/hiredis.h>
 
-#include "client/client_stop.h"
+#include "client/client.h"
 #include "history/history.h"
 #include "history/log.h"
 #include "values/clock.h"

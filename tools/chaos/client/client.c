@@ -5,13 +5,16 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <redlock/blocking.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/client_journal.h"
-#include "client/client_stop.h"
 #include "faults/lists.h"
 #include "values/clock.h"
 #include "values/values.h"
@@ -26,7 +29,6 @@ enum { LONG_HOLD = 10, AFTER_FAILURE_US = 5000, TALLY_US = 1000000 };
 struct client {
     const struct chaos_client_options *options;
     redlock_client *library;
-    struct chaos_stop stop;
     struct chaos_journal journal;
     int counters;
     uint64_t random;
@@ -35,9 +37,27 @@ struct client {
 };
 
 static _Noreturn void break_off(const struct client *client, const char *what, const char *why) {
-    char who[32];
-    snprintf(who, sizeof who, "client %zu", client->options->client + 1);
-    chaos_break_off(who, what, why);
+    chaos_break_off(TOOL_TEXT(32, "client %zu", client->options->client + 1), what, why);
+}
+
+/* Set once SIGTERM has come. It is blocked but for waits and acquires: the handler runs there
+ * alone, and never when the library's client is closed. */
+static redlock_cancel *stop;
+
+static void stop_asked(int number) {
+    (void)number;
+    redlock_cancel_set(stop);
+}
+
+/* Sleeps so long, or until SIGTERM comes; true if it has. */
+static bool wait_us(int64_t time_us) {
+    struct timespec time = {time_us / 1000000, time_us % 1000000 * 1000};
+    sigset_t none;
+    sigemptyset(&none);
+    if (!redlock_cancel_is_set(stop)) {
+        (void)ppoll(NULL, 0, &time, &none);
+    }
+    return redlock_cancel_is_set(stop);
 }
 
 /* All choices of one turn, made at its begin by random numbers alone: a seed repeats them, and what
@@ -97,7 +117,7 @@ static bool stay(struct hold *hold, int64_t hold_us) {
         if (left_us <= 0 || stopped) {
             return true;
         }
-        stopped = chaos_stop_wait_us(&hold->client->stop, left_us < LOOK_US ? left_us : LOOK_US);
+        stopped = wait_us(left_us < LOOK_US ? left_us : LOOK_US);
     }
     return false;
 }
@@ -127,20 +147,16 @@ static bool has_time(const struct hold *hold) {
 
 /* Until it may write. False if the lease is lost meanwhile. */
 static bool await_time(struct hold *hold) {
-    for (;;) {
-        switch (look(hold)) {
-        case LOOK_LOST:
-            return false;
-        case LOOK_CLAIMED:
+    for (enum look seen; (seen = look(hold)) != LOOK_LOST;) {
+        if (seen == LOOK_CLAIMED) {
             continue; /* what that costs must not lie between the look that counts and the write */
-        case LOOK_VALID:
-            break;
         }
         if (has_time(hold)) {
             return true;
         }
-        (void)chaos_stop_wait_us(&hold->client->stop, LOOK_US); /* for a renewal */
+        (void)wait_us(LOOK_US); /* for a renewal */
     }
+    return false;
 }
 
 static enum increment increment(struct hold *hold, int64_t work_us) {
@@ -222,9 +238,9 @@ static int64_t release_within_ms(const struct chaos_settings *settings) {
     return 2 * settings->node_timeout_ms;
 }
 
-static bool may_end_acquire(int code, bool cut) {
+static bool may_end_acquire(int code) {
     return code == REDLOCK_OK || code == REDLOCK_ERR_CONTENDED || code == REDLOCK_ERR_NO_QUORUM ||
-           code == REDLOCK_ERR_TOO_SLOW || (cut && code == REDLOCK_ERR_CLOSED);
+           code == REDLOCK_ERR_TOO_SLOW || (code == REDLOCK_ERR_CANCELLED && redlock_cancel_is_set(stop));
 }
 
 static bool may_end_release(int code) {
@@ -233,16 +249,17 @@ static bool may_end_release(int code) {
 
 static _Noreturn void impossible(const struct client *client, const char *what, int code,
                                  const redlock_result *result) {
-    char message[2048], text[64];
-    snprintf(text, sizeof text, "%s ended with %s", what, redlock_error_name(code));
+    char message[2048];
     size_t size = redlock_result_message(result, message, sizeof message);
-    break_off(client, text, size > 0 ? message : redlock_strerror(code));
+    break_off(client, TOOL_TEXT(64, "%s ended with %s", what, redlock_error_name(code)),
+              size > 0 ? message : redlock_strerror(code));
 }
 
 static void set_options(const struct client *client, const struct choice *choice,
                         redlock_client_acquire_options *options) {
     const struct chaos_settings *settings = client->options->settings;
     redlock_client_acquire_options_default(options);
+    options->lock.cancel = stop;
     options->lock.ttl_ms = settings->ttl_ms;
     options->lock.wait_timeout_ms = settings->wait_ms;
     options->lock.auto_extend = choice->auto_extend;
@@ -264,28 +281,26 @@ static void keep_token(struct chaos_held *held, const char *token) {
     snprintf(held->token, sizeof held->token, "%s", chaos_token_end(token, digits));
 }
 
-/* NULL where the lease was not taken, or where the end came at the same time: it is released by
- * now. */
+/* NULL where the lease was not taken. */
 static redlock_lease *acquire(struct client *client, const struct choice *choice, struct chaos_held *held) {
     redlock_client_acquire_options options;
     redlock_result *result = NULL;
     redlock_lease *lease = NULL;
+    const sigset_t term = chaos_stop_signal();
     set_options(client, choice, &options);
     chaos_journal_invoke(&client->journal, CHAOS_ACQUIRE, choice->resource,
                          acquire_within_ms(client->options->settings));
-    chaos_stop_enter(&client->stop);
+    pthread_sigmask(SIG_UNBLOCK, &term, NULL);
     int code = redlock_client_acquire(client->library, client->options->resources[choice->resource], &options, &lease,
                                       &result);
-    bool cut = !chaos_stop_leave(&client->stop);
+    pthread_sigmask(SIG_BLOCK, &term, NULL);
     *held = (struct chaos_held){.resource = choice->resource};
-    if (cut) {
-        lease = NULL;
-    } else if (code == REDLOCK_OK) {
+    if (code == REDLOCK_OK) {
         keep_token(held, redlock_lease_token(lease));
         held->fence = (int64_t)redlock_lease_fence(lease);
     }
     chaos_journal_complete(&client->journal, code, held, result);
-    if (!may_end_acquire(code, cut)) {
+    if (!may_end_acquire(code)) {
         impossible(client, "an acquire", code, result);
     }
     redlock_result_free(result);
@@ -308,68 +323,54 @@ static void take_turn(struct client *client, const struct choice *choice) {
     struct chaos_held held;
     redlock_lease *lease = acquire(client, choice, &held);
     if (lease == NULL) {
-        (void)chaos_stop_wait_us(&client->stop, AFTER_FAILURE_US);
+        (void)wait_us(AFTER_FAILURE_US);
         return;
     }
     keep(client, lease, &held, choice);
     release(client, lease, &held);
 }
 
-static bool is_protected(const struct client *client) {
+/* In protected runs, what the library has counted: after an event of a guard, once a second, and at
+ * the end. */
+static void tally(struct client *client, bool last) {
     const struct chaos_protection *protection = &client->options->settings->protection;
-    return protection->fencing || chaos_has_guard(protection);
-}
-
-/* What the library has counted: after an event of a guard, once a second, and at the end. */
-static void tally(struct client *client, const redlock_statistics *now, bool last) {
-    int64_t now_us = tool_now_us();
-    bool is_new = now->quarantines != client->told.quarantines || now->clock_jumps != client->told.clock_jumps;
-    if (is_new || last || now_us - client->told_us >= TALLY_US) {
-        client->told = *now;
-        client->told_us = now_us;
-        chaos_journal_tally(&client->journal, now);
-    }
-}
-
-static void ask_tally(struct client *client, bool last) {
     redlock_statistics now = {.size = sizeof now};
-    if (is_protected(client) && redlock_client_statistics(client->library, &now) == REDLOCK_OK) {
-        tally(client, &now, last);
+    if ((!protection->fencing && !chaos_has_guard(protection)) ||
+        redlock_client_statistics(client->library, &now) != REDLOCK_OK) {
+        return;
+    }
+    int64_t now_us = tool_now_us();
+    bool is_new = now.quarantines != client->told.quarantines || now.clock_jumps != client->told.clock_jumps;
+    if (is_new || last || now_us - client->told_us >= TALLY_US) {
+        client->told = now;
+        client->told_us = now_us;
+        chaos_journal_tally(&client->journal, &now);
     }
 }
 
 static void work(struct client *client) {
-    if (!chaos_stop_start(&client->stop, client->library)) {
-        break_off(client, "cannot start a thread for signals", strerror(errno));
-    }
-    for (bool stopped = chaos_stop_wait_us(&client->stop, 0); !stopped;) {
+    for (bool stopped = wait_us(0); !stopped;) {
         struct choice choice = choose(client);
         take_turn(client, &choice);
-        if (!chaos_stop_cut(&client->stop)) {
-            ask_tally(client, false);
-        }
-        stopped = chaos_stop_wait_us(&client->stop, choice.think_us);
+        tally(client, false);
+        stopped = wait_us(choice.think_us);
     }
-    if (chaos_stop_finish(&client->stop)) {
-        ask_tally(client, true);
-        (void)redlock_client_close(client->library);
-    } else if (is_protected(client)) {
-        tally(client, &client->stop.last, true);
-    }
+    tally(client, true);
+    (void)redlock_client_close(client->library);
+    redlock_cancel_free(stop);
 }
 
 static void open_library(struct client *client) {
     redlock_manager_options options;
     redlock_tls_options tls;
-    char name[32], error[256];
+    char error[256];
     redlock_manager_options_default(&options);
     redlock_tls_options_default(&tls);
-    snprintf(name, sizeof name, "chaos-client-%zu", client->options->client + 1);
     options.nodes = client->options->nodes;
     options.node_count = client->options->node_count;
     options.quorum = client->options->setup.quorum;
     options.node_timeout_ms = client->options->settings->node_timeout_ms;
-    options.client_name = name;
+    options.client_name = TOOL_TEXT(32, "chaos-client-%zu", client->options->client + 1);
     tls.ca_file = client->options->ca_file;
     options.tls = tls.ca_file != NULL ? &tls : NULL;
     const struct chaos_protection *protection = &client->options->settings->protection;
@@ -380,6 +381,9 @@ static void open_library(struct client *client) {
     if (redlock_client_open(&options, &client->library, error, sizeof error) != REDLOCK_OK) {
         break_off(client, "cannot open the library's client", error);
     }
+    if (redlock_cancel_new(client->library, &stop) != REDLOCK_OK || signal(SIGTERM, stop_asked) == SIG_ERR) {
+        break_off(client, "cannot take SIGTERM", strerror(errno));
+    }
 }
 
 int chaos_client_run(const struct chaos_client_options *options) {
@@ -389,7 +393,8 @@ int chaos_client_run(const struct chaos_client_options *options) {
                                                                            : (uint32_t)chaos_all(options->node_count),
                                         .op = (int64_t)getpid() * 1000000},
                             .random = options->seed};
-    if (!chaos_stop_block()) {
+    const sigset_t term = chaos_stop_signal();
+    if (sigprocmask(SIG_BLOCK, &term, NULL) != 0) {
         break_off(&client, "cannot block SIGTERM", strerror(errno));
     }
     if (!chaos_log_open(&client.journal.log, options->log_path)) {

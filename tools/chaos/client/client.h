@@ -3,11 +3,20 @@
 #ifndef CHAOS_CLIENT_H
 #define CHAOS_CLIENT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "faults/experiments.h"
+
+/* What asks the processes of a run to end. Blocked before they begin, so that it waits for them. */
+static inline sigset_t chaos_stop_signal(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    return set;
+}
 
 struct chaos_client_options {
     size_t client;            /* from 0 */

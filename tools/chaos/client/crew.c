@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/client_stop.h"
 #include "values/clock.h"
 
 /*

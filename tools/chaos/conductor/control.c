@@ -11,6 +11,7 @@
 
 #include "conductor/run.h"
 #include "conductor/run_state.h"
+#include "values/values.h"
 
 /* Beginning a fault asks each node, half a second at most; docker takes longer. */
 enum { SERVE_MS = 200, ASK_MS = 60000 };
@@ -46,10 +47,8 @@ int chaos_control_listen(const char *directory, struct chaos_error *error) {
 }
 
 void chaos_control_close(const char *directory, int listener) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/control.sock", directory);
     /* in its way it is no more than a file that nobody serves */
-    (void)unlink(path);
+    (void)unlink(TOOL_TEXT(PATH_MAX, "%s/control.sock", directory));
     close(listener);
 }
 

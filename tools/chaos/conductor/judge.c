@@ -10,8 +10,9 @@
 #include "conductor/place.h"
 #include "conductor/run.h"
 #include "report/report.h"
+#include "values/values.h"
 
-enum { PATH_SIZE = 4200 };
+#define PATH(...) TOOL_TEXT(4200, __VA_ARGS__)
 
 static int complain(const char *what, const char *path, const char *why) {
     fprintf(stderr, "redlock-chaos: cannot %s %s: %s\n", what, path, why);
@@ -20,16 +21,14 @@ static int complain(const char *what, const char *path, const char *why) {
 
 /* Opens the history. NULL: said why. A pipe is refused: we would wait for its writer. */
 static FILE *open_history(const char *directory, const char *path) {
-    char conductor[PATH_SIZE];
     struct stat status;
     FILE *in = NULL;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode)) {
         (void)complain("read", path, "it is no file");
     } else if ((in = fopen(path, "re")) == NULL) {
         int why = errno;
-        snprintf(conductor, sizeof conductor, "%s/conductor.jsonl", directory);
         (void)complain("read", path,
-                       why == ENOENT && stat(conductor, &status) == 0
+                       why == ENOENT && stat(PATH("%s/conductor.jsonl", directory), &status) == 0
                            ? "the run in this directory goes on, or it was broken off: it has no history"
                        : why == ENOENT || why == ENOTDIR ? "the directory of a run has this file; no run was there"
                                                          : strerror(why));
@@ -40,8 +39,7 @@ static FILE *open_history(const char *directory, const char *path) {
 static int judge_history(const char *directory, int64_t slack_ms, struct chaos_history *history,
                          struct chaos_verdict *verdict) {
     struct chaos_error error;
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/history.jsonl", directory);
+    const char *path = PATH("%s/history.jsonl", directory);
     FILE *in = open_history(directory, path);
     if (in == NULL) {
         return CHAOS_EXIT_BROKEN;
@@ -58,8 +56,7 @@ static int judge_history(const char *directory, int64_t slack_ms, struct chaos_h
 
 static int judge_side(const char *directory, enum chaos_side side, int64_t slack_ms,
                       struct chaos_comparison *comparison) {
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/%s", directory, chaos_sides[side].name);
+    const char *path = PATH("%s/%s", directory, chaos_sides[side].name);
     int status = judge_history(path, slack_ms, &comparison->histories[side], &comparison->verdicts[side]);
     const struct chaos_protection *told = &comparison->histories[side].protection, own = chaos_side_protection(side);
     bool same = told->fencing == own.fencing && chaos_has_guard(told) == chaos_has_guard(&own);
@@ -68,10 +65,8 @@ static int judge_side(const char *directory, enum chaos_side side, int64_t slack
 }
 
 static bool is_comparison(const char *directory) {
-    char path[PATH_SIZE];
     for (int side = 0; side < CHAOS_SIDES; side++) {
-        snprintf(path, sizeof path, "%s/%s/history.jsonl", directory, chaos_sides[side].name);
-        if (access(path, F_OK) != 0) {
+        if (access(PATH("%s/%s/history.jsonl", directory, chaos_sides[side].name), F_OK) != 0) {
             return false;
         }
     }
@@ -80,8 +75,7 @@ static bool is_comparison(const char *directory) {
 
 static int write_page(const char *directory, const struct chaos_comparison *judged, bool compared) {
     const struct chaos_experiment *experiment = chaos_experiment_find(judged->histories[0].experiment);
-    char path[PATH_SIZE];
-    snprintf(path, sizeof path, "%s/report.html", directory);
+    const char *path = PATH("%s/report.html", directory);
     FILE *page = fopen(path, "we");
     if (page == NULL) {
         return complain("write", path, strerror(errno));
@@ -144,9 +138,7 @@ static int run_side(const struct chaos_options *options, const char *directory, 
     struct chaos_options own = *options;
     struct chaos_protection *protection = &own.settings.protection;
     const struct chaos_protection *told = &options->settings.protection;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", directory, chaos_sides[side].name);
-    own.output = path;
+    own.output = PATH("%s/%s", directory, chaos_sides[side].name);
     own.compare = false;
     *protection = chaos_side_protection(side);
     protection->lock_delay_ms = told->lock_delay_ms;

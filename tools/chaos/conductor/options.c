@@ -3,7 +3,6 @@
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,15 +84,9 @@ static const struct about {
 
 enum { ABOUTS = sizeof abouts / sizeof *abouts };
 
-__attribute__((format(printf, 1, 2))) static bool complain(const char *pattern, ...) {
-    va_list arguments;
-    va_start(arguments, pattern);
-    fputs("redlock-chaos: ", stderr);
-    vfprintf(stderr, pattern, arguments);
-    fputs("; see redlock-chaos --help\n", stderr);
-    va_end(arguments);
-    return false;
-}
+/* Says what is wrong. False. */
+#define complain(...)                                                                                                  \
+    (fprintf(stderr, "redlock-chaos: %s; see redlock-chaos --help\n", TOOL_TEXT(2048, __VA_ARGS__)), false)
 
 static bool take_quantity(const struct about *about, const char *text, int64_t *quantity) {
     bool time = about->kind == A_TIME;
@@ -186,11 +179,6 @@ static int take_all(int argc, char **argv, int command, struct chaos_options *op
     return optind;
 }
 
-static void append(char *line, size_t size, const char *text) {
-    size_t length = strlen(line);
-    snprintf(line + length, size - length, "%s", text);
-}
-
 /* Refuses what contradicts itself, and what the library would refuse. */
 static bool is_sensible(const struct chaos_options *options) {
     const struct chaos_protection *protection = &options->settings.protection;
@@ -243,14 +231,12 @@ static bool parse_run(int argc, char **argv, int rest, struct chaos_options *opt
         (void)take_all(argc, argv, OF_RUN, options);
     }
     if (options->seed < 0) {
-        char seed[40];
         uint32_t random;
         if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
             return complain("the kernel gives no random number for a seed; name one with --seed");
         }
         options->seed = random % 1000000;
-        snprintf(seed, sizeof seed, " --seed %" PRId64, options->seed);
-        append(options->command_line, sizeof options->command_line, seed);
+        tool_append(options->command_line, sizeof options->command_line, " --seed %" PRId64, options->seed);
     }
     options->backend = options->composed ? "compose" : "process";
     if (!is_sensible(options)) {
@@ -273,7 +259,7 @@ static bool parse_fault(int argc, char **argv, int rest, struct chaos_options *o
     }
     size_t length = (size_t)snprintf(options->line, sizeof options->line, "fault=%s", argv[rest++]);
     for (; rest < argc && length < sizeof options->line; rest++) {
-        length += (size_t)snprintf(options->line + length, sizeof options->line - length, " %s", argv[rest]);
+        length = tool_append(options->line, sizeof options->line, " %s", argv[rest]);
     }
     if (length >= sizeof options->line || strpbrk(options->line, "\r\n") != NULL) {
         return complain("fault: it takes one line of up to %d bytes", CHAOS_FAULT_LINE_MAX - 1);
@@ -300,20 +286,20 @@ static bool parse_nothing(int argc, char **argv, int rest, struct chaos_options 
 static void keep_command_line(int argc, char **argv, struct chaos_options *options) {
     char *line = options->command_line;
     size_t size = sizeof options->command_line;
-    append(line, size, "redlock-chaos");
+    tool_append(line, size, "redlock-chaos");
     for (int i = 1; i < argc; i++) {
         bool plain = argv[i][0] != '\0' &&
                      strspn(argv[i], "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,=:@%+") ==
                          strlen(argv[i]);
         if (strlen(line) + 4 * strlen(argv[i]) + sizeof " '' ..." > size) {
-            append(line, size, " ...");
+            tool_append(line, size, " ...");
             return;
         }
-        append(line, size, plain ? " " : " '");
+        tool_append(line, size, plain ? " " : " '");
         for (const char *c = argv[i]; *c != '\0'; c++) {
-            append(line, size, *c == '\'' ? "'\\''" : (char[]){*c, '\0'});
+            tool_append(line, size, "%s", *c == '\'' ? "'\\''" : (char[]){*c, '\0'});
         }
-        append(line, size, plain ? "" : "'");
+        tool_append(line, size, "%s", plain ? "" : "'");
     }
 }
 

@@ -17,6 +17,7 @@
 #include "conductor/run_state.h"
 #include "faults/lists.h"
 #include "values/clock.h"
+#include "values/values.h"
 
 /* AGAIN: timeout(1) sends one signal twice: to us, and to our group. QUEUES: a queue ends by itself
  * 15 s after the last who asked for a place in it (docs/waiting.md). ANSWER: on a busy machine, a
@@ -65,14 +66,12 @@ bool chaos_run_by_hand(struct chaos_run *run, const char *line, struct chaos_err
 
 /* Says which process ended by itself, and how. What it said itself stands above. */
 static void tell_end(struct chaos_run *run, pid_t pid, int status, bool auditor) {
-    char how[80], who[40] = "a process of a node";
-    if (WIFSIGNALED(status)) {
-        snprintf(how, sizeof how, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
-    } else {
-        snprintf(how, sizeof how, "status %d", WEXITSTATUS(status));
-    }
+    const char *how = WIFSIGNALED(status)
+                          ? TOOL_TEXT(80, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)))
+                          : TOOL_TEXT(80, "status %d", WEXITSTATUS(status));
+    char who[40] = "a process of a node";
     if (auditor || pid == run->links.proxy.pid) {
-        snprintf(who, sizeof who, "the %s", auditor ? "auditor" : "link proxy");
+        tool_text(who, sizeof who, "the %s", auditor ? "auditor" : "link proxy");
     }
     for (size_t n = 0; n < run->backend->options.nodes; n++) {
         if (run->backend->pids[n] == pid) {

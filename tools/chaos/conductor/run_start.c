@@ -43,11 +43,11 @@ static bool all_begin(struct chaos_run *run) {
 static bool make_schedule(struct chaos_run *run) {
     const struct chaos_options *options = run->options;
     const struct chaos_settings *settings = &options->settings;
-    size_t nodes = (size_t)settings->nodes, clients = (size_t)settings->clients;
     struct chaos_error error;
     if (options->schedule != NULL) {
         char *text = chaos_place_read(options->schedule, &error);
-        bool worked = text != NULL && chaos_schedule_parse(text, nodes, clients, &run->schedule, &error);
+        bool worked = text != NULL && chaos_schedule_parse(text, (size_t)settings->nodes, (size_t)settings->clients,
+                                                           &run->schedule, &error);
         free(text);
         return worked ? all_begin(run) : chaos_run_broke(run, "the schedule %s: %s", options->schedule, error.text);
     }
@@ -56,11 +56,7 @@ static bool make_schedule(struct chaos_run *run) {
                                          &error) ||
                chaos_run_broke(run, "%s: %s", options->experiment->name, error.text);
     }
-    struct chaos_schedule_shape shape = {.nodes = nodes,
-                                         .clients = clients,
-                                         .duration_ms = settings->seconds * 1000,
-                                         .kinds = options->kinds,
-                                         .append_only = settings->append_only};
+    struct chaos_schedule_shape shape = chaos_settings_shape(settings, options->kinds);
     chaos_schedule_random((uint64_t)options->seed, &shape, &run->schedule);
     return true;
 }

@@ -208,11 +208,7 @@ static void queue(struct plan *plan) {
 }
 
 static void everything(struct plan *plan) {
-    struct chaos_schedule_shape shape = {.nodes = plan->nodes,
-                                         .clients = plan->clients,
-                                         .duration_ms = plan->settings->seconds * 1000,
-                                         .kinds = chaos_fault_kinds(false),
-                                         .append_only = plan->settings->append_only};
+    struct chaos_schedule_shape shape = chaos_settings_shape(plan->settings, chaos_fault_kinds(false));
     chaos_schedule_random(plan->seed, &shape, plan->schedule);
 }
 
@@ -259,12 +255,8 @@ static void move_on(struct plan *plan, const struct chaos_setup *from, const str
 
 /* Nodes fail at random all the time, clients between the steps. */
 static void change(struct plan *plan) {
-    struct chaos_schedule_shape shape = {.nodes = plan->nodes,
-                                         .clients = plan->clients,
-                                         .duration_ms = plan->settings->seconds * 1000,
-                                         .kinds = chaos_fault_kinds(false) & ~(UINT32_C(1) << CHAOS_FAULT_CLIENT_PAUSE |
-                                                                               UINT32_C(1) << CHAOS_FAULT_CLIENT_KILL),
-                                         .append_only = plan->settings->append_only};
+    const uint32_t of_clients = UINT32_C(1) << CHAOS_FAULT_CLIENT_PAUSE | UINT32_C(1) << CHAOS_FAULT_CLIENT_KILL;
+    struct chaos_schedule_shape shape = chaos_settings_shape(plan->settings, chaos_fault_kinds(false) & ~of_clients);
     size_t many = plan->nodes - 1, few = many - 2, least = many / 2 + 1;
     size_t middle = many - few / 2 > least ? many - few / 2 : least;
     struct chaos_setup steps[] = {setup_of(few, few / 2 + 1), setup_of(many, middle), setup_of(many, many / 2 + 1),

@@ -27,6 +27,15 @@ struct chaos_settings {
     struct chaos_protection protection;
 };
 
+/* Of a random schedule for such a run. */
+static inline struct chaos_schedule_shape chaos_settings_shape(const struct chaos_settings *settings, uint32_t kinds) {
+    return (struct chaos_schedule_shape){.nodes = (size_t)settings->nodes,
+                                         .clients = (size_t)settings->clients,
+                                         .duration_ms = settings->seconds * 1000,
+                                         .kinds = kinds,
+                                         .append_only = settings->append_only};
+}
+
 struct chaos_experiment {
     const char *name;
     const char *title;   /* "Two of five nodes down" */

@@ -3,7 +3,6 @@
 #include "faults/fault.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,23 +62,13 @@ bool chaos_fault_kind_find(const char *name, enum chaos_fault_kind *kind) {
     return false;
 }
 
-/* Text that grows in a buffer of a fixed size; what does not fit is cut off. */
+/* Text that grows in a buffer of a fixed size. */
 struct words {
     char *buffer;
     size_t size;
-    size_t length;
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct words *words, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(words->buffer + words->length, words->size - words->length, format, arguments);
-    va_end(arguments);
-    if (length > 0) {
-        size_t room = words->size - words->length - 1;
-        words->length += (size_t)length < room ? (size_t)length : room;
-    }
-}
+#define say(words, ...) tool_append((words)->buffer, (words)->size, __VA_ARGS__)
 
 static bool has(uint64_t set, size_t i) {
     return i < 64 && (set >> i & 1) != 0;
@@ -145,7 +134,8 @@ static void say_time(struct words *words, const char *before, int64_t ms, const 
 char *chaos_fault_format(const struct chaos_fault *fault, size_t node_count, size_t client_count, bool with_at,
                          char *buffer, size_t size) {
     const struct chaos_fault_about *about = &abouts[fault->kind];
-    struct words words = {buffer, size, 0};
+    struct words words = {buffer, size};
+    buffer[0] = '\0';
     if (with_at) {
         say_time(&words, "at=", fault->at_ms, " ");
     }
@@ -183,7 +173,8 @@ static void say_amount(struct words *words, enum chaos_amount amount, int64_t va
 char *chaos_fault_describe(const struct chaos_fault *fault, size_t node_count, size_t client_count, char *buffer,
                            size_t size) {
     const struct chaos_fault_about *about = &abouts[fault->kind];
-    struct words words = {buffer, size, 0};
+    struct words words = {buffer, size};
+    buffer[0] = '\0';
     bool several = about->several != NULL && chaos_count_bits(fault->nodes) > 1;
     for (const char *c = several ? about->several : about->phrase; *c != '\0'; c++) {
         switch (*c) {
@@ -217,10 +208,9 @@ bool chaos_time_parse(const char *text, int64_t *ms) {
 
 /* ", "-separated names of all kinds, for a sentence. */
 static const char *names_of_kinds(char *buffer, size_t size) {
-    size_t length = 0;
-    for (int kind = 0; kind < CHAOS_FAULT_KINDS && length < size; kind++) {
-        length += (size_t)snprintf(buffer + length, size - length, "%s%s", kind == 0 ? "" : ", ",
-                                   chaos_fault_about((enum chaos_fault_kind)kind)->name);
+    buffer[0] = '\0';
+    for (int kind = 0; kind < CHAOS_FAULT_KINDS; kind++) {
+        tool_append(buffer, size, "%s%s", kind == 0 ? "" : ", ", abouts[kind].name);
     }
     return buffer;
 }

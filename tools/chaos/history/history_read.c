@@ -4,38 +4,23 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "faults/lists.h"
 
-void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) {
-    struct chaos_error why;
-    char line[32] = "";
-    va_list arguments;
-    if (reading->wrong) {
-        return;
+void chaos_reading_refuse(struct chaos_reading *reading, const char *why) {
+    if (!reading->wrong) {
+        reading->wrong = true;
+        chaos_fail(reading->error, "%s%s: %s", reading->name,
+                   reading->line > 0 ? TOOL_TEXT(32, ":%zu", reading->line) : "", why);
     }
-    reading->wrong = true;
-    va_start(arguments, format);
-    vsnprintf(why.text, sizeof why.text, format, arguments);
-    va_end(arguments);
-    if (reading->line > 0) {
-        snprintf(line, sizeof line, ":%zu", reading->line);
-    }
-    chaos_fail(reading->error, "%s%s: %s", reading->name, line, why.text);
 }
 
-void chaos_wrong_member(struct chaos_reading *reading, const char *key, const char *format, ...) {
+void chaos_member_refuse(struct chaos_reading *reading, const char *key, const char *expected) {
     const json_t *value = json_object_get(reading->event, key);
     char *shown = value == NULL ? NULL : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
-    char expected[96];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(expected, sizeof expected, format, arguments);
-    va_end(arguments);
     chaos_reading_wrong(reading, "%s: \"%s\" is %.60s; %s is expected", reading->event_name, key,
                         value == NULL   ? "missing"
                         : shown == NULL ? "wrong"

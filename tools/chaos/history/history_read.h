@@ -9,6 +9,7 @@
 
 #include "history/history.h"
 #include "history/lines.h"
+#include "values/values.h"
 
 enum { CHAOS_TEXT_MAX = 65536 };
 
@@ -28,10 +29,11 @@ struct chaos_reading {
 };
 
 /* "NAME:LINE: …"; without the line if it is 0. */
-void chaos_reading_wrong(struct chaos_reading *reading, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define chaos_reading_wrong(reading, ...) chaos_reading_refuse(reading, TOOL_TEXT(1024, __VA_ARGS__))
+void chaos_reading_refuse(struct chaos_reading *reading, const char *why);
 /* Says what the member is, and what is expected in its place. */
-void chaos_wrong_member(struct chaos_reading *reading, const char *key, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+#define chaos_wrong_member(reading, key, ...) chaos_member_refuse(reading, key, TOOL_TEXT(96, __VA_ARGS__))
+void chaos_member_refuse(struct chaos_reading *reading, const char *key, const char *expected);
 
 /*
  * When the event of the line is to be taken: its time, pass and rank. First of all comes the

@@ -358,18 +358,18 @@ static void take_tally(struct chaos_reading *reading) {
 
 /* null, ["", 0], [token, pttl] */
 static bool read_sight(const json_t *value, struct chaos_sight *sight) {
-    const json_t *token = json_array_get(value, 0), *pttl = json_array_get(value, 1);
+    const char *token;
+    json_int_t pttl_ms;
     if (json_is_null(value)) {
         return true;
     }
-    if (json_array_size(value) != 2 || !json_is_string(token) || json_string_length(token) >= CHAOS_TOKEN_SIZE ||
-        !json_is_integer(pttl) || json_integer_value(pttl) < -1 ||
-        json_integer_value(pttl) > CHAOS_TIME_MAX_US / 1000) {
+    if (json_unpack((json_t *)(uintptr_t)value, "[sI!]", &token, &pttl_ms) != 0 || strlen(token) >= CHAOS_TOKEN_SIZE ||
+        pttl_ms < -1 || pttl_ms > CHAOS_TIME_MAX_US / 1000) {
         return false;
     }
     sight->answered = true;
-    snprintf(sight->token, sizeof sight->token, "%s", json_string_value(token));
-    sight->pttl_ms = json_integer_value(pttl);
+    strcpy(sight->token, token);
+    sight->pttl_ms = pttl_ms;
     return true;
 }
 

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "values/values.h"
+
 bool chaos_links_start(struct chaos_links *links, size_t clients, size_t nodes, const uint16_t *upstream,
                        struct chaos_error *error) {
     uint16_t targets[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX], ports[CHAOS_CLIENTS_MAX * CHAOS_NODES_MAX];
@@ -40,10 +42,9 @@ static bool ask(struct chaos_links *links, const char *what, size_t client, size
 
 bool chaos_links_set(struct chaos_links *links, size_t client, size_t node, const struct chaos_link_rule *rule,
                      struct chaos_error *error) {
-    char rest[160];
-    snprintf(rest, sizeof rest,
-             "requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64 " bytes_per_s %" PRId64,
-             rule->hold_requests, rule->hold_replies, rule->delay_us, rule->jitter_us, rule->bytes_per_s);
+    const char *rest = TOOL_TEXT(
+        160, "requests hold %d replies hold %d both delay_us %" PRId64 " jitter_us %" PRId64 " bytes_per_s %" PRId64,
+        rule->hold_requests, rule->hold_replies, rule->delay_us, rule->jitter_us, rule->bytes_per_s);
     return ask(links, "change", client, node, "set", rest, error);
 }
 

@@ -62,14 +62,6 @@ void chaos_html(FILE *out, const char *format, ...) {
     va_end(arguments);
 }
 
-char *chaos_say(char *buffer, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(buffer, CHAOS_SAY_SIZE, format, arguments);
-    va_end(arguments);
-    return buffer;
-}
-
 json_t *chaos_json_text(const char *text) {
     text = text == NULL ? "" : text;
     char *fit = chaos_allocate(sizeof replacement - 1, strlen(text) + 1), *to = fit;

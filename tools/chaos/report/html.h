@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "checks/numbers.h"
+#include "values/values.h"
 
 /*
  * Writes the format, which is HTML. %s is escaped, as text and as an attribute's value in double
@@ -14,11 +15,7 @@
  * and characters that change the direction of the line become U+FFFD.
  */
 void chaos_html(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Plain text by a format of printf(), cut off where it does not fit. The macro brings a buffer that
- * lives as long as the block. */
-enum { CHAOS_SAY_SIZE = 512 };
-char *chaos_say(char *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#define CHAOS_SAY(...) chaos_say((char[CHAOS_SAY_SIZE]){0}, __VA_ARGS__)
+#define CHAOS_SAY(...) TOOL_TEXT(512, __VA_ARGS__)
 /* A JSON string with the same replacements. NULL without memory. */
 json_t *chaos_json_text(const char *text);
 /* Writes JSON that may stand in a <script> element. False without memory; write errors are left to
