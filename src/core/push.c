@@ -70,9 +70,9 @@ enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_eve
     }
     const enum redlock_push_state before = *state;
     switch (before) {
-    case REDLOCK_PUSH_UNASKED:
+    case REDLOCK_PUSH_UNASKED: /* a push: the token is that of the places before */
         *state = event == REDLOCK_PUSH_ASK ? REDLOCK_PUSH_ASKED : REDLOCK_PUSH_UNASKED;
-        break;
+        return is_push(event) ? REDLOCK_PUSH_GIVE_BACK : REDLOCK_PUSH_NOTHING;
     case REDLOCK_PUSH_ASKED:
     case REDLOCK_PUSH_TIMING:
     case REDLOCK_PUSH_TOLD:

@@ -28,11 +28,14 @@
  * CROSSED         missing                 → OWING
  *                 taken, unconfirmed      → DONE
  * EXPECTED        came, tell              → DONE
- * GIVEN_UP, OWING came                    stays             give it back
+ * UNASKED, GIVEN_UP, OWING
+ *                 came                    stays             give it back
  * all but UNASKED keep                    → KEPT
  *
  * What is not listed changes nothing, and asks for nothing. When the lease ends, a node that is
  * EXPECTED will push something that needs no second release. One that is OWING has a key of ours.
+ * A push can find a node UNASKED if there were no random bytes for the next token: then the wait
+ * ends with the old one, which has been released.
  */
 enum redlock_push_state {
     REDLOCK_PUSH_UNASKED,        /* it has no place there */
