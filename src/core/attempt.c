@@ -39,7 +39,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         return;
     }
     int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms);
-    lease->state = REDLOCK_LEASE_WAITING;
+    lease->state = REDLOCK_LEASE_RETRYING;
     lease->next_try_ns = redlock_after_ns(now_ns, delay_ns);
 }
 

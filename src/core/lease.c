@@ -66,7 +66,7 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         redlock_lease_clean_up(lease, actions);
         redlock_attempt_end(lease, code, actions);
         break;
@@ -125,7 +125,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_QUEUED:
         redlock_attempt_queued(lease, event, actions);
         break;
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         if (now_ns >= lease->wait_until_ns) {
             redlock_attempt_end(lease, lease->last_code, actions);
         } else if (due) {
@@ -334,7 +334,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_FENCING:
         return redlock_min_ns(redlock_min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         return redlock_min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
         return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_held_expiring_ns(lease)),

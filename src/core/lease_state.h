@@ -31,7 +31,7 @@
  *            LOST and the reason is known, WON too late, or the deadline; time left to wait
  *                                 → QUEUED     if it may queue, and does so now: cleanup, send WAIT
  *                                              under a fresh token (R10)
- *                                 → WAITING    cleanup
+ *                                 → RETRYING   cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW;
  *                                              LIMIT if there is no larger fencing token
@@ -53,10 +53,10 @@
  *            some grants but no quorum, and others come first (core/waiter.h)
  *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
  *            nodes cannot keep a queue, or cannot push to us
- *                                 → WAITING    cleanup; takes no place for a while (core/waiter.h)
+ *                                 → RETRYING   cleanup; takes no place for a while (core/waiter.h)
  *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
- * WAITING    time to retry        → as IDLE    begin, under a fresh token (R10)
+ * RETRYING   time to retry        → as IDLE    begin, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend               → EXTENDING  send EXTEND to all
@@ -132,7 +132,7 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ACQUIRING,
     REDLOCK_LEASE_FENCING,
     REDLOCK_LEASE_QUEUED,
-    REDLOCK_LEASE_WAITING,
+    REDLOCK_LEASE_RETRYING,
     REDLOCK_LEASE_ADOPTED,
     REDLOCK_LEASE_HELD,
     REDLOCK_LEASE_EXTENDING,

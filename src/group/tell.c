@@ -405,7 +405,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
         LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
     } else if (after == REDLOCK_LEASE_QUEUED) {
         log_wait(lease, name, actions->step);
-    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
+    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_RETRYING) {
         log_attempt(lease, name, now_ns);
     } else if (actions->acquired) {
         LOG(lease, DEBUG, "acquire '%s': %s at attempt %u, valid for %ld ms", name,

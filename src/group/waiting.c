@@ -110,7 +110,7 @@ void redlock_waiting_keep(struct redlock_lease *lease) {
 static void give_token_up(struct redlock_lease *lease, const struct redlock_actions *actions) {
     const bool stays = actions->lost && lease->core.plan.lock_delay_ms > 0;
     switch (lease->core.state) {
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
     case REDLOCK_LEASE_LOST:
     case REDLOCK_LEASE_ENDED:
         redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count),
