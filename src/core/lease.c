@@ -32,7 +32,7 @@ static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *a
     actions->released_code = REDLOCK_ERR_LOST;
 }
 
-static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave,
+static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave_free,
                        struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
@@ -47,7 +47,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->keys.to_release) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.to_release, now_ns, actions);
-        if (may_leave && redlock_waiter_leaves(lease, now_ns)) {
+        if (may_leave_free && redlock_waiter_leaves_free(lease, now_ns)) {
             actions->handing = REDLOCK_HAND_LATER;
         }
         break;
@@ -320,7 +320,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_RELEASE:
-        on_release(lease, event->now_ns, event->may_leave, actions);
+        on_release(lease, event->now_ns, event->may_leave_free, actions);
         break;
     }
     check(lease);

@@ -187,11 +187,11 @@ struct redlock_event {
     uint32_t round;
     int64_t ttl_ms;
     int code;
-    bool accepted;    /* the node raised its counter to the lease's fencing token */
-    uint64_t counter; /* or sent this counter; 0 for neither */
-    bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
-    bool may_leave;   /* RELEASE: the lock may be left free for a moment */
-    bool misplaced;   /* TIMER: its ticket is wrong; a fresh token has the right one */
+    bool accepted;       /* the node raised its counter to the lease's fencing token */
+    uint64_t counter;    /* or sent this counter; 0 for neither */
+    bool in_line;        /* BEGIN, TIMER: do not try before you take a place */
+    bool may_leave_free; /* RELEASE: the lock may be left free for a moment */
+    bool misplaced;      /* TIMER: its ticket is wrong; a fresh token has the right one */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_grants_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -209,8 +209,8 @@ struct redlock_actions {
     redlock_nodes uncertain;
     enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
     bool fresh_token;             /* draw a token before you send */
-    enum redlock_grants_step step;
-    enum redlock_operation send; /* to send_nodes, as round `round` */
+    enum redlock_grants_did did;  /* the waiter */
+    enum redlock_operation send;  /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
     /* Set the key again on these nodes, with the current token and outside of any round. */

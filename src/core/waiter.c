@@ -86,7 +86,7 @@ void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
 
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
-                enum redlock_grants_step step, struct redlock_actions *actions) {
+                enum redlock_grants_did did, struct redlock_actions *actions) {
     struct redlock_grants *queue = lease->queue;
     const int64_t refresh_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
@@ -105,7 +105,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     queue->refresh_ns =
         event->now_ns + redlock_between_ns(&lease->jitter, refresh_ns - refresh_ns / 10, refresh_ns + refresh_ns / 10);
     queue->look_ns = queue->ask_ns = REDLOCK_NEVER_NS;
-    actions->step = step;
+    actions->did = did;
     lease->state = REDLOCK_LEASE_QUEUED;
     if (nodes == 0) { /* no vote will come */
         lease->last_code = REDLOCK_ERR_NO_QUORUM;
@@ -220,7 +220,7 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
     lease->keys.backing = redlock_grants_backing(lease->queue, bound_ns);
 }
 
-bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
+bool redlock_waiter_leaves_free(struct redlock_lease_core *lease, int64_t now_ns) {
     const int64_t held_ns = now_ns - lease->begun_ns + HANDOVER_NS;
     return lease->queue && lease->queue->granted != 0 &&
            redlock_between_ns(&lease->jitter, 0, LEAVE_EVERY_MS * REDLOCK_NS_PER_MS - 1) < held_ns;

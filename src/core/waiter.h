@@ -82,7 +82,7 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event);
 /* Whether the release of this lease leaves the lock free for REDLOCK_HAND_LATER ms, so that those
  * who are not in line get a chance. About once in 10 s of handovers, however short each is. */
-bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns);
+bool redlock_waiter_leaves_free(struct redlock_lease_core *lease, int64_t now_ns);
 /* Why the wait ends without the lock. */
 int redlock_waiter_reason(const struct redlock_lease_core *lease);
 

@@ -128,14 +128,10 @@ bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlo
     return line->waiting[bucket] > 0 || line->handed_over[bucket];
 }
 
-void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target) {
-    line->waiting[bucket_of(target)]++;
-}
-
-void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target) {
+void redlock_line_note_queued(struct redlock_line *line, const struct redlock_target *target, bool queued) {
     uint32_t *waiting = &line->waiting[bucket_of(target)];
-    assert(*waiting > 0);
-    --*waiting;
+    assert(queued || *waiting > 0);
+    *waiting = queued ? *waiting + 1 : *waiting - 1;
 }
 
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {

@@ -68,8 +68,8 @@ bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum);
 
 /* Whether a first try would jump the queue. */
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);
-void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target);
-void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
+/* A lease is QUEUED for it, or is not any more. */
+void redlock_line_note_queued(struct redlock_line *line, const struct redlock_target *target, bool queued);
 /* Whether this push is to be given back. True once: a node says each but once. */
 bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push);
 

@@ -55,7 +55,7 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
     }
     *link = channel->next;
     if (!group->deleting) {
-        group->env.leave(group->env.ctx, channel);
+        group->env.stop_hearing(group->env.ctx, channel);
     }
     free(channel);
 }

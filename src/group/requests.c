@@ -352,7 +352,7 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     /* Those who compete for an election wait in line: nobody else needs a chance. */
     redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
                                                        .now_ns = redlock_group_now_ns(group),
-                                                       .may_leave = !lease->target->announced && !group->closing});
+                                                       .may_leave_free = !lease->target->announced && !group->closing});
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }

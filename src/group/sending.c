@@ -124,7 +124,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     /* A waiter that gave its votes back may ask nobody for a while: the last answers stand. */
-    const bool pauses = actions->step == REDLOCK_GRANTS_YIELDED && actions->send_nodes == 0;
+    const bool pauses = actions->did == REDLOCK_GRANTS_YIELDED && actions->send_nodes == 0;
     struct redlock_message message = message_of(lease);
     struct redlock_place place;
     redlock_nodes asked = actions->send_nodes;
@@ -160,7 +160,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         message.place = &place;
         asked = redlock_waiting_may_ask(group) ? asked : 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
-        message.handing = redlock_waiting_leave(lease, actions->send_nodes);
+        message.handing = redlock_waiting_leave_free(lease, actions->send_nodes);
         lease->waiting->handing = (uint8_t)message.handing;
     }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {

@@ -370,8 +370,8 @@ void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node) {
     }
 }
 
-static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_grants_step step) {
-    switch (step) {
+static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_grants_did did) {
+    switch (did) {
     case REDLOCK_GRANTS_ENTERED:
         LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
         break;
@@ -404,7 +404,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
         redlock_handle_loss_text(lease, loss, sizeof loss);
         LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
     } else if (after == REDLOCK_LEASE_QUEUED) {
-        log_wait(lease, name, actions->step);
+        log_wait(lease, name, actions->did);
     } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_RETRYING) {
         log_attempt(lease, name, now_ns);
     } else if (actions->acquired) {
@@ -422,7 +422,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
 
 void redlock_tell_log_step(struct redlock_lease *lease, enum redlock_lease_state before,
                            const struct redlock_actions *actions, int64_t now_ns) {
-    const bool changed = lease->core.state != before || actions->step != REDLOCK_GRANTS_NOTHING;
+    const bool changed = lease->core.state != before || actions->did != REDLOCK_GRANTS_NOTHING;
     if (changed && (actions->lost || is_logged(lease, REDLOCK_LOG_DEBUG))) {
         log_step(lease, before, actions, now_ns);
     }

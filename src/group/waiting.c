@@ -63,7 +63,7 @@ static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_s
                          enum redlock_lease_state after) {
     const bool was = before == REDLOCK_LEASE_QUEUED, is = after == REDLOCK_LEASE_QUEUED;
     if (is != was) {
-        (is ? redlock_line_enter : redlock_line_leave)(&lease->group->line, lease->target);
+        redlock_line_note_queued(&lease->group->line, lease->target, is);
     }
 }
 
@@ -143,9 +143,9 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
         statistics->queued++;
         redlock_tell_queued(lease);
     }
-    statistics->splits += actions->step == REDLOCK_GRANTS_LOOKED;
-    statistics->yields += actions->step == REDLOCK_GRANTS_YIELDED;
-    statistics->polls += actions->step == REDLOCK_GRANTS_POLLED;
+    statistics->splits += actions->did == REDLOCK_GRANTS_LOOKED;
+    statistics->yields += actions->did == REDLOCK_GRANTS_YIELDED;
+    statistics->polls += actions->did == REDLOCK_GRANTS_POLLED;
     if (actions->acquired && actions->acquired_code == REDLOCK_OK && lease->core.operation == REDLOCK_OP_WAIT) {
         note_grants(lease);
     }
@@ -189,7 +189,7 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
 /* After that time, the refreshes of those who wait have found a lock that is still free. */
 #define LEFT_MS 3000
 
-enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
+enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
     const struct redlock_owed_release then = {.target = lease->target,
                                               .token = redlock_handle_own_token(lease),

@@ -32,7 +32,7 @@ struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *le
                                                   uint64_t *seals);
 /* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
  * HAND_LATER; HAND_OVER if there is no memory. */
-enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes);
+enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes);
 
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);

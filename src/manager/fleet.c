@@ -133,7 +133,7 @@ static void env_hear(void *context, const struct redlock_channels *channels) {
     }
 }
 
-static void env_leave(void *context, const struct redlock_channel *channel) {
+static void env_stop_hearing(void *context, const struct redlock_channel *channel) {
     struct redlock_fleet *fleet = context;
     for (unsigned i = 0; i < fleet->count; i++) {
         redlock_node_leave(fleet->nodes[i], channel);
@@ -252,7 +252,7 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
                                 .send = env_send,
                                 .listen = env_listen,
                                 .hear = env_hear,
-                                .leave = env_leave,
+                                .stop_hearing = env_stop_hearing,
                                 .refusal = env_refusal,
                                 .is_too_far = env_is_too_far,
                                 .proven = env_proven,

@@ -282,7 +282,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .send = env_send,
                               .listen = sim_listen,
                               .hear = sim_hear,
-                              .leave = sim_leave,
+                              .stop_hearing = sim_stop_hearing,
                               .refusal = env_refusal,
                               .is_too_far = env_is_too_far,
                               .log = env_log};
