@@ -53,7 +53,7 @@ struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char
     room += waiting_size;
     lease->target = redlock_group_target(group, resource, key_size, room);
     *redlock_handle_own_token(lease) = '\0';
-    redlock_requester_enlist(group, &lease->owner, REDLOCK_REQUESTER_LEASE);
+    redlock_requester_enlist(group, &lease->requester, REDLOCK_REQUESTER_LEASE);
     return lease;
 }
 
@@ -86,7 +86,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_requester_delist(group, &lease->owner);
+    redlock_requester_delist(group, &lease->requester);
     free(lease);
 }
 
@@ -102,7 +102,7 @@ static bool must_linger(const struct redlock_lease *lease) {
 static void linger(struct redlock_lease *lease) {
     redlock_handle_become(lease, REDLOCK_LIFE_LINGERING);
     lease->group->lingering++;
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
+    redlock_schedule_set(&lease->group->schedule, &lease->requester.due,
                          redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_LINE_SEAL_MS_MAX));
 }
 
@@ -188,7 +188,7 @@ static void publish(struct redlock_lease *lease, int64_t now_ns) {
             redlock_tell_held(lease, now_ns < before_ns ? now_ns : before_ns);
         }
     }
-    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
+    redlock_schedule_set(&group->schedule, &lease->requester.due, redlock_lease_next_ns(&lease->core));
 }
 
 static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
@@ -374,7 +374,7 @@ void redlock_driver_retire(struct redlock_lease *lease) {
     if (lease->waiting) {
         redlock_waiting_keep(lease);
     }
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&lease->group->schedule, &lease->requester.due, REDLOCK_NEVER_NS);
     REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;

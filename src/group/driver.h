@@ -25,7 +25,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
 void redlock_driver_end(struct redlock_lease *lease);
 /* Runs after each vote and each callback. */
 static inline void redlock_driver_free_if_over(struct redlock_lease *lease) {
-    if (lease->owner.in_flight == 0 && lease->life >= REDLOCK_LIFE_OVER) {
+    if (lease->requester.in_flight == 0 && lease->life >= REDLOCK_LIFE_OVER) {
         redlock_driver_end(lease);
     }
 }

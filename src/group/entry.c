@@ -20,19 +20,19 @@
 #include "group/waiting.h"
 #include "wire/holder_query.h"
 
-static void lease_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void lease_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     (void)group;
-    redlock_driver_due((struct redlock_lease *)owner, now_ns);
+    redlock_driver_due((struct redlock_lease *)requester, now_ns);
 }
 
-static void lease_close(struct redlock_group *group, struct redlock_requester *owner) {
+static void lease_close(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
-    redlock_requests_close((struct redlock_lease *)owner);
+    redlock_requests_close((struct redlock_lease *)requester);
 }
 
-static void lease_free(struct redlock_group *group, struct redlock_requester *owner) {
+static void lease_free(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
-    redlock_driver_free((struct redlock_lease *)owner);
+    redlock_driver_free((struct redlock_lease *)requester);
 }
 
 /* Its answers and callbacks are most of the work, and called directly. */
@@ -87,7 +87,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     const char *prefix = config->key_prefix ? config->key_prefix : "";
     group->env = *env;
     for (unsigned i = 0; i < REDLOCK_REQUESTER_KINDS; i++) {
-        redlock_list_init(&group->owners[i].list);
+        redlock_list_init(&group->requesters[i].list);
     }
     redlock_list_init(&group->oneshots);
     group->failure = (struct redlock_error_text){group->invalid, sizeof group->invalid};
@@ -126,8 +126,8 @@ int redlock_group_listen(struct redlock_group *group) {
 void redlock_group_delete(struct redlock_group *group) {
     group->deleting = true;
     for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
-        REDLOCK_REQUESTERS(owner, group, kind) {
-            ops[kind]->free(group, owner);
+        REDLOCK_REQUESTERS(requester, group, kind) {
+            ops[kind]->free(group, requester);
         }
     }
     redlock_guards_free(group);
@@ -141,8 +141,8 @@ void redlock_group_delete(struct redlock_group *group) {
 
 static void void_votes(struct redlock_group *group, unsigned node) {
     struct redlock_text *why = redlock_guards_text(group, node);
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        redlock_driver_void((struct redlock_lease *)owner, node, why);
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        redlock_driver_void((struct redlock_lease *)requester, node, why);
     }
     redlock_text_drop(why);
 }
@@ -218,8 +218,8 @@ static void guards_ready_changed(struct redlock_group *group) {
     }
     const int64_t now_ns = redlock_group_now_ns(group);
     const bool all = redlock_group_all_first_tries_done(group);
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        struct redlock_lease *lease = (struct redlock_lease *)owner;
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        struct redlock_lease *lease = (struct redlock_lease *)requester;
         if (lease->core.state != REDLOCK_LEASE_PARKED) {
             continue;
         }
@@ -238,9 +238,9 @@ static void guards_ready_changed(struct redlock_group *group) {
 __attribute__((noinline)) static void run_oneshots(struct redlock_group *group) {
     for (uint64_t left = group->oneshots_waiting; left > 0; left--) {
         struct redlock_list_entry *first = redlock_list_pop(&group->oneshots);
-        struct redlock_requester *owner = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->owner;
+        struct redlock_requester *requester = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->requester;
         group->oneshots_waiting--;
-        ops[owner->kind]->callback(group, owner);
+        ops[requester->kind]->callback(group, requester);
     }
 }
 
@@ -288,14 +288,14 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     }
 }
 
-void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
+void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
                           struct redlock_answer *answer) {
-    struct redlock_requester *owner = owner_pointer;
-    assert(owner->in_flight > 0 && node < group->node_count);
-    owner->in_flight--;
+    struct redlock_requester *requester = owner;
+    assert(requester->in_flight > 0 && node < group->node_count);
+    requester->in_flight--;
     group->in_flight--;
-    if (answer->named != REDLOCK_NAMED_NOT && owner->kind == REDLOCK_REQUESTER_LEASE) {
-        compare(owner_pointer, node, answer);
+    if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
+        compare(owner, node, answer);
     }
     if (group->guards) {
         guards_seen(group, node, answer);
@@ -305,10 +305,10 @@ void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint
         /* This may end the round of this answer. */
         guards_read_clock(group, node, &answer->clock);
     }
-    if (owner->kind == REDLOCK_REQUESTER_LEASE) {
-        redlock_votes_answer((struct redlock_lease *)owner, round, node, answer);
+    if (requester->kind == REDLOCK_REQUESTER_LEASE) {
+        redlock_votes_answer((struct redlock_lease *)requester, round, node, answer);
     } else {
-        ops[owner->kind]->answer(group, owner, round, node, answer);
+        ops[requester->kind]->answer(group, requester, round, node, answer);
     }
     run_callbacks(group);
 }
@@ -319,8 +319,8 @@ static void end(struct redlock_group *group) {
     assert(group->closing && group->drained);
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        redlock_driver_abort((struct redlock_lease *)owner);
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        redlock_driver_abort((struct redlock_lease *)requester);
     }
     while (redlock_group_has_callbacks(group)) {
         /* This ends: the group refuses requests now, and every handle has ended. */
@@ -339,8 +339,8 @@ void redlock_group_wake(struct redlock_group *group) {
         if (!item) {
             break;
         }
-        struct redlock_requester *owner = REDLOCK_CONTAINER(item, struct redlock_requester, due);
-        ops[owner->kind]->due(group, owner, now_ns);
+        struct redlock_requester *requester = REDLOCK_CONTAINER(item, struct redlock_requester, due);
+        ops[requester->kind]->due(group, requester, now_ns);
     }
     redlock_owed_go_on(group);
     run_callbacks(group);
@@ -393,8 +393,8 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
         group->line.met |= REDLOCK_NODE(node);
-        REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-            redlock_driver_ready((struct redlock_lease *)owner, node);
+        REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+            redlock_driver_ready((struct redlock_lease *)requester, node);
         }
         redlock_owed_node_ready(group, node);
     } else {
@@ -417,9 +417,9 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     group->close_deadline_ns =
         redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
     for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
-        REDLOCK_REQUESTERS(owner, group, kind) {
+        REDLOCK_REQUESTERS(requester, group, kind) {
             if (ops[kind]->close) {
-                ops[kind]->close(group, owner);
+                ops[kind]->close(group, requester);
             }
         }
     }
@@ -432,7 +432,7 @@ int redlock_group_statistics(struct redlock_group *group, redlock_statistics *st
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    now.releases_owed = group->owners[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
+    now.releases_owed = group->requesters[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

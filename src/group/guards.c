@@ -18,33 +18,33 @@ bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard
         return false;
     }
     redlock_guard_init(&guards->guard, plan);
-    guards->owner.kind = REDLOCK_REQUESTER_GUARDS;
+    guards->requester.kind = REDLOCK_REQUESTER_GUARDS;
     group->guards = guards;
     group->watching_clocks = plan->clock;
     if (plan->clock) {
-        redlock_schedule_set(&group->schedule, &guards->owner.due,
+        redlock_schedule_set(&group->schedule, &guards->requester.due,
                              redlock_after_ms(redlock_group_now_ns(group), REDLOCK_CLOCK_READ_EVERY_MS));
     }
     return true;
 }
 
-static void guards_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void guards_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
-    (void)redlock_requester_send(group, owner, group->ready, &message);
-    redlock_schedule_set(&group->schedule, &owner->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
+    (void)redlock_requester_send(group, requester, group->ready, &message);
+    redlock_schedule_set(&group->schedule, &requester->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
 }
 
 /* The group has read the clock, as in each answer. */
-static void guards_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
-    (void)group, (void)owner, (void)round, (void)node, (void)answer;
+static void guards_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, const struct redlock_answer *answer) {
+    (void)group, (void)requester, (void)round, (void)node, (void)answer;
 }
 
 const struct redlock_requester_ops redlock_guards_ops = {.answer = guards_answer, .due = guards_due};
 
 void redlock_guards_free(struct redlock_group *group) {
     if (group->guards) {
-        redlock_schedule_unreserve(&group->schedule, &group->guards->owner.due);
+        redlock_schedule_unreserve(&group->schedule, &group->guards->requester.due);
         free(group->guards);
         group->guards = NULL;
     }
@@ -52,7 +52,7 @@ void redlock_guards_free(struct redlock_group *group) {
 
 void redlock_guards_close(struct redlock_group *group) {
     if (group->guards) {
-        redlock_schedule_set(&group->schedule, &group->guards->owner.due, REDLOCK_NEVER_NS);
+        redlock_schedule_set(&group->schedule, &group->guards->requester.due, REDLOCK_NEVER_NS);
     }
 }
 
@@ -65,17 +65,17 @@ redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *g
     return redlock_guard_may_not_vote_by_clock(&group->guards->guard, now_ns);
 }
 
-redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message) {
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message) {
     const redlock_nodes may_not_serve =
         group->guards ? nodes & (redlock_guard_may_not_vote(&group->guards->guard, message->now_ns) | ~group->ready)
                       : 0;
-    redlock_nodes taken = redlock_requester_send(group, owner, nodes & ~may_not_serve, message);
+    redlock_nodes taken = redlock_requester_send(group, requester, nodes & ~may_not_serve, message);
     if (may_not_serve && message->handing != REDLOCK_HAND_FREE) {
         struct redlock_message only_frees = *message;
         only_frees.handing = REDLOCK_HAND_NOBODY;
         only_frees.only_deletes = false; /* that means HAND_OVER to a node without the command */
-        taken |= redlock_requester_send(group, owner, may_not_serve, &only_frees);
+        taken |= redlock_requester_send(group, requester, may_not_serve, &only_frees);
     }
     return taken;
 }

@@ -10,7 +10,7 @@
 #define REDLOCK_GUARDS_WHY_SIZE     200
 
 struct redlock_guards {
-    struct redlock_requester owner; /* owns the readings of clocks; in no list */
+    struct redlock_requester requester; /* owns the readings of clocks; in no list */
     struct redlock_guard guard;
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
@@ -30,8 +30,8 @@ redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *g
  * and do not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key
  * from an old copy of the data. A node that is not ready may be such a run when it gets what is
  * queued for it. */
-redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message);
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message);
 /* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */
 struct redlock_text *redlock_guards_text(struct redlock_group *group, unsigned node);
 /* The longest ttl that the guards allow, lock delay included; REDLOCK_TTL_MS_MAX without guards. */

@@ -95,9 +95,9 @@ struct redlock_expiring {
     void *data;
 };
 
-/* The owner and the core come first: a vote uses little else. */
+/* The requester and the core come first: a vote uses little else. */
 struct redlock_lease {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     struct redlock_lease_core core;
     struct redlock_group *group;
     struct redlock_target *target;

@@ -42,7 +42,7 @@ struct listed_node {
 };
 
 struct redlock_listing {
-    struct redlock_oneshot oneshot; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its requester is the first member */
     struct redlock_group *group;
     redlock_list_callback each;
     redlock_callback done;
@@ -95,19 +95,19 @@ static struct redlock_listing *listing_new(struct redlock_group *group, const ch
     return listing;
 }
 
-static void listing_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
+static void listing_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_listing *listing = (struct redlock_listing *)requester;
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(listing->nodes[i].error);
         free(listing->nodes[i].page);
     }
-    redlock_requester_delist(group, owner);
+    redlock_requester_delist(group, requester);
     free(listing);
 }
 
 static void free_if_over(struct redlock_listing *listing) {
-    if (listing->over && listing->oneshot.owner.in_flight == 0) {
-        listing_free(listing->group, &listing->oneshot.owner);
+    if (listing->over && listing->oneshot.requester.in_flight == 0) {
+        listing_free(listing->group, &listing->oneshot.requester);
     }
 }
 
@@ -159,7 +159,7 @@ static void ask(struct redlock_listing *listing, unsigned node) {
                                       .wait_suffix = group->wait_suffix,
                                       .page = &page,
                                       .now_ns = redlock_group_now_ns(group)};
-    if (redlock_requester_send(group, &listing->oneshot.owner, REDLOCK_NODE(node), &message) == 0) {
+    if (redlock_requester_send(group, &listing->oneshot.requester, REDLOCK_NODE(node), &message) == 0) {
         vote(listing, node, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, node));
     }
 }
@@ -215,10 +215,10 @@ static void take_timeout(struct redlock_listing *listing, unsigned node, struct 
     redlock_text_drop(why);
 }
 
-static void listing_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
-                           const struct redlock_answer *answer) {
+static void listing_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                           unsigned node, const struct redlock_answer *answer) {
     (void)round; /* a late answer is not told */
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
+    struct redlock_listing *listing = (struct redlock_listing *)requester;
     const bool timed_out =
         answer->vote == REDLOCK_VOTE_UNKNOWN && redlock_text_cause(answer->text) == REDLOCK_CAUSE_TIMEOUT;
     if (!listing->decided) {
@@ -298,8 +298,8 @@ static void tell_result(struct redlock_listing *listing) {
     listing->done(&result, listing->data);
 }
 
-static void listing_callback(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
+static void listing_callback(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_listing *listing = (struct redlock_listing *)requester;
     listing->in_callback = true;
     for (unsigned i = 0; i < group->node_count && !listing->decided; i++) {
         if (listing->nodes[i].page) {
@@ -359,8 +359,8 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
 }
 
 void redlock_listing_cancel(struct redlock_group *group, const void *data) {
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LISTING) {
-        struct redlock_listing *listing = (struct redlock_listing *)owner;
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LISTING) {
+        struct redlock_listing *listing = (struct redlock_listing *)requester;
         if (listing->data == data) {
             decide(listing, REDLOCK_ERR_CANCELLED);
         }
@@ -368,9 +368,9 @@ void redlock_listing_cancel(struct redlock_group *group, const void *data) {
     redlock_group_rearm(group);
 }
 
-static void listing_close(struct redlock_group *group, struct redlock_requester *owner) {
+static void listing_close(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
-    decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
+    decide((struct redlock_listing *)requester, REDLOCK_ERR_CLOSED);
 }
 
 const struct redlock_requester_ops redlock_listing_ops = {

@@ -11,7 +11,7 @@
 /* A release that the library owns (R8): after a lost attempt, after a lost lease, or for nodes that
  * did not confirm a caller's release. */
 struct redlock_owed {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     struct redlock_debt debt;
     struct redlock_target *target;
     uint8_t token_size;

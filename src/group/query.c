@@ -18,7 +18,7 @@ struct redlock_query_vote {
 };
 
 struct redlock_query {
-    struct redlock_oneshot oneshot; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its requester is the first member */
     redlock_callback cb;
     void *data;
     struct redlock_round round;
@@ -54,14 +54,14 @@ static struct redlock_query *query_new(struct redlock_group *group, bool connect
     return query;
 }
 
-static void query_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_query *query = (struct redlock_query *)owner;
-    assert(group->deleting || query->oneshot.owner.in_flight == 0);
+static void query_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_query *query = (struct redlock_query *)requester;
+    assert(group->deleting || query->oneshot.requester.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(query->votes[i].error);
         redlock_text_drop(query->votes[i].holder);
     }
-    redlock_requester_delist(group, owner);
+    redlock_requester_delist(group, requester);
     free(query);
 }
 
@@ -69,7 +69,7 @@ static void finish(struct redlock_group *group, struct redlock_query *query, int
     assert(!query->done);
     query->done = true;
     query->code = code;
-    redlock_schedule_set(&group->schedule, &query->oneshot.owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&group->schedule, &query->oneshot.requester.due, REDLOCK_NEVER_NS);
     redlock_requester_queue_oneshot(group, &query->oneshot);
 }
 
@@ -107,7 +107,7 @@ static redlock_nodes ask(struct redlock_group *group, struct redlock_query *quer
                                       .target = query->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_requester_send(group, &query->oneshot.owner, nodes, &message);
+    return redlock_requester_send(group, &query->oneshot.requester, nodes, &message);
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
@@ -135,16 +135,16 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 }
 
 static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
-    if (query->callback_done && query->oneshot.owner.in_flight == 0) {
-        query_free(group, &query->oneshot.owner);
+    if (query->callback_done && query->oneshot.requester.in_flight == 0) {
+        query_free(group, &query->oneshot.requester);
     }
 }
 
-static void query_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
-                         const struct redlock_answer *answer) {
+static void query_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                         unsigned node, const struct redlock_answer *answer) {
     (void)round; /* a query has only one round */
-    struct redlock_query *query = (struct redlock_query *)owner;
-    if (!query->done && answer->no_script && redlock_requester_may_ask_by_source(owner, node) &&
+    struct redlock_query *query = (struct redlock_query *)requester;
+    if (!query->done && answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
         ask(group, query, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -196,16 +196,16 @@ int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlo
     if (redlock_group_all_first_tries_done(group)) {
         finish_connect(group, query);
     } else {
-        redlock_schedule_set(&group->schedule, &query->oneshot.owner.due,
+        redlock_schedule_set(&group->schedule, &query->oneshot.requester.due,
                              redlock_after_ms(query->start_ns, timeout_ms));
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-static void query_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void query_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     (void)now_ns;
-    struct redlock_query *query = (struct redlock_query *)owner;
+    struct redlock_query *query = (struct redlock_query *)requester;
     assert(query->connects); /* an inspection ends with its votes */
     finish_connect(group, query);
 }
@@ -214,16 +214,16 @@ void redlock_queries_ready_changed(struct redlock_group *group) {
     if (!redlock_group_all_first_tries_done(group)) {
         return;
     }
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_QUERY) {
-        struct redlock_query *query = (struct redlock_query *)owner;
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_QUERY) {
+        struct redlock_query *query = (struct redlock_query *)requester;
         if (query->connects && !query->done) {
             finish_connect(group, query);
         }
     }
 }
 
-static void query_close(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_query *query = (struct redlock_query *)owner;
+static void query_close(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_query *query = (struct redlock_query *)requester;
     if (!query->done) {
         finish(group, query, REDLOCK_ERR_CLOSED);
     }
@@ -278,9 +278,9 @@ static void run_callback(struct redlock_group *group, struct redlock_query *quer
     query->callback_done = true;
 }
 
-static void query_callback(struct redlock_group *group, struct redlock_requester *owner) {
-    run_callback(group, (struct redlock_query *)owner);
-    free_if_over(group, (struct redlock_query *)owner);
+static void query_callback(struct redlock_group *group, struct redlock_requester *requester) {
+    run_callback(group, (struct redlock_query *)requester);
+    free_if_over(group, (struct redlock_query *)requester);
 }
 
 const struct redlock_requester_ops redlock_query_ops = {

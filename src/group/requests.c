@@ -137,7 +137,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (group->owners[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
+    if (group->requesters[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
     const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;

@@ -116,8 +116,8 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
 static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes nodes, struct redlock_message *message) {
     struct redlock_group *group = lease->group;
     return group->guards && message->operation == REDLOCK_OP_RELEASE
-               ? redlock_guards_release(group, &lease->owner, nodes, message)
-               : redlock_requester_send(group, &lease->owner, nodes, message);
+               ? redlock_guards_release(group, &lease->requester, nodes, message)
+               : redlock_requester_send(group, &lease->requester, nodes, message);
 }
 
 redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
@@ -184,7 +184,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_guards_may_not_vote(lease->group, message.now_ns);
-    const redlock_nodes taken = redlock_requester_send(lease->group, &lease->owner, nodes, &message);
+    const redlock_nodes taken = redlock_requester_send(lease->group, &lease->requester, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
         redlock_push_step_all(lease->core.queue, taken, REDLOCK_PUSH_TELL);
@@ -194,7 +194,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
 bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
-    if (!wanted || !redlock_requester_may_ask_by_source(&lease->owner, node)) {
+    if (!wanted || !redlock_requester_may_ask_by_source(&lease->requester, node)) {
         return false;
     }
     /* Its clock may have jumped since it was asked. */

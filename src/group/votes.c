@@ -97,7 +97,7 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
                                       .now_ns = redlock_group_now_ns(lease->group),
                                       .round = REDLOCK_ROUND_PUSHED | round};
     if (!redlock_grants_may_grant(lease->core.queue, node, round) ||
-        !redlock_requester_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
+        !redlock_requester_send(lease->group, &lease->requester, REDLOCK_NODE(node), &message)) {
         (void)step(lease, node, REDLOCK_PUSH_NO_TIME);
     }
 }

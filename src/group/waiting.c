@@ -198,7 +198,8 @@ enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, red
                                               .ttl_ms = LEFT_MS,
                                               .handing = REDLOCK_HAND_FREE,
                                               .delay_ms = REDLOCK_HAND_LATER};
-    const bool ends = group->owners[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
+    const bool ends =
+        group->requesters[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
     group->statistics.left_free += ends;
     return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
