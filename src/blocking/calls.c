@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "core/time.h"
-#include "group/listing.h"
+#include "group/requests.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"
 
@@ -356,7 +356,7 @@ static int request_list(redlock_manager *manager, struct cancellable_call *base)
 
 static void stop_list(struct redlock_cancellable *cancellable) {
     const struct list_call *list = base_of(cancellable);
-    redlock_listing_cancel(list->manager->fleet.group, list);
+    redlock_group_list_cancel(list->manager->fleet.group, list);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,

@@ -7,7 +7,6 @@
 
 #include "core/candidate.h"
 #include "core/time.h"
-#include "group/callbacks.h"
 #include "group/driver.h"
 #include "group/entry.h"
 #include "group/observer.h"
@@ -224,7 +223,7 @@ static void on_timer(struct redlock_timer *timer) {
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
     } else {
-        redlock_callbacks_describe(election->pending, code, on_described, election);
+        redlock_driver_describe(election->pending, code, on_described, election);
     }
 }
 
@@ -256,7 +255,7 @@ static int open_election(redlock_election *election, const redlock_election_opti
     struct redlock_group *group = election->all->group;
     redlock_acquire_options checked;
     election->options = lock_options(options, election);
-    int code = redlock_group_check_options(group, &election->options, &checked);
+    int code = redlock_group_refuse(group, redlock_group_check_options(group, &election->options, &checked));
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -272,7 +271,7 @@ static int open_election(redlock_election *election, const redlock_election_opti
 
 static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
                            bool has_cb, bool has_place, redlock_election_options *options) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     size_t key_size;
     redlock_election_options_default(options);
     int code = redlock_check_given(failure, "cb", has_cb);
@@ -282,8 +281,10 @@ static int check_arguments(struct redlock_group *group, const char *name, const 
     if (code == REDLOCK_OK) {
         code = redlock_check_options(failure, "redlock_election_options", options, sizeof *options, given);
     }
-    code = redlock_group_refuse(group, code);
-    return code == REDLOCK_OK ? redlock_group_check_resource(group, "name", name, &key_size) : code;
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_resource(group, "name", name, &key_size);
+    }
+    return redlock_group_refuse(group, code);
 }
 
 void redlock_elections_init(struct redlock_elections *elections, struct redlock_group *group) {
@@ -329,7 +330,7 @@ static int check_call(const redlock_election *election) {
         return REDLOCK_ERR_INVALID;
     }
     struct redlock_group *group = election->all->group;
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const int code = redlock_group_check_open(group);
     return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate)
                ? redlock_group_refuse(group, redlock_fail(failure, REDLOCK_ERR_INVALID,

@@ -7,44 +7,20 @@
 
 #include "base/holder.h"
 #include "core/time.h"
-#include "group/callbacks.h"
 #include "group/driver.h"
 #include "group/guards.h"
-#include "group/listing.h"
 #include "group/observer.h"
 #include "group/owed.h"
 #include "group/query.h"
-#include "group/requests.h"
 #include "group/tell.h"
 #include "group/votes.h"
 #include "group/waiting.h"
 #include "wire/holder_query.h"
 
-static void lease_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
-    (void)group;
-    redlock_driver_due((struct redlock_lease *)requester, now_ns);
-}
-
-static void lease_close(struct redlock_group *group, struct redlock_requester *requester) {
-    (void)group;
-    redlock_requests_close((struct redlock_lease *)requester);
-}
-
-static void lease_free(struct redlock_group *group, struct redlock_requester *requester) {
-    (void)group;
-    redlock_driver_free((struct redlock_lease *)requester);
-}
-
-/* Its answers and callbacks are most of the work, and called directly. */
-static const struct redlock_requester_ops lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
-
 static const struct redlock_requester_ops *const ops[REDLOCK_REQUESTER_KINDS] = {
-    [REDLOCK_REQUESTER_LEASE] = &lease_ops,
-    [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
-    [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,
-    [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
-    [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops,
-    [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
+    [REDLOCK_REQUESTER_LEASE] = &redlock_lease_ops,       [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
+    [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,       [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
+    [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops, [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
     [REDLOCK_REQUESTER_TIMER] = &redlock_timer_ops,
 };
 
@@ -261,7 +237,7 @@ static void run_callbacks(struct redlock_group *group) {
             group->callbacks_last = NULL;
         }
         lease->next_callback = NULL;
-        redlock_callbacks_run(lease);
+        redlock_driver_run_callbacks(lease);
         if (was_last) {
             break;
         }
@@ -427,7 +403,7 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
 }
 
 int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
-    const int code = redlock_check_struct(redlock_group_failure(group), "statistics", statistics);
+    const int code = redlock_check_struct(&group->failure, "statistics", statistics);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }

@@ -4,9 +4,6 @@
 
 #include "core/guard.h"
 #include "group/group.h"
-#include "group/listing.h"
-#include "group/observer.h"
-#include "group/query.h"
 #include "group/requests.h"
 
 #define REDLOCK_FENCE_SUFFIX ":fence"

@@ -67,6 +67,11 @@ struct redlock_requester_ops {
     void (*free)(struct redlock_group *group, struct redlock_requester *requester);
 };
 
+/* Of the kinds, each beside its code. The answers of a lease are most of the work, and called
+ * directly. */
+extern const struct redlock_requester_ops redlock_lease_ops, redlock_owed_ops, redlock_query_ops, redlock_listing_ops,
+    redlock_observer_ops, redlock_guards_ops, redlock_timer_ops;
+
 /* The close is done. */
 typedef void (*redlock_group_drained)(void *ctx);
 
@@ -118,7 +123,7 @@ struct redlock_group {
     redlock_statistics statistics;
     /* What was wrong with the last argument that was refused; "" at first. */
     char invalid[REDLOCK_INVALID_SIZE];
-    struct redlock_error_text failure; /* `invalid`, for the checks */
+    struct redlock_error_text failure; /* `invalid`: where checks write what is wrong */
     redlock_telemetry telemetry;       /* last: it is large */
 };
 
@@ -155,16 +160,16 @@ static inline int redlock_group_refuse(struct redlock_group *group, int code) {
     return code == REDLOCK_ERR_INVALID ? redlock_group_tell_refused(group) : code;
 }
 
-/* Where checks write what is wrong. */
-static inline struct redlock_error_text *redlock_group_failure(struct redlock_group *group) {
-    return &group->failure;
+/* The same after all checks of a call: refused by them, or because the group is closed. */
+static inline int redlock_group_admit(struct redlock_group *group, int code) {
+    return code == REDLOCK_OK ? redlock_group_check_open(group) : redlock_group_refuse(group, code);
 }
 
 /* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
  * argument. */
 static inline int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
                                                size_t *key_size) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const size_t size = resource ? strlen(resource) : 0;
     *key_size = size + group->key_prefix_size;
     int code = redlock_check_given(failure, name, resource != NULL);
@@ -172,12 +177,7 @@ static inline int redlock_group_check_resource(struct redlock_group *group, cons
         code = redlock_check_size(failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
                                   group->key_prefix_size > 0 ? " beside the key prefix" : "");
     }
-    return redlock_group_refuse(group, code);
-}
-
-/* How many nodes must grant a lock. */
-static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
-    return group->quorum;
+    return code;
 }
 
 /* The oldest of this kind, and the next of its kind; NULL for none. */
@@ -242,8 +242,6 @@ struct redlock_timer {
     struct redlock_requester requester;
     void (*ring)(struct redlock_timer *timer); /* may close the timer */
 };
-
-extern const struct redlock_requester_ops redlock_timer_ops;
 
 /* False if there is no memory. After that, setting it cannot fail. */
 bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer,

@@ -15,8 +15,6 @@ struct redlock_guards {
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
 
-extern const struct redlock_requester_ops redlock_guards_ops;
-
 /* False if there is no memory. */
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
 void redlock_guards_free(struct redlock_group *group);

@@ -164,6 +164,10 @@ static inline char *redlock_handle_own_token(const struct redlock_lease *lease) 
     return redlock_target_end(lease->target);
 }
 
+/* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
+ * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
+struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options);
 /* Fills in the votes of the last round. */
 void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */

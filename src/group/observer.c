@@ -7,6 +7,7 @@
 
 #include "core/leader.h"
 #include "core/time.h"
+#include "group/requests.h"
 
 struct redlock_observer {
     struct redlock_oneshot oneshot; /* its requester is the first member */
@@ -138,19 +139,15 @@ static void go_on(struct redlock_observer *observer) {
 
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **created) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    size_t key_size;
-    int code = redlock_check_given(failure, "cb", cb != NULL);
+    size_t key_size = 0;
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_given(failure, "observer", created != NULL);
+        code = redlock_check_given(&group->failure, "observer", created != NULL);
     }
-    code = redlock_group_refuse(group, code);
     if (code == REDLOCK_OK) {
         code = redlock_group_check_resource(group, "resource", resource, &key_size);
     }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
+    code = redlock_group_admit(group, code);
     if (code == REDLOCK_OK) {
         code = group->requesters[REDLOCK_REQUESTER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
                    ? REDLOCK_ERR_LIMIT

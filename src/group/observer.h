@@ -8,9 +8,6 @@
 
 #define REDLOCK_OBSERVERS_MAX 1024
 
-/* See redlock_observe(). */
-int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
-                          redlock_observer **observer);
 /* Its caller begins to lead under this token, or has begun just now, if that is over already: then
  * the callback is not told of it. */
 void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still);
@@ -23,7 +20,5 @@ void redlock_observers_hear(struct redlock_group *group, unsigned node, const st
 void redlock_observers_deaf(struct redlock_group *group, unsigned node);
 /* See redlock_group_moved(). */
 void redlock_observers_moved(struct redlock_group *group, unsigned node);
-
-extern const struct redlock_requester_ops redlock_observer_ops;
 
 #endif

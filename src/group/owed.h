@@ -40,6 +40,4 @@ void redlock_owed_node_ready(struct redlock_group *group, unsigned node);
 /* Asks for some more of them. Call it in each turn while owed_next is not NULL. */
 void redlock_owed_go_on(struct redlock_group *group);
 
-extern const struct redlock_requester_ops redlock_owed_ops;
-
 #endif

@@ -79,9 +79,9 @@ static int check_options(struct redlock_error_text *failure, const redlock_acqui
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
 static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    return redlock_check_range(failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms", ttl_ms + lock_delay_ms,
-                               1, redlock_guards_ttl_max_ms(group), " (ttl_max_ms of the guards)");
+    return redlock_check_range(&group->failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms",
+                               ttl_ms + lock_delay_ms, 1, redlock_guards_ttl_max_ms(group),
+                               " (ttl_max_ms of the guards)");
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
@@ -114,26 +114,23 @@ static int read_options(struct redlock_error_text *failure, const redlock_acquir
 
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    int code = read_options(failure, given, options);
-    if (code == REDLOCK_OK) {
-        code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
-    }
-    return redlock_group_refuse(group, code);
+    const int code = read_options(&group->failure, given, options);
+    return code == REDLOCK_OK ? check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) : code;
 }
 
-/* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
-static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
+/* What acquire and adopt share: all checks but those that `code` is of, and the memory. A token_size
+ * of 0 is for an acquire. */
+static int lease_create(struct redlock_group *group, int code, const char *resource, size_t token_size,
                         const redlock_acquire_options *given, redlock_acquire_options *options,
                         struct redlock_lease **lease) {
-    size_t key_size;
-    int code = redlock_group_check_resource(group, "resource", resource, &key_size);
+    size_t key_size = 0;
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_resource(group, "resource", resource, &key_size);
+    }
     if (code == REDLOCK_OK) {
         code = redlock_group_check_options(group, given, options);
     }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
+    code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -144,7 +141,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
-    *lease = redlock_driver_new(group, resource, key_size, token_size, queues, options);
+    *lease = redlock_handle_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -159,14 +156,10 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = redlock_check_given(failure, "cb", cb != NULL);
-    if (code != REDLOCK_OK) {
-        return redlock_group_refuse(group, code);
-    }
-    code = lease_create(group, resource, 0, given, &options, &lease);
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
+    code = lease_create(group, code, resource, 0, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -248,7 +241,7 @@ void redlock_request_cancel(redlock_request *request) {
 
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *given, redlock_lease **adopted) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const size_t token_size = token ? strlen(token) : 0;
     redlock_acquire_options options;
     struct redlock_lease *lease;
@@ -259,10 +252,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code == REDLOCK_OK) {
         code = redlock_check_size(failure, "token", token_size, 1, REDLOCK_TOKEN_SIZE_MAX, "");
     }
-    if (code != REDLOCK_OK) {
-        return redlock_group_refuse(group, code);
-    }
-    code = lease_create(group, resource, token_size, given, &options, &lease);
+    code = lease_create(group, code, resource, token_size, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -283,10 +273,10 @@ static int check_lease(const struct redlock_lease *lease) {
     if (!lease) {
         return REDLOCK_ERR_INVALID;
     }
-    struct redlock_error_text *failure = redlock_group_failure(lease->group);
+    struct redlock_group *group = lease->group;
     return lease->life != REDLOCK_LIFE_OUT
-               ? redlock_group_refuse(
-                     lease->group, redlock_fail(failure, REDLOCK_ERR_INVALID, "lease was released or forgotten before"))
+               ? redlock_group_refuse(group, redlock_fail(&group->failure, REDLOCK_ERR_INVALID,
+                                                          "lease was released or forgotten before"))
                : REDLOCK_OK;
 }
 
@@ -294,25 +284,21 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
     const int64_t least_ms = 2 * (int64_t)lease->core.plan.expiring_ms;
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    int code =
-        redlock_check_range(failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
-                            least_ms > 0        ? " (no less than twice the lease's expiring_ms)"
-                            : lock_delay_ms > 0 ? " with this lock_delay_ms"
-                                                : "");
+    int code = redlock_check_range(&group->failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1,
+                                   REDLOCK_TTL_MS_MAX - lock_delay_ms,
+                                   least_ms > 0        ? " (no less than twice the lease's expiring_ms)"
+                                   : lock_delay_ms > 0 ? " with this lock_delay_ms"
+                                                       : "");
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, ttl_ms, lock_delay_ms);
     }
-    return redlock_group_refuse(group, code);
+    return redlock_group_admit(group, code);
 }
 
 int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
     int code = check_lease(lease);
     if (code == REDLOCK_OK) {
         code = check_extend(lease, ttl_ms);
-    }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(lease->group);
     }
     if (code != REDLOCK_OK) {
         return code;
@@ -366,7 +352,10 @@ void redlock_lease_forget(redlock_lease *lease) {
     redlock_group_rearm(group);
 }
 
-void redlock_requests_close(struct redlock_lease *lease) {
+/* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
+static void lease_close(struct redlock_group *group, struct redlock_requester *requester) {
+    (void)group;
+    struct redlock_lease *lease = (struct redlock_lease *)requester;
     if (redlock_handle_is_forgotten(lease)) {
         return; /* until the end, its token must be known when a push comes */
     }
@@ -381,6 +370,18 @@ void redlock_requests_close(struct redlock_lease *lease) {
         lease->extended_code = REDLOCK_ERR_CLOSED;
     }
 }
+
+static void lease_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
+    (void)group;
+    redlock_driver_due((struct redlock_lease *)requester, now_ns);
+}
+
+static void lease_free(struct redlock_group *group, struct redlock_requester *requester) {
+    (void)group;
+    redlock_driver_free((struct redlock_lease *)requester);
+}
+
+const struct redlock_requester_ops redlock_lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
 
 int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
     const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);

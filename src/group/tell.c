@@ -265,7 +265,7 @@ void redlock_tell_node(struct redlock_group *group, unsigned node, bool ready) {
 }
 
 int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *telemetry) {
-    const int code = redlock_check_struct(redlock_group_failure(group), "telemetry", telemetry);
+    const int code = redlock_check_struct(&group->failure, "telemetry", telemetry);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
