@@ -109,7 +109,7 @@ static void on_acquired(const redlock_result *result, void *data) {
         /* The end of an acquire that was cancelled is not told. */
         const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
         const redlock_election_event failed = {.reason = "", .result = is_trouble ? result : NULL};
-        redlock_driver_watch(lease, NULL);
+        lease->watch = NULL;
         feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
     }
@@ -150,7 +150,7 @@ static void on_released(const redlock_result *result, void *data) {
 
 /* From here on, no thread sees that it leads, whatever becomes of the lease. */
 static void stop_watching(redlock_election *election, redlock_lease *lease) {
-    redlock_driver_watch(lease, NULL);
+    lease->watch = NULL;
     atomic_store_explicit(&election->standing->held_until_ns, 0, memory_order_release);
 }
 
@@ -173,7 +173,7 @@ static void acquire(redlock_election *election) {
                                             on_acquired, election);
     if (code == REDLOCK_OK) {
         election->pending = (redlock_lease *)request;
-        redlock_driver_watch(election->pending, &election->standing->held_until_ns);
+        election->pending->watch = &election->standing->held_until_ns;
         return;
     }
     feed(election, REDLOCK_CANDIDATE_REFUSED, code, NULL); /* tells nothing yet */
@@ -390,7 +390,7 @@ void redlock_election_move_standing(redlock_election *election, struct redlock_s
                           memory_order_relaxed);
     election->standing = standing;
     if (election->pending) {
-        redlock_driver_watch(election->pending, &standing->held_until_ns);
+        election->pending->watch = &standing->held_until_ns;
     }
 }
 

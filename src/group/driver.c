@@ -7,6 +7,7 @@
 
 #include "core/planted.h"
 #include "core/time.h"
+#include "core/waiter.h"
 #include "group/guards.h"
 #include "group/line.h"
 #include "group/owed.h"
@@ -21,7 +22,7 @@
  * the key lives for its ttl. */
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
                 enum redlock_handing handing) {
-    const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
+    const int64_t stale_ms = lease->waiting ? redlock_waiter_stale_ms(lease->core.queue) : 0;
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = lease->target,
                                                                         .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
@@ -223,10 +224,12 @@ int64_t redlock_driver_wall_us(const struct redlock_lease *lease) {
     return wall_us(lease->group, &lease->core.plan);
 }
 
-struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type) {
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type,
+                                          redlock_nodes nodes) {
     const int64_t now_ns = redlock_group_now_ns(lease->group);
     return (struct redlock_event){.type = type,
                                   .now_ns = now_ns,
+                                  .nodes = nodes,
                                   .wall_us = redlock_driver_wall_us(lease),
                                   .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns)};
 }
@@ -269,8 +272,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!forgotten) {
-        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID);
-        event.nodes = REDLOCK_NODE(node);
+        const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
         redlock_driver_feed(lease, &event);
     }
 }
@@ -282,8 +284,7 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
     const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
                        redlock_nodes_count(group->ready) >= group->quorum;
     if (!redlock_handle_is_forgotten(lease) && (keeps || state == REDLOCK_LEASE_QUEUED)) {
-        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY);
-        event.nodes = REDLOCK_NODE(node);
+        const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY, REDLOCK_NODE(node));
         redlock_driver_feed(lease, &event);
     }
 }
@@ -307,10 +308,6 @@ void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
         redlock_tell_renewed(lease, planned_ns, now_ns);
     }
     redlock_driver_free_if_over(lease);
-}
-
-void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
-    lease->watch = held_until_ns;
 }
 
 int redlock_driver_trouble(const struct redlock_lease *lease) {

@@ -6,8 +6,9 @@
 
 /* The clock for fencing tokens; 0 for a lease without one. */
 int64_t redlock_driver_wall_us(const struct redlock_lease *lease);
-/* An event of this moment, with what a waiter may need to ask nodes. */
-struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type);
+/* An event of this moment about these nodes, with what a waiter may need to ask others. */
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type,
+                                          redlock_nodes nodes);
 /* Steps the core, and does what it says. */
 void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns);
@@ -35,9 +36,6 @@ void redlock_driver_run_callbacks(struct redlock_lease *lease);
 /* Calls `cb` with what an acquire that goes on has found so far, as if it had ended with `code`. */
 void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data);
 
-/* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not
- * held. NULL ends this. */
-void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns);
 /* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the
  * lock. */
 int redlock_driver_trouble(const struct redlock_lease *lease);

@@ -72,6 +72,9 @@ bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlo
 void redlock_line_note_queued(struct redlock_line *line, const struct redlock_target *target, bool queued);
 /* Whether this push is to be given back. True once: a node says each but once. */
 bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push);
+/* Whether to warn of this reason why nodes cannot keep a queue. A node that reconnects and refuses
+ * again is nothing new, nor is the next acquire. */
+bool redlock_line_warns(struct redlock_line *line, const char *reason);
 
 /* A node said whether a release of ours went to a waiter. */
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);

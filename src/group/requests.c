@@ -118,15 +118,12 @@ int redlock_group_check_options(struct redlock_group *group, const redlock_acqui
     return code == REDLOCK_OK ? check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) : code;
 }
 
-/* What acquire and adopt share: all checks but those that `code` is of, and the memory. A token_size
- * of 0 is for an acquire. */
-static int lease_create(struct redlock_group *group, int code, const char *resource, size_t token_size,
+/* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
+static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
                         const redlock_acquire_options *given, redlock_acquire_options *options,
                         struct redlock_lease **lease) {
-    size_t key_size = 0;
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_resource(group, "resource", resource, &key_size);
-    }
+    size_t key_size;
+    int code = redlock_group_check_resource(group, "resource", resource, &key_size);
     if (code == REDLOCK_OK) {
         code = redlock_group_check_options(group, given, options);
     }
@@ -159,7 +156,10 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     redlock_acquire_options options;
     struct redlock_lease *lease;
     int code = redlock_check_given(&group->failure, "cb", cb != NULL);
-    code = lease_create(group, code, resource, 0, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return redlock_group_refuse(group, code);
+    }
+    code = lease_create(group, resource, 0, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -252,7 +252,10 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code == REDLOCK_OK) {
         code = redlock_check_size(failure, "token", token_size, 1, REDLOCK_TOKEN_SIZE_MAX, "");
     }
-    code = lease_create(group, code, resource, token_size, given, &options, &lease);
+    if (code != REDLOCK_OK) {
+        return redlock_group_refuse(group, code);
+    }
+    code = lease_create(group, resource, token_size, given, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }

@@ -156,7 +156,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         assert(false && "a lease does not send this");
     }
     if (actions->send == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_sealed_place(lease, actions->send_nodes, seals);
+        place = redlock_waiting_place(lease, actions->send_nodes, seals);
         message.place = &place;
         asked = redlock_waiting_may_ask(group) ? asked : 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
@@ -206,7 +206,7 @@ bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
     struct redlock_place place;
     uint64_t seals[REDLOCK_NODES_MAX];
     if (lease->core.operation == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_sealed_place(lease, REDLOCK_NODE(node), seals);
+        place = redlock_waiting_place(lease, REDLOCK_NODE(node), seals);
         message.place = &place;
     } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
         message.handing = (enum redlock_handing)lease->waiting->handing;

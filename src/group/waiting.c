@@ -162,28 +162,22 @@ bool redlock_waiting_may_ask(const struct redlock_group *group) {
            REDLOCK_PLANTED(WAIT_UNGREETED);
 }
 
-struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
-    return (struct redlock_place){.ticket = own_ticket(lease),
-                                  .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
-                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
-                                  .channel = lease->group->line.channel,
-                                  .id = lease->waiting->id,
-                                  .takes = lease->core.queue->takes};
-}
-
-struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                  uint64_t *seals) {
+struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes, uint64_t *seals) {
     const struct redlock_group *group = lease->group;
-    struct redlock_place place = redlock_waiting_place(lease);
-    const struct redlock_push push = {.id = place.id,
+    const struct redlock_push push = {.id = lease->waiting->id,
                                       .round = lease->core.round,
                                       .token = redlock_handle_own_token(lease),
                                       .token_size = lease->token_size,
                                       .key = redlock_target_key(lease->target),
                                       .key_size = redlock_target_key_size(lease->target)};
     redlock_line_seal(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
-    place.seals = seals;
-    return place;
+    return (struct redlock_place){.ticket = own_ticket(lease),
+                                  .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
+                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
+                                  .channel = group->line.channel,
+                                  .id = lease->waiting->id,
+                                  .seals = seals,
+                                  .takes = lease->core.queue->takes};
 }
 
 /* After that time, the refreshes of those who wait have found a lock that is still free. */
@@ -208,18 +202,6 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-/* A node that reconnects and refuses again is nothing new, nor is the next acquire. */
-static bool is_new(struct redlock_line *line, const char *reason) {
-    const uint64_t hash = redlock_hash(reason, strlen(reason));
-    for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
-        if (line->warned[i] == hash) {
-            return false;
-        }
-    }
-    line->warned[line->warned_next++ % REDLOCK_LINE_REASONS] = hash;
-    return true;
-}
-
 static void set_polls(struct redlock_line *line, bool polls) {
     line->polls = polls;
     for (uint32_t i = 0; i < line->place_count; i++) {
@@ -237,7 +219,7 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
     }
     set_polls(line, true);
     const char *reason = redlock_text_string(why);
-    const redlock_log_level level = is_new(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
+    const redlock_log_level level = redlock_line_warns(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     group->env.log(group->env.ctx, level,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
                    group->node_names[node], reason);
@@ -250,14 +232,10 @@ void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) 
     set_polls(line, line->polls && too_few(group, line->refusing));
 }
 
-void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node) {
-    lease->waiting->refusing &= ~REDLOCK_NODE(node);
-}
-
 static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {
     struct redlock_group *group = lease->group;
     char name[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
-    if (!is_new(&group->line, redlock_text_string(why))) {
+    if (!redlock_line_warns(&group->line, redlock_text_string(why))) {
         return;
     }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);
