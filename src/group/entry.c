@@ -73,10 +73,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const str
     group->fence_suffix = strdup(config->fence_suffix ? config->fence_suffix : REDLOCK_FENCE_SUFFIX);
     group->wait_suffix = strdup(config->wait_suffix ? config->wait_suffix : REDLOCK_WAIT_SUFFIX);
     if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, config)) {
-        free(group->key_prefix);
-        free(group->fence_suffix);
-        free(group->wait_suffix);
-        free(group);
+        redlock_group_delete(group);
         return NULL;
     }
     group->key_prefix_size = strlen(prefix);
@@ -106,7 +103,6 @@ void redlock_group_delete(struct redlock_group *group) {
             ops[kind]->free(group, requester);
         }
     }
-    redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
     redlock_line_clear(&group->line);
     free(group->wait_suffix);
@@ -283,7 +279,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t rou
     }
     if (requester->kind == REDLOCK_REQUESTER_LEASE) {
         redlock_votes_answer((struct redlock_lease *)requester, round, node, answer);
-    } else {
+    } else if (ops[requester->kind]->answer) {
         ops[requester->kind]->answer(group, requester, round, node, answer);
     }
     run_callbacks(group);
@@ -384,7 +380,6 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
 void redlock_group_drain(struct redlock_group *group, redlock_group_drained done, void *ctx) {
     assert(!group->closing && done);
     group->closing = true;
-    redlock_guards_close(group);
     group->drained = done;
     group->drained_ctx = ctx;
     /* One node timeout for the releases that this sends, and one to send them again after

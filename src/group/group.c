@@ -71,10 +71,6 @@ redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock
     return taken;
 }
 
-bool redlock_requester_may_ask_by_source(const struct redlock_requester *requester, unsigned node) {
-    return (requester->by_source & REDLOCK_NODE(node)) == 0;
-}
-
 void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot) {
     redlock_list_append(&group->oneshots, &oneshot->done);
     group->oneshots_waiting++;

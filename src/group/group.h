@@ -28,9 +28,8 @@ enum redlock_requester_kind {
     REDLOCK_REQUESTER_QUERY, /* inspect and connect */
     REDLOCK_REQUESTER_LISTING,
     REDLOCK_REQUESTER_OBSERVER,
-    /* These are in no list: */
-    REDLOCK_REQUESTER_GUARDS,
-    REDLOCK_REQUESTER_TIMER,
+    REDLOCK_REQUESTER_GUARDS, /* one at most */
+    REDLOCK_REQUESTER_TIMER,  /* in no list */
     REDLOCK_REQUESTER_KINDS
 };
 
@@ -232,7 +231,9 @@ redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock
                                      redlock_nodes nodes, struct redlock_message *message);
 /* Whether to send the source of the script to a node that does not know it. Once for each request:
  * a node that never knows it would be asked for ever. */
-bool redlock_requester_may_ask_by_source(const struct redlock_requester *requester, unsigned node);
+static inline bool redlock_requester_may_ask_by_source(const struct redlock_requester *requester, unsigned node) {
+    return (requester->by_source & REDLOCK_NODE(node)) == 0;
+}
 /* Its callback will run. */
 void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot);
 

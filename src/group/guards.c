@@ -12,13 +12,12 @@
 
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan) {
     assert(!group->guards);
-    struct redlock_guards *guards = calloc(1, sizeof *guards);
-    if (!guards || !redlock_schedule_reserve(&group->schedule)) {
-        free(guards);
+    struct redlock_guards *guards =
+        redlock_requester_new(group, REDLOCK_REQUESTER_GUARDS, sizeof *guards, sizeof *guards);
+    if (!guards) {
         return false;
     }
     redlock_guard_init(&guards->guard, plan);
-    guards->requester.kind = REDLOCK_REQUESTER_GUARDS;
     group->guards = guards;
     group->watching_clocks = plan->clock;
     if (plan->clock) {
@@ -34,27 +33,19 @@ static void guards_due(struct redlock_group *group, struct redlock_requester *re
     redlock_schedule_set(&group->schedule, &requester->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
 }
 
+/* A close ends the readings of clocks. */
+static void guards_close(struct redlock_group *group, struct redlock_requester *requester) {
+    redlock_schedule_set(&group->schedule, &requester->due, REDLOCK_NEVER_NS);
+}
+
+static void guards_free(struct redlock_group *group, struct redlock_requester *requester) {
+    group->guards = NULL;
+    redlock_requester_delist(group, requester);
+    free(requester);
+}
+
 /* The group has read the clock, as in each answer. */
-static void guards_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                          unsigned node, const struct redlock_answer *answer) {
-    (void)group, (void)requester, (void)round, (void)node, (void)answer;
-}
-
-const struct redlock_requester_ops redlock_guards_ops = {.answer = guards_answer, .due = guards_due};
-
-void redlock_guards_free(struct redlock_group *group) {
-    if (group->guards) {
-        redlock_schedule_unreserve(&group->schedule, &group->guards->requester.due);
-        free(group->guards);
-        group->guards = NULL;
-    }
-}
-
-void redlock_guards_close(struct redlock_group *group) {
-    if (group->guards) {
-        redlock_schedule_set(&group->schedule, &group->guards->requester.due, REDLOCK_NEVER_NS);
-    }
-}
+const struct redlock_requester_ops redlock_guards_ops = {.due = guards_due, .close = guards_close, .free = guards_free};
 
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns) {
     return group->guards ? redlock_guard_may_not_vote(&group->guards->guard, now_ns) : 0;

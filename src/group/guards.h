@@ -10,16 +10,13 @@
 #define REDLOCK_GUARDS_WHY_SIZE     200
 
 struct redlock_guards {
-    struct redlock_requester requester; /* owns the readings of clocks; in no list */
+    struct redlock_requester requester; /* first member; of the readings of clocks */
     struct redlock_guard guard;
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
 
 /* False if there is no memory. */
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
-void redlock_guards_free(struct redlock_group *group);
-/* A close ends the readings of clocks. */
-void redlock_guards_close(struct redlock_group *group);
 
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns);
 /* Of these, the nodes whose clock is the reason. Only with a guard. */

@@ -51,18 +51,13 @@ void redlock_list_options_default(redlock_list_options *options) {
 }
 
 /* The key prefix stands for itself. */
-static char *put_escaped(char *at, const char *prefix) {
+static void make_pattern(char *at, const char *prefix, const char *match) {
     for (; *prefix != '\0'; prefix++) {
         if (strchr("*?[]^-\\", *prefix) != NULL) {
             *at++ = '\\';
         }
         *at++ = *prefix;
     }
-    return at;
-}
-
-static void make_pattern(const struct redlock_group *group, const char *match, char *pattern) {
-    char *at = put_escaped(pattern, group->key_prefix);
     strcpy(at, match);
 }
 
@@ -78,7 +73,7 @@ static struct listing *listing_new(struct redlock_group *group, const char *matc
     struct redlock_result_vote *votes = (struct redlock_result_vote *)(void *)(listing->nodes + count);
     redlock_query_start(&listing->query, group, REDLOCK_RESULT_LIST, votes, done, data);
     listing->pattern = (char *)(votes + count);
-    make_pattern(group, match, listing->pattern);
+    make_pattern(listing->pattern, group->key_prefix, match);
     return listing;
 }
 
