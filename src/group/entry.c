@@ -280,7 +280,7 @@ void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t rou
     if (requester->kind == REDLOCK_REQUESTER_LEASE) {
         redlock_votes_answer((struct redlock_lease *)requester, round, node, answer);
     } else if (ops[requester->kind]->answer) {
-        ops[requester->kind]->answer(group, requester, round, node, answer);
+        ops[requester->kind]->answer(group, requester, node, answer);
     }
     run_callbacks(group);
 }

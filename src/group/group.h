@@ -56,7 +56,7 @@ struct redlock_requester_list {
 
 /* What a kind of requesters does; NULL: nothing. Each may free the requester. */
 struct redlock_requester_ops {
-    void (*answer)(struct redlock_group *group, struct redlock_requester *requester, uint32_t round, unsigned node,
+    void (*answer)(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                    const struct redlock_answer *answer);
     void (*due)(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns);
     /* Of a one-shot request. */

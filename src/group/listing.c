@@ -162,9 +162,9 @@ static void take_timeout(struct listing *listing, unsigned node, struct redlock_
     redlock_text_drop(why);
 }
 
-static void listing_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                           unsigned node, const struct redlock_answer *answer) {
-    (void)group, (void)round; /* a late answer is not told */
+static void listing_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
+                           const struct redlock_answer *answer) {
+    (void)group;
     struct listing *listing = (struct listing *)requester;
     const bool timed_out =
         answer->vote == REDLOCK_VOTE_UNKNOWN && redlock_text_cause(answer->text) == REDLOCK_CAUSE_TIMEOUT;

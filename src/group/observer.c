@@ -203,9 +203,8 @@ static bool has_name(const char *token, size_t size) {
     return size > 0 && token[0] != '\0';
 }
 
-static void observer_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                            unsigned node, const struct redlock_answer *answer) {
-    (void)round; /* all ask for the same */
+static void observer_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
+                            const struct redlock_answer *answer) {
     struct redlock_observer *observer = (struct redlock_observer *)requester;
     if (observer->ended) {
         free_if_over(observer);

@@ -116,9 +116,8 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     return true;
 }
 
-static void owed_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round, unsigned node,
+static void owed_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                         const struct redlock_answer *answer) {
-    (void)round; /* each asks for the same */
     struct redlock_owed *owed = (struct redlock_owed *)requester;
     const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_requester_may_ask_by_source(&owed->requester, node)) {

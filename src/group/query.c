@@ -175,9 +175,9 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
     return REDLOCK_OK;
 }
 
-static void query_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                         unsigned node, const struct redlock_answer *answer) {
-    (void)group, (void)round; /* a query has only one round */
+static void query_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
+                         const struct redlock_answer *answer) {
+    (void)group;
     struct inspection *inspection = (struct inspection *)requester;
     struct redlock_query *query = &inspection->query;
     struct sight *sight = &inspection->sights[node];
