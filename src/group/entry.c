@@ -147,11 +147,7 @@ void redlock_group_node_greeted(struct redlock_group *group, unsigned node, cons
         return;
     }
     bool jumped = false;
-    enum redlock_guard_reason before[REDLOCK_NODES_MAX];
-    const int64_t now_ns = redlock_group_now_ns(group);
-    redlock_guards_reasons(group, now_ns, before);
-    const redlock_nodes begun = redlock_guard_greet(&guards->guard, node, greeting, now_ns, &jumped);
-    redlock_guards_log_lifted(group, now_ns, before);
+    const redlock_nodes begun = redlock_guards_greet(group, node, greeting, &jumped);
     if (jumped) {
         count_jump(group, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
@@ -176,12 +172,6 @@ static void guards_read_clock(struct redlock_group *group, unsigned node, const 
         break;
     }
     note_begun(group, group->guards->guard.ahead);
-}
-
-static void guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer) {
-    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
-        redlock_guard_seen(&group->guards->guard, node, answer->read_ns);
-    }
 }
 
 static void guards_ready_changed(struct redlock_group *group) {
@@ -269,8 +259,8 @@ void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t rou
     if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
         compare(owner, node, answer);
     }
-    if (group->guards) {
-        guards_seen(group, node, answer);
+    if (group->guards && (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
+        redlock_guard_seen(&group->guards->guard, node, answer->read_ns);
     }
     if (answer->clock.server_us != 0) {
         redlock_line_note_clock(&group->line, node, &answer->clock);

@@ -154,24 +154,25 @@ void redlock_guards_log(struct redlock_group *group, unsigned node) {
                    "node %s: no vote for %s: %s", group->node_names[node], span(left_ns, left), why);
 }
 
-void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why) {
-    assert(group->guards);
-    for (unsigned i = 0; i < group->node_count; i++) {
-        why[i] = redlock_guard_why(&group->guards->guard, i, now_ns);
-    }
-}
-
 /* A clock that is confirmed at once is not worth a message. */
-void redlock_guards_log_lifted(const struct redlock_group *group, int64_t now_ns,
-                               const enum redlock_guard_reason *before) {
+redlock_nodes redlock_guards_greet(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting,
+                                   bool *jumped) {
+    struct redlock_guard *guard = &group->guards->guard;
+    enum redlock_guard_reason before[REDLOCK_NODES_MAX];
+    const int64_t now_ns = redlock_group_now_ns(group);
+    for (unsigned i = 0; i < group->node_count; i++) {
+        before[i] = redlock_guard_why(guard, i, now_ns);
+    }
+    const redlock_nodes begun = redlock_guard_greet(guard, node, greeting, now_ns, jumped);
     for (unsigned i = 0; i < group->node_count; i++) {
         if (before[i] != REDLOCK_GUARD_NONE && before[i] != REDLOCK_GUARD_CLOCK_UNCONFIRMED &&
-            redlock_guard_why(&group->guards->guard, i, now_ns) == REDLOCK_GUARD_NONE) {
+            redlock_guard_why(guard, i, now_ns) == REDLOCK_GUARD_NONE) {
             group->env.log(group->env.ctx, REDLOCK_LOG_INFO, "node %s: it may vote: %s", group->node_names[i],
                            before[i] == REDLOCK_GUARD_CLOCK_AHEAD ? "its clock agrees with a quorum of nodes"
                                                                   : "it has been up for longer than ttl_max");
         }
     }
+    return begun;
 }
 
 /* Logs which clock jumped, how far, and what both clocks said. */

@@ -37,11 +37,11 @@ int64_t redlock_guards_ttl_max_ms(const struct redlock_group *group);
  * than a node timeout (R7), and nobody longer than the acquire may wait, if it may. */
 int64_t redlock_guards_park_until_ns(const struct redlock_group *group, int64_t wait_ms, int64_t now_ns);
 
-/* Only with guards: why each node may not vote, and the log messages about it. */
-void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why);
+/* Only with guards. redlock_guard_greet(), and logs which nodes may vote since then. */
+redlock_nodes redlock_guards_greet(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting,
+                                   bool *jumped);
+/* Logs why the node may not vote. */
 void redlock_guards_log(struct redlock_group *group, unsigned node);
-void redlock_guards_log_lifted(const struct redlock_group *group, int64_t now_ns,
-                               const enum redlock_guard_reason *before);
 void redlock_guards_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
                              int64_t step_ns);
 
