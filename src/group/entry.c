@@ -322,7 +322,7 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
     assert(node < group->node_count);
     redlock_votes_listens(group, node, listening, why);
     if (listening != REDLOCK_LISTENING) {
-        redlock_observers_deaf(group, node);
+        redlock_observers_hear(group, node, NULL);
     }
     run_callbacks(group);
 }

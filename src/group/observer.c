@@ -228,10 +228,6 @@ static void observer_due(struct redlock_group *group, struct redlock_requester *
     go_on((struct redlock_observer *)requester);
 }
 
-static bool is_about(const struct redlock_observer *observer, const struct redlock_hint *hint) {
-    return redlock_target_is(observer->target, hint->key, hint->key_size);
-}
-
 /* Each that has not ended. */
 #define OBSERVERS(observer, group)                                                                                     \
     REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_OBSERVER)                                                   \
@@ -240,30 +236,21 @@ static bool is_about(const struct redlock_observer *observer, const struct redlo
 
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
     OBSERVERS(observer, group) {
-        if (is_about(observer, hint)) {
+        if (redlock_target_is(observer->target, hint->key, hint->key_size)) {
             redlock_leadership_hint(&observer->leadership, node);
             go_on(observer);
         }
     }
 }
 
-/* NULL: every channel. */
-static void note_hearing(struct redlock_group *group, unsigned node, const struct redlock_channel *channel,
-                         bool heard) {
+void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    const bool heard = channel && (channel->heard & REDLOCK_NODE(node));
     OBSERVERS(observer, group) {
         if (!channel || observer->channel == channel) {
             redlock_leadership_hear(&observer->leadership, node, heard, redlock_group_now_ns(group));
             go_on(observer);
         }
     }
-}
-
-void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
-    note_hearing(group, node, channel, (channel->heard & REDLOCK_NODE(node)) != 0);
-}
-
-void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
-    note_hearing(group, node, NULL, false);
 }
 
 void redlock_observers_moved(struct redlock_group *group, unsigned node) {

@@ -14,10 +14,8 @@ void redlock_observer_lead(struct redlock_observer *observer, const char *token,
 
 /* Who has a lock may have changed on this node. */
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
-/* The node hears this channel now, or refuses it. */
+/* The node hears this channel now, or refuses it. NULL: it hears no channel any more. */
 void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
-/* The node hears no channel any more. */
-void redlock_observers_deaf(struct redlock_group *group, unsigned node);
 /* See redlock_group_moved(). */
 void redlock_observers_moved(struct redlock_group *group, unsigned node);
 

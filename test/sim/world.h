@@ -13,6 +13,7 @@
 #include "fake_node.h"
 #include "forger.h"
 #include "group/entry.h"
+#include "group/handle.h"
 #include "group/observer.h"
 #include "group/requests.h"
 #include "lines.h"
