@@ -250,14 +250,13 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     }
 }
 
-void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
-                          struct redlock_answer *answer) {
-    struct redlock_requester *requester = owner;
+void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, struct redlock_answer *answer) {
     assert(requester->in_flight > 0 && node < group->node_count);
     requester->in_flight--;
     group->in_flight--;
     if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
-        compare(owner, node, answer);
+        compare((struct redlock_lease *)requester, node, answer);
     }
     if (group->guards && (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
         redlock_guard_seen(&group->guards->guard, node, answer->read_ns);

@@ -61,7 +61,7 @@ void redlock_requester_enlist(struct redlock_group *group, struct redlock_reques
 
 redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *requester,
                                      redlock_nodes nodes, struct redlock_message *message) {
-    message->owner = requester;
+    message->requester = requester;
     requester->by_source = message->by_source ? requester->by_source | nodes : requester->by_source & ~nodes;
     const redlock_nodes taken = nodes ? group->env.send(group->env.ctx, nodes, message) : 0;
     assert((taken & ~nodes) == 0);

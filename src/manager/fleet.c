@@ -38,7 +38,7 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
                              unsigned reply_kind, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
-        if (redlock_node_send(fleet->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->owner,
+        if (redlock_node_send(fleet->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->requester,
                               message->round, message->now_ns)) {
             taken |= nodes & -nodes;
         }

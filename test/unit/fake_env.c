@@ -68,7 +68,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
                                    .operation = message->operation,
                                    .by_source = message->by_source,
                                    .no_timeout = message->no_timeout,
-                                   .owner = message->owner,
+                                   .owner = message->requester,
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
