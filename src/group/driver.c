@@ -22,7 +22,7 @@
  * the key lives for its ttl. */
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
                 enum redlock_handing handing) {
-    const int64_t stale_ms = lease->waiting ? redlock_waiter_stale_ms(lease->core.queue) : 0;
+    const int64_t stale_ms = lease->waiting ? redlock_waiter_stale_ms(lease->core.grants) : 0;
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = lease->target,
                                                                         .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
@@ -353,7 +353,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
     if (of == REDLOCK_RESULT_ACQUIRE && lease->waiting) {
-        result.passed_over = lease->core.queue->passed_over;
+        result.passed_over = lease->core.grants->passed_over;
     }
     redlock_handle_fill_result(lease, &result);
     if (of == REDLOCK_RESULT_EXTEND) {
