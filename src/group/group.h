@@ -206,12 +206,9 @@ void redlock_requester_enlist(struct redlock_group *group, struct redlock_reques
  * zero. NULL if there is no memory. */
 static inline void *redlock_requester_new(struct redlock_group *group, enum redlock_requester_kind kind, size_t size,
                                           size_t zeroed) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
     struct redlock_requester *requester = malloc(size);
-    if (!requester) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
+    if (!requester || !redlock_schedule_reserve(&group->schedule)) {
+        free(requester);
         return NULL;
     }
     memset(requester, 0, zeroed);
