@@ -75,7 +75,7 @@ static inline bool redlock_life_may_become(enum redlock_life life, enum redlock_
 struct redlock_waiting {
     uint64_t arrival_us; /* redlock_line_arrive() */
     uint32_t id;
-    redlock_nodes refusing; /* nodes that could not keep the queue of this resource when last asked */
+    redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
@@ -114,7 +114,7 @@ struct redlock_lease {
     bool only_deletes : 1;         /* its release serves no queue: REDLOCK_ORDER_NONE */
     bool has_expiring : 1;         /* has a struct redlock_expiring */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
-    _Atomic int64_t *watch;        /* gets the same from now on, 0 while not held; NULL: nobody watches */
+    _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */
     struct redlock_lease *next_callback;
     redlock_callback cb; /* of the acquire, later of the release */
     void *data;

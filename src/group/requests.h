@@ -1,4 +1,4 @@
-/* The public calls on a group, for the layers above. Each checks its arguments and makes a request. */
+/* The public calls on a group. Each checks its arguments and makes a request. */
 #ifndef REDLOCK_GROUP_REQUESTS_H
 #define REDLOCK_GROUP_REQUESTS_H
 

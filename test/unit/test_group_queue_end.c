@@ -366,7 +366,8 @@ GROUP_TEST(without_random_bytes_a_late_grant_is_given_back, five_nodes) {
     for (unsigned i = 0; i < 5; i++) {
         fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
     }
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 1); /* its lease is still there */
+    /* The lease is still there. */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 1);
     fake_env_push(&fake, &old);
     assert_given_back(&old);
     assert_seen(seen, 1, REDLOCK_ERR_RANDOM);
