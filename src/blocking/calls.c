@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "core/time.h"
-#include "group/listing.h"
+#include "group/requests.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"
 
@@ -263,7 +263,7 @@ static int list_begins(struct redlock_call *call) {
 }
 
 static void stop_list(struct redlock_call *call) {
-    redlock_listing_cancel(redlock_worker_manager(call->worker)->fleet.group, call);
+    redlock_group_list_cancel(redlock_worker_manager(call->worker)->fleet.group, call);
 }
 
 int redlock_client_list(redlock_client *client, const redlock_list_options *options, redlock_list_callback each,

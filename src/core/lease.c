@@ -32,7 +32,7 @@ static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *a
     actions->released_code = REDLOCK_ERR_LOST;
 }
 
-static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave,
+static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave_free,
                        struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
@@ -47,7 +47,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->keys.to_release) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.to_release, now_ns, actions);
-        if (may_leave && redlock_waiter_leaves(lease, now_ns)) {
+        if (may_leave_free && redlock_waiter_leaves_free(lease, now_ns)) {
             actions->handing = REDLOCK_HAND_LATER;
         }
         break;
@@ -66,7 +66,7 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         redlock_lease_clean_up(lease, actions);
         redlock_attempt_end(lease, code, actions);
         break;
@@ -125,7 +125,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_QUEUED:
         redlock_attempt_queued(lease, event, actions);
         break;
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         if (now_ns >= lease->wait_until_ns) {
             redlock_attempt_end(lease, lease->last_code, actions);
         } else if (due) {
@@ -214,7 +214,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
-        if (event->type == REDLOCK_EVENT_GRANT && lease->queue) {
+        if (event->type == REDLOCK_EVENT_GRANT && lease->grants) {
             redlock_waiter_note_late(lease, event);
         } else if (event->type == REDLOCK_EVENT_READY && lease->state != REDLOCK_LEASE_FENCING) {
             redlock_held_ready(lease, event->nodes, event->now_ns);
@@ -227,8 +227,8 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
-    if (lease->queue) { /* pushes from before the jump may still come */
-        redlock_grants_void(lease->queue, event->nodes);
+    if (lease->grants) { /* pushes from before the jump may still come */
+        redlock_grants_void(lease->grants, event->nodes);
     }
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
@@ -267,8 +267,8 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
     redlock_round_start(&lease->votes, quorum, 0);
 }
 
-void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *queue) {
-    lease->queue = queue;
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants) {
+    lease->grants = grants;
 }
 
 /* Planted bugs break relations, too; the simulator finds them by what they do. */
@@ -320,7 +320,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_RELEASE:
-        on_release(lease, event->now_ns, event->may_leave, actions);
+        on_release(lease, event->now_ns, event->may_leave_free, actions);
         break;
     }
     check(lease);
@@ -334,7 +334,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_FENCING:
         return redlock_min_ns(redlock_min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         return redlock_min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
         return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_held_expiring_ns(lease)),

@@ -71,7 +71,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     const struct redlock_keys *keys = &lease->keys;
     const redlock_nodes all = redlock_nodes_all(lease->node_count);
     const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
-    const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_WAITING | 1U << REDLOCK_LEASE_LOST);
+    const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_RETRYING | 1U << REDLOCK_LEASE_LOST);
     const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
     const unsigned votes_count = redlock_nodes_count(votes->granted) + redlock_nodes_count(votes->denied) +
@@ -97,7 +97,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
         {"HELD was held", implies(lease->state == REDLOCK_LEASE_HELD, lease->was_held)},
         {"only EXTENDING answers the caller",
          implies(lease->extend_by_caller, lease->state == REDLOCK_LEASE_EXTENDING)},
-        {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->queue != NULL)},
+        {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->grants != NULL)},
         {"who gave up has cleaned up", implies(gave_up & (lease->plan.lock_delay_ms == 0), !owns_keys)},
     };
     for (unsigned i = 0; i < sizeof relations / sizeof *relations; i++) {

@@ -31,7 +31,7 @@
  *            LOST and the reason is known, WON too late, or the deadline; time left to wait
  *                                 → QUEUED     if it may queue, and does so now: cleanup, send WAIT
  *                                              under a fresh token (R10)
- *                                 → WAITING    cleanup
+ *                                 → RETRYING   cleanup
  *            the same, no time left, or the wait is over
  *                                 → ENDED      cleanup, acquired CONTENDED | NO_QUORUM | TOO_SLOW;
  *                                              LIMIT if there is no larger fencing token
@@ -53,10 +53,10 @@
  *            some grants but no quorum, and others come first (core/waiter.h)
  *                                 → QUEUED     yield: cleanup, send WAIT under a fresh token
  *            nodes cannot keep a queue, or cannot push to us
- *                                 → WAITING    cleanup; takes no place for a while (core/waiter.h)
+ *                                 → RETRYING   cleanup; takes no place for a while (core/waiter.h)
  *            wait is over         → ENDED      cleanup, acquired CONTENDED | NO_QUORUM
  *            cancel               → ENDED      cleanup, acquired CANCELLED (or CLOSED)
- * WAITING    time to retry        → as IDLE    begin, under a fresh token (R10)
+ * RETRYING   time to retry        → as IDLE    begin, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
  * ADOPTED    extend               → EXTENDING  send EXTEND to all
@@ -132,7 +132,7 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ACQUIRING,
     REDLOCK_LEASE_FENCING,
     REDLOCK_LEASE_QUEUED,
-    REDLOCK_LEASE_WAITING,
+    REDLOCK_LEASE_RETRYING,
     REDLOCK_LEASE_ADOPTED,
     REDLOCK_LEASE_HELD,
     REDLOCK_LEASE_EXTENDING,
@@ -187,11 +187,11 @@ struct redlock_event {
     uint32_t round;
     int64_t ttl_ms;
     int code;
-    bool accepted;    /* the node raised its counter to the lease's fencing token */
-    uint64_t counter; /* or sent this counter; 0 for neither */
-    bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
-    bool may_leave;   /* RELEASE: the lock may be left free for a moment */
-    bool misplaced;   /* TIMER: its ticket is wrong; a fresh token has the right one */
+    bool accepted;       /* the node raised its counter to the lease's fencing token */
+    uint64_t counter;    /* or sent this counter; 0 for neither */
+    bool in_line;        /* BEGIN, TIMER: do not try before you take a place */
+    bool may_leave_free; /* RELEASE: the lock may be left free for a moment */
+    bool misplaced;      /* TIMER: its ticket is wrong; a fresh token has the right one */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_grants_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -209,8 +209,8 @@ struct redlock_actions {
     redlock_nodes uncertain;
     enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
     bool fresh_token;             /* draw a token before you send */
-    enum redlock_grants_step step;
-    enum redlock_operation send; /* to send_nodes, as round `round` */
+    enum redlock_grants_did did;  /* the waiter */
+    enum redlock_operation send;  /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
     /* Set the key again on these nodes, with the current token and outside of any round. */
@@ -255,7 +255,7 @@ struct redlock_lease_core {
     int64_t heal_ns;         /* time to heal */
     int64_t heal_before_ns;  /* do not heal at or after this */
     struct redlock_fence fence;
-    struct redlock_grants *queue; /* of a FAIR acquire that waits; NULL: it never queues */
+    struct redlock_grants *grants; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
 /* HELD, with an extension under way or not. */

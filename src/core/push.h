@@ -28,11 +28,14 @@
  * CROSSED         missing                 → OWING
  *                 taken, unconfirmed      → DONE
  * EXPECTED        came, tell              → DONE
- * GIVEN_UP, OWING came                    stays             give it back
+ * UNASKED, GIVEN_UP, OWING
+ *                 came                    stays             give it back
  * all but UNASKED keep                    → KEPT
  *
  * What is not listed changes nothing, and asks for nothing. When the lease ends, a node that is
  * EXPECTED will push something that needs no second release. One that is OWING has a key of ours.
+ * A push can find a node UNASKED if there were no random bytes for the next token: then the wait
+ * ends with the old one, which has been released.
  */
 enum redlock_push_state {
     REDLOCK_PUSH_UNASKED,        /* it has no place there */
@@ -74,9 +77,9 @@ enum redlock_push_action {
 /* `state` is one of enum redlock_push_state. */
 enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_event event);
 /* The same of some nodes, for events that ask for nothing. */
-void redlock_push_step_all(struct redlock_grants *queue, redlock_nodes nodes, enum redlock_push_event event);
+void redlock_push_step_all(struct redlock_grants *grants, redlock_nodes nodes, enum redlock_push_event event);
 /* Those of the nodes that are in this state. */
-redlock_nodes redlock_push_nodes_in(const struct redlock_grants *queue, redlock_nodes nodes,
+redlock_nodes redlock_push_nodes_in(const struct redlock_grants *grants, redlock_nodes nodes,
                                     enum redlock_push_state state);
 /* The event that an answer to a RELEASE is. */
 enum redlock_push_event redlock_push_released(redlock_vote_kind vote);

@@ -15,24 +15,34 @@
  *                                                 WAIT that takes, at once
  *         first in line                           WAIT that takes, when the holder's keys have
  *                                                 ended at a quorum: the holder may be dead
- *         others are before us                    WAIT, a little later than the first would, 80 ms
- *                                                 at most: those before us may be dead, too
- *         first in line where a stranger holds    WAIT that takes, after a random delay: a poll
- * some    the others had no time to grant yet     look: WAIT that takes, after that time
+ *         others are before us                    WAIT, later than the first would: those before
+ *                                                 us may be dead, too. 10 ms later for each of
+ *                                                 them; from the eighth on, and where the lock is
+ *                                                 split, 20 to 80 ms later, at random
+ *         first in line where a stranger holds    WAIT that takes, after 10 to 40 ms at random: a
+ *                                                 poll. Later after 1/16 to 1/4 of the time for
+ *                                                 which we have seen this holder, within the retry
+ *                                                 delay
+ *         the ticket is wrong                     the next WAIT comes after a RELEASE, under the
+ *                                                 right ticket and a fresh token
+ * some    the others had no time to grant yet     look: WAIT that takes, after twice the slowest
+ *                                                 answer, 2 ms at least
  *         looked: behind                          yield; the lock goes to nobody
  *         looked: an earlier waiter has a node    yield; the lock goes to the next in line there,
  *                                                 or to nobody after two yields in a row
- *         looked: fewer than a quorum answered    yield; WAIT after the retry delay
+ *         looked: fewer than a quorum answered    yield; WAIT that takes, after the retry delay
  *         looked: none of these                   look again, after twice the time
  * any     a node can push to us, or can be asked and has not answered
- *                                                 WAIT, 2 ms later
- *         -                                       WAIT after a quarter of the ttl, 2.5 s at most
+ *                                                 WAIT, 2 ms later: it may have skipped us
+ *         -                                       WAIT after a quarter of the ttl, 2.5 s at most,
+ *                                                 ± 10 %: a refresh. A place is good for three
  *
  * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits
- *   before us at one of the nodes. "Yield": release everywhere, and WAIT under a fresh token.
- * - "That takes": it takes the lock if it is free. The last row takes it unless the waiter is
- *   behind: where the holder has lost its key, the lock stays free for the holder to heal. The
- *   other WAITs, and the one after a yield to others, take nothing.
+ *   before us at one of the nodes. A "stranger" will not hand the lock over: another library, or an
+ *   acquire that did not queue. "Yield": release everywhere, and WAIT under a fresh token.
+ * - "That takes": it takes the lock if it is free. A plain WAIT takes it unless the waiter is
+ *   behind: where the holder has lost its key, the lock stays free for the holder to heal. The WAIT
+ *   of a yield to others takes nothing.
  */
 
 /*
@@ -51,7 +61,7 @@
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns);
 
 /* A place that was not refreshed for so long is not served. */
-int64_t redlock_waiter_stale_ms(const struct redlock_grants *queue);
+int64_t redlock_waiter_stale_ms(const struct redlock_grants *grants);
 /* The keys of a queue that nobody refreshes end after this. It is the same for all: a WAIT of a
  * short ttl must not end the places of others. */
 #define REDLOCK_WAITER_QUEUE_TTL_MS 15000
@@ -72,7 +82,7 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event);
 /* Whether the release of this lease leaves the lock free for REDLOCK_HAND_LATER ms, so that those
  * who are not in line get a chance. About once in 10 s of handovers, however short each is. */
-bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns);
+bool redlock_waiter_leaves_free(struct redlock_lease_core *lease, int64_t now_ns);
 /* Why the wait ends without the lock. */
 int redlock_waiter_reason(const struct redlock_lease_core *lease);
 

@@ -7,7 +7,6 @@
 
 #include "core/candidate.h"
 #include "core/time.h"
-#include "group/callbacks.h"
 #include "group/driver.h"
 #include "group/entry.h"
 #include "group/observer.h"
@@ -112,7 +111,7 @@ static void on_acquired(const redlock_result *result, void *data) {
         /* The end of an acquire that was cancelled is not told. */
         const bool is_trouble = election->candidate.state == REDLOCK_CANDIDATE_CAMPAIGNING;
         const redlock_election_event failed = {.result = is_trouble ? result : NULL};
-        redlock_driver_watch(lease, NULL);
+        lease->watch = NULL;
         feed(election, REDLOCK_CANDIDATE_FAILED, code, &failed);
         return;
     }
@@ -153,7 +152,7 @@ static void on_released(const redlock_result *result, void *data) {
 
 /* From here on, no thread sees that it leads, whatever becomes of the lease. */
 static void stop_watching(redlock_election *election, redlock_lease *lease) {
-    redlock_driver_watch(lease, NULL);
+    lease->watch = NULL;
     atomic_store_explicit(&election->standing->held_until_ns, 0, memory_order_release);
 }
 
@@ -176,7 +175,7 @@ static void acquire(redlock_election *election) {
                                             on_acquired, election);
     if (code == REDLOCK_OK) {
         election->pending = (redlock_lease *)request;
-        redlock_driver_watch(election->pending, &election->standing->held_until_ns);
+        election->pending->watch = &election->standing->held_until_ns;
         return;
     }
     feed(election, REDLOCK_CANDIDATE_REFUSED, code, NULL); /* tells nothing yet */
@@ -237,7 +236,7 @@ static void on_timer(struct redlock_timer *timer) {
     if (code == REDLOCK_OK) {
         feed(election, REDLOCK_CANDIDATE_TIMER, code, NULL);
     } else {
-        redlock_callbacks_describe(election->pending, code, on_described, election);
+        redlock_driver_describe(election->pending, code, on_described, election);
     }
 }
 
@@ -269,7 +268,7 @@ static int open_election(redlock_election *election, const redlock_election_opti
     struct redlock_group *group = election->all->group;
     redlock_acquire_options checked;
     election->options = lock_options(options, election);
-    int code = redlock_group_check_options(group, &election->options, &checked);
+    int code = redlock_group_refuse(group, redlock_group_check_options(group, &election->options, &checked));
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -285,7 +284,7 @@ static int open_election(redlock_election *election, const redlock_election_opti
 
 static int check_arguments(struct redlock_group *group, const char *name, const redlock_election_options *given,
                            bool has_cb, bool has_place, redlock_election_options *options) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     size_t key_size;
     redlock_election_options_default(options);
     int code = redlock_check_given(failure, "cb", has_cb);
@@ -295,8 +294,10 @@ static int check_arguments(struct redlock_group *group, const char *name, const 
     if (code == REDLOCK_OK) {
         code = redlock_check_options(failure, "redlock_election_options", options, sizeof *options, given);
     }
-    code = redlock_group_refuse(group, code);
-    return code == REDLOCK_OK ? redlock_group_check_resource(group, "name", name, &key_size) : code;
+    if (code == REDLOCK_OK) {
+        code = redlock_group_check_resource(group, "name", name, &key_size);
+    }
+    return redlock_group_refuse(group, code);
 }
 
 void redlock_elections_init(struct redlock_elections *elections, struct redlock_group *group) {
@@ -343,7 +344,7 @@ static int check_call(const redlock_election *election) {
         return REDLOCK_ERR_INVALID;
     }
     struct redlock_group *group = election->all->group;
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const int code = redlock_group_check_open(group);
     return code == REDLOCK_OK && redlock_candidate_is_ending(&election->candidate)
                ? redlock_group_refuse(group, redlock_fail(failure, REDLOCK_ERR_INVALID,

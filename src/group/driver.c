@@ -1,4 +1,4 @@
-/* Drives the core of one lease: steps it, does what it says, and ends the lease. */
+/* Drives the core of one lease: steps it, does what it says, runs its callbacks, and ends it. */
 #include "group/driver.h"
 
 #include <assert.h>
@@ -7,6 +7,7 @@
 
 #include "core/planted.h"
 #include "core/time.h"
+#include "core/waiter.h"
 #include "group/guards.h"
 #include "group/line.h"
 #include "group/owed.h"
@@ -15,53 +16,13 @@
 #include "group/waiting.h"
 #include "result/result.h"
 
-struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                         size_t token_size, bool may_queue, const redlock_acquire_options *options) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
-        return NULL;
-    }
-    const size_t details_size = group->node_count * sizeof(struct redlock_detail);
-    const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
-    const size_t trace_size = options->trace ? sizeof options->trace : 0;
-    const size_t details_and_more_size = details_size + expiring_size + trace_size;
-    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_grants) +
-                                                group->node_count * sizeof(struct redlock_grants_node)
-                                          : 0;
-    struct redlock_lease *lease =
-        malloc(sizeof *lease + details_and_more_size + waiting_size + redlock_target_size(key_size) + token_size + 1);
-    if (!lease) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
-        return NULL;
-    }
-    memset(lease, 0, sizeof *lease + details_and_more_size + waiting_size);
-    lease->group = group;
-    char *room = (char *)(lease->details + group->node_count);
-    if (options->on_expiring) {
-        lease->has_expiring = true;
-        *redlock_handle_expiring(lease) =
-            (struct redlock_expiring){.cb = options->on_expiring, .data = options->expiring_data};
-        room += expiring_size;
-    }
-    if (options->trace) {
-        lease->is_traced = true;
-        *(void **)(void *)room = options->trace;
-        room += trace_size;
-    }
-    if (may_queue) {
-        lease->waiting = (struct redlock_waiting *)(void *)room;
-    }
-    room += waiting_size;
-    lease->target = redlock_group_target(group, resource, key_size, room);
-    *redlock_handle_own_token(lease) = '\0';
-    redlock_requester_enlist(group, &lease->owner, REDLOCK_REQUESTER_LEASE);
-    return lease;
-}
+#define LOSS_SIZE 1024 /* the text of 31 nodes may be longer: then it is cut */
 
 /* The library makes this release (R8). The place in a queue may be served until it is stale; then
  * the key lives for its ttl. */
 static void owe(const struct redlock_lease *lease, redlock_nodes nodes, redlock_nodes uncertain,
                 enum redlock_handing handing) {
-    const int64_t stale_ms = lease->waiting ? redlock_waiting_place(lease).stale_ms : 0;
+    const int64_t stale_ms = lease->waiting ? redlock_waiter_stale_ms(lease->core.grants) : 0;
     (void)redlock_owed_add(lease->group, &(struct redlock_owed_release){.target = lease->target,
                                                                         .token = redlock_handle_own_token(lease),
                                                                         .token_size = lease->token_size,
@@ -86,7 +47,7 @@ void redlock_driver_free(struct redlock_lease *lease) {
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(lease->details[i].text);
     }
-    redlock_requester_delist(group, &lease->owner);
+    redlock_requester_delist(group, &lease->requester);
     free(lease);
 }
 
@@ -102,7 +63,7 @@ static bool must_linger(const struct redlock_lease *lease) {
 static void linger(struct redlock_lease *lease) {
     redlock_handle_become(lease, REDLOCK_LIFE_LINGERING);
     lease->group->lingering++;
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due,
+    redlock_schedule_set(&lease->group->schedule, &lease->requester.due,
                          redlock_after_ms(redlock_group_now_ns(lease->group), REDLOCK_LINE_SEAL_MS_MAX));
 }
 
@@ -188,7 +149,7 @@ static void publish(struct redlock_lease *lease, int64_t now_ns) {
             redlock_tell_held(lease, now_ns < before_ns ? now_ns : before_ns);
         }
     }
-    redlock_schedule_set(&group->schedule, &lease->owner.due, redlock_lease_next_ns(&lease->core));
+    redlock_schedule_set(&group->schedule, &lease->requester.due, redlock_lease_next_ns(&lease->core));
 }
 
 static int fresh_token(struct redlock_lease *lease, const struct redlock_actions *actions, int64_t now_ns) {
@@ -263,10 +224,12 @@ int64_t redlock_driver_wall_us(const struct redlock_lease *lease) {
     return wall_us(lease->group, &lease->core.plan);
 }
 
-struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type) {
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type,
+                                          redlock_nodes nodes) {
     const int64_t now_ns = redlock_group_now_ns(lease->group);
     return (struct redlock_event){.type = type,
                                   .now_ns = now_ns,
+                                  .nodes = nodes,
                                   .wall_us = redlock_driver_wall_us(lease),
                                   .may_not_vote = redlock_guards_may_not_vote(lease->group, now_ns)};
 }
@@ -309,8 +272,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
         detail->kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!forgotten) {
-        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID);
-        event.nodes = REDLOCK_NODE(node);
+        const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
         redlock_driver_feed(lease, &event);
     }
 }
@@ -322,8 +284,7 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
     const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
                        redlock_nodes_count(group->ready) >= group->quorum;
     if (!redlock_handle_is_forgotten(lease) && (keeps || state == REDLOCK_LEASE_QUEUED)) {
-        struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY);
-        event.nodes = REDLOCK_NODE(node);
+        const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_READY, REDLOCK_NODE(node));
         redlock_driver_feed(lease, &event);
     }
 }
@@ -349,10 +310,6 @@ void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
     redlock_driver_free_if_over(lease);
 }
 
-void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns) {
-    lease->watch = held_until_ns;
-}
-
 int redlock_driver_trouble(const struct redlock_lease *lease) {
     const int code = lease->core.last_code;
     return code == REDLOCK_ERR_CONTENDED ? REDLOCK_OK : code;
@@ -374,11 +331,148 @@ void redlock_driver_retire(struct redlock_lease *lease) {
     if (lease->waiting) {
         redlock_waiting_keep(lease);
     }
-    redlock_schedule_set(&lease->group->schedule, &lease->owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&lease->group->schedule, &lease->requester.due, REDLOCK_NEVER_NS);
     REDLOCK_TELL(lease, forgotten, FORGOTTEN, REDLOCK_OK, lease->span_ns);
     if (lease->extend_pending) {
         lease->extended_code = REDLOCK_ERR_CANCELLED;
         queue_callback(lease, REDLOCK_CALLBACK_EXTENDED);
     }
+    redlock_driver_free_if_over(lease);
+}
+
+static void run_callback(const struct redlock_lease *lease, enum redlock_result_of of, int code, redlock_callback cb,
+                         void *data) {
+    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    struct redlock_result result = {.code = code,
+                                    .of = of,
+                                    .loss =
+                                        code == REDLOCK_ERR_LOST ? (enum redlock_loss)lease->loss : REDLOCK_LOSS_NONE,
+                                    .attempts = of == REDLOCK_RESULT_ACQUIRE ? lease->core.attempts : 1,
+                                    .votes = votes};
+    if (of == REDLOCK_RESULT_ACQUIRE && code == REDLOCK_OK) {
+        result.lease = (struct redlock_lease *)(uintptr_t)lease;
+    }
+    if (of == REDLOCK_RESULT_ACQUIRE && lease->waiting) {
+        result.passed_over = lease->core.grants->passed_over;
+    }
+    redlock_handle_fill_result(lease, &result);
+    if (of == REDLOCK_RESULT_EXTEND) {
+        result.ttl_ms = lease->extend_ttl_ms;
+    }
+    /* `cb` may start a new round of this lease, which drops the texts. Keep them until `cb` has
+     * returned. */
+    struct redlock_text *texts[REDLOCK_NODES_MAX];
+    unsigned kept = 0;
+    for (const struct redlock_detail *at = lease->details, *end = at + result.count; at < end; at++) {
+        if (at->text) {
+            texts[kept++] = redlock_text_keep(at->text);
+        }
+    }
+    cb(&result, data);
+    while (kept > 0) {
+        redlock_text_drop(texts[--kept]);
+    }
+}
+
+void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
+    run_callback(lease, REDLOCK_RESULT_ACQUIRE, code, cb, data);
+}
+
+static void count_acquired(struct redlock_group *group, int code) {
+    redlock_statistics *statistics = &group->statistics;
+    statistics->requests_pending--;
+    switch (code) {
+    case REDLOCK_OK:
+        statistics->acquired++;
+        break;
+    case REDLOCK_ERR_CONTENDED:
+        statistics->contended++;
+        break;
+    case REDLOCK_ERR_NO_QUORUM:
+        statistics->no_quorum++;
+        break;
+    case REDLOCK_ERR_TOO_SLOW:
+        statistics->too_slow++;
+        break;
+    default:
+        statistics->cancelled++;
+    }
+}
+
+static void call_acquired(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->cb;
+    count_acquired(lease->group, lease->acquired_code);
+    lease->cb = NULL;
+    redlock_handle_become(lease, lease->acquired_code == REDLOCK_OK ? REDLOCK_LIFE_OUT : REDLOCK_LIFE_OVER);
+    redlock_tell_acquire_ended(lease);
+    run_callback(lease, REDLOCK_RESULT_ACQUIRE, lease->acquired_code, cb, lease->data);
+}
+
+static void call_extended(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->extend_cb;
+    lease->extend_pending = false;
+    lease->extend_cb = NULL;
+    lease->group->statistics.requests_pending--;
+    if (cb) {
+        run_callback(lease, REDLOCK_RESULT_EXTEND, lease->extended_code, cb, lease->extend_data);
+    }
+}
+
+/* Other callbacks may have run since it was decided (R1): one that ended the lease, or was slow. */
+__attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
+    const struct redlock_expiring *expiring = redlock_handle_expiring(lease);
+    const int64_t remaining_ms = redlock_lease_validity_ms(lease);
+    if (lease->life != REDLOCK_LIFE_OUT || remaining_ms == 0) {
+        return;
+    }
+    lease->group->statistics.expiring++;
+    redlock_tell_expiring(lease, remaining_ms);
+    if (expiring) {
+        expiring->cb(lease, remaining_ms, expiring->data);
+    }
+}
+
+__attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
+    char reason[LOSS_SIZE];
+    redlock_tell_lost(lease);
+    if (lease->lost_cb && lease->life == REDLOCK_LIFE_OUT) {
+        redlock_handle_loss_text(lease, reason, sizeof reason);
+        lease->lost_cb(lease, reason, lease->lost_data);
+    }
+}
+
+static void call_released(struct redlock_lease *lease) {
+    const redlock_callback cb = lease->cb;
+    lease->cb = NULL;
+    lease->group->statistics.requests_pending -= lease->life == REDLOCK_LIFE_RELEASING;
+    redlock_tell_released(lease);
+    redlock_handle_become(lease, REDLOCK_LIFE_OVER);
+    if (cb) {
+        run_callback(lease, REDLOCK_RESULT_RELEASE, lease->released_code, cb, lease->data);
+    }
+}
+
+void redlock_driver_run_callbacks(struct redlock_lease *lease) {
+    /* Callbacks that are added now run in the next turn. Else a caller that tries again and fails
+     * at once would loop here. */
+    const unsigned callbacks = lease->callbacks;
+    lease->callbacks = 0;
+    lease->in_callback = true;
+    if (callbacks & REDLOCK_CALLBACK_ACQUIRED) {
+        call_acquired(lease);
+    }
+    if (callbacks & REDLOCK_CALLBACK_EXTENDED) {
+        call_extended(lease);
+    }
+    if (callbacks & REDLOCK_CALLBACK_EXPIRING) {
+        call_expiring(lease);
+    }
+    if (callbacks & REDLOCK_CALLBACK_LOST) {
+        call_lost(lease);
+    }
+    if (callbacks & REDLOCK_CALLBACK_RELEASED) {
+        call_released(lease);
+    }
+    lease->in_callback = false;
     redlock_driver_free_if_over(lease);
 }

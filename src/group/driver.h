@@ -1,17 +1,14 @@
-/* Drives the core of one lease: steps it, does what it says, and ends the lease. */
+/* Drives the core of one lease: steps it, does what it says, runs its callbacks, and ends it. */
 #ifndef REDLOCK_GROUP_DRIVER_H
 #define REDLOCK_GROUP_DRIVER_H
 
 #include "group/handle.h"
 
-/* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
- * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
-struct redlock_lease *redlock_driver_new(struct redlock_group *group, const char *resource, size_t key_size,
-                                         size_t token_size, bool may_queue, const redlock_acquire_options *options);
 /* The clock for fencing tokens; 0 for a lease without one. */
 int64_t redlock_driver_wall_us(const struct redlock_lease *lease);
-/* An event of this moment, with what a waiter may need to ask nodes. */
-struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type);
+/* An event of this moment about these nodes, with what a waiter may need to ask others. */
+struct redlock_event redlock_driver_event(const struct redlock_lease *lease, enum redlock_event_type type,
+                                          redlock_nodes nodes);
 /* Steps the core, and does what it says. */
 void redlock_driver_feed(struct redlock_lease *lease, const struct redlock_event *event);
 void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns);
@@ -25,7 +22,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
 void redlock_driver_end(struct redlock_lease *lease);
 /* Runs after each vote and each callback. */
 static inline void redlock_driver_free_if_over(struct redlock_lease *lease) {
-    if (lease->owner.in_flight == 0 && lease->life >= REDLOCK_LIFE_OVER) {
+    if (lease->requester.in_flight == 0 && lease->life >= REDLOCK_LIFE_OVER) {
         redlock_driver_end(lease);
     }
 }
@@ -34,9 +31,11 @@ static inline void redlock_driver_free_if_over(struct redlock_lease *lease) {
 void redlock_driver_retire(struct redlock_lease *lease);
 void redlock_driver_free(struct redlock_lease *lease);
 
-/* From now on, `held_until_ns` also gets the deadline for any thread, 0 while the lease is not
- * held. NULL ends this. */
-void redlock_driver_watch(struct redlock_lease *lease, _Atomic int64_t *held_until_ns);
+/* Runs the callbacks that wait. Then frees the lease if it is over. */
+void redlock_driver_run_callbacks(struct redlock_lease *lease);
+/* Calls `cb` with what an acquire that goes on has found so far, as if it had ended with `code`. */
+void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data);
+
 /* Why an acquire that waits cannot win, as far as its last round shows; OK if others hold the
  * lock. */
 int redlock_driver_trouble(const struct redlock_lease *lease);

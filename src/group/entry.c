@@ -7,44 +7,20 @@
 
 #include "base/holder.h"
 #include "core/time.h"
-#include "group/callbacks.h"
 #include "group/driver.h"
 #include "group/guards.h"
-#include "group/listing.h"
 #include "group/observer.h"
 #include "group/owed.h"
 #include "group/query.h"
-#include "group/requests.h"
 #include "group/tell.h"
 #include "group/votes.h"
 #include "group/waiting.h"
 #include "wire/holder_query.h"
 
-static void lease_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
-    (void)group;
-    redlock_driver_due((struct redlock_lease *)owner, now_ns);
-}
-
-static void lease_close(struct redlock_group *group, struct redlock_requester *owner) {
-    (void)group;
-    redlock_requests_close((struct redlock_lease *)owner);
-}
-
-static void lease_free(struct redlock_group *group, struct redlock_requester *owner) {
-    (void)group;
-    redlock_driver_free((struct redlock_lease *)owner);
-}
-
-/* Its answers and callbacks are most of the work, and called directly. */
-static const struct redlock_requester_ops lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
-
 static const struct redlock_requester_ops *const ops[REDLOCK_REQUESTER_KINDS] = {
-    [REDLOCK_REQUESTER_LEASE] = &lease_ops,
-    [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
-    [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,
-    [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
-    [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops,
-    [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
+    [REDLOCK_REQUESTER_LEASE] = &redlock_lease_ops,       [REDLOCK_REQUESTER_OWED] = &redlock_owed_ops,
+    [REDLOCK_REQUESTER_QUERY] = &redlock_query_ops,       [REDLOCK_REQUESTER_LISTING] = &redlock_listing_ops,
+    [REDLOCK_REQUESTER_OBSERVER] = &redlock_observer_ops, [REDLOCK_REQUESTER_GUARDS] = &redlock_guards_ops,
     [REDLOCK_REQUESTER_TIMER] = &redlock_timer_ops,
 };
 
@@ -89,7 +65,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
     const char *prefix = options->key_prefix ? options->key_prefix : "";
     group->env = *env;
     for (unsigned i = 0; i < REDLOCK_REQUESTER_KINDS; i++) {
-        redlock_list_init(&group->owners[i].list);
+        redlock_list_init(&group->requesters[i].list);
     }
     redlock_list_init(&group->oneshots);
     group->failure = (struct redlock_error_text){group->invalid, sizeof group->invalid};
@@ -99,10 +75,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
     group->fence_suffix = strdup(options->fence_suffix ? options->fence_suffix : REDLOCK_FENCE_SUFFIX);
     group->wait_suffix = strdup(options->wait_suffix ? options->wait_suffix : REDLOCK_WAIT_SUFFIX);
     if (!group->key_prefix || !group->fence_suffix || !group->wait_suffix || !open_guards(group, options)) {
-        free(group->key_prefix);
-        free(group->fence_suffix);
-        free(group->wait_suffix);
-        free(group);
+        redlock_group_delete(group);
         return NULL;
     }
     group->key_prefix_size = strlen(prefix);
@@ -128,11 +101,10 @@ int redlock_group_listen(struct redlock_group *group) {
 void redlock_group_delete(struct redlock_group *group) {
     group->deleting = true;
     for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
-        REDLOCK_REQUESTERS(owner, group, kind) {
-            ops[kind]->free(group, owner);
+        REDLOCK_REQUESTERS(requester, group, kind) {
+            ops[kind]->free(group, requester);
         }
     }
-    redlock_guards_free(group);
     redlock_schedule_clear(&group->schedule);
     redlock_line_clear(&group->line);
     free(group->wait_suffix);
@@ -143,8 +115,8 @@ void redlock_group_delete(struct redlock_group *group) {
 
 static void void_votes(struct redlock_group *group, unsigned node) {
     struct redlock_text *why = redlock_guards_text(group, node);
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        redlock_driver_void((struct redlock_lease *)owner, node, why);
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        redlock_driver_void((struct redlock_lease *)requester, node, why);
     }
     redlock_text_drop(why);
 }
@@ -177,11 +149,7 @@ void redlock_group_node_greeted(struct redlock_group *group, unsigned node, cons
         return;
     }
     bool jumped = false;
-    enum redlock_guard_reason before[REDLOCK_NODES_MAX];
-    const int64_t now_ns = redlock_group_now_ns(group);
-    redlock_guards_reasons(group, now_ns, before);
-    const redlock_nodes begun = redlock_guard_greet(&guards->guard, node, greeting, now_ns, &jumped);
-    redlock_guards_log_lifted(group, now_ns, before);
+    const redlock_nodes begun = redlock_guards_greet(group, node, greeting, &jumped);
     if (jumped) {
         count_jump(group, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
@@ -208,20 +176,14 @@ static void guards_read_clock(struct redlock_group *group, unsigned node, const 
     note_begun(group, group->guards->guard.ahead);
 }
 
-static void guards_seen(struct redlock_group *group, unsigned node, const struct redlock_answer *answer) {
-    if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
-        redlock_guard_seen(&group->guards->guard, node, answer->read_ns);
-    }
-}
-
 static void guards_ready_changed(struct redlock_group *group) {
     if (!group->guards) {
         return;
     }
     const int64_t now_ns = redlock_group_now_ns(group);
     const bool all = redlock_group_all_first_tries_done(group);
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        struct redlock_lease *lease = (struct redlock_lease *)owner;
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        struct redlock_lease *lease = (struct redlock_lease *)requester;
         if (lease->core.state != REDLOCK_LEASE_PARKED) {
             continue;
         }
@@ -240,9 +202,9 @@ static void guards_ready_changed(struct redlock_group *group) {
 __attribute__((noinline)) static void run_oneshots(struct redlock_group *group) {
     for (uint64_t left = group->oneshots_waiting; left > 0; left--) {
         struct redlock_list_entry *first = redlock_list_pop(&group->oneshots);
-        struct redlock_requester *owner = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->owner;
+        struct redlock_requester *requester = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->requester;
         group->oneshots_waiting--;
-        ops[owner->kind]->callback(group, owner);
+        ops[requester->kind]->callback(group, requester);
     }
 }
 
@@ -263,7 +225,7 @@ static void run_callbacks(struct redlock_group *group) {
             group->callbacks_last = NULL;
         }
         lease->next_callback = NULL;
-        redlock_callbacks_run(lease);
+        redlock_driver_run_callbacks(lease);
         if (was_last) {
             break;
         }
@@ -290,27 +252,26 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     }
 }
 
-void redlock_group_answer(struct redlock_group *group, void *owner_pointer, uint32_t round, unsigned node,
-                          struct redlock_answer *answer) {
-    struct redlock_requester *owner = owner_pointer;
-    assert(owner->in_flight > 0 && node < group->node_count);
-    owner->in_flight--;
+void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, struct redlock_answer *answer) {
+    assert(requester->in_flight > 0 && node < group->node_count);
+    requester->in_flight--;
     group->in_flight--;
-    if (answer->named != REDLOCK_NAMED_NOT && owner->kind == REDLOCK_REQUESTER_LEASE) {
-        compare(owner_pointer, node, answer);
+    if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
+        compare((struct redlock_lease *)requester, node, answer);
     }
-    if (group->guards) {
-        guards_seen(group, node, answer);
+    if (group->guards && (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED)) {
+        redlock_guard_seen(&group->guards->guard, node, answer->read_ns);
     }
     if (answer->clock.server_us != 0) {
         redlock_line_note_clock(&group->line, node, &answer->clock);
         /* This may end the round of this answer. */
         guards_read_clock(group, node, &answer->clock);
     }
-    if (owner->kind == REDLOCK_REQUESTER_LEASE) {
-        redlock_votes_answer((struct redlock_lease *)owner, round, node, answer);
-    } else {
-        ops[owner->kind]->answer(group, owner, round, node, answer);
+    if (requester->kind == REDLOCK_REQUESTER_LEASE) {
+        redlock_votes_answer((struct redlock_lease *)requester, round, node, answer);
+    } else if (ops[requester->kind]->answer) {
+        ops[requester->kind]->answer(group, requester, node, answer);
     }
     run_callbacks(group);
 }
@@ -321,8 +282,8 @@ static void end(struct redlock_group *group) {
     assert(group->closing && group->drained);
     const redlock_group_drained done = group->drained;
     group->drained = NULL;
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-        redlock_driver_abort((struct redlock_lease *)owner);
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+        redlock_driver_abort((struct redlock_lease *)requester);
     }
     while (redlock_group_has_callbacks(group)) {
         /* This ends: the group refuses requests now, and every handle has ended. */
@@ -341,8 +302,8 @@ void redlock_group_wake(struct redlock_group *group) {
         if (!item) {
             break;
         }
-        struct redlock_requester *owner = REDLOCK_CONTAINER(item, struct redlock_requester, due);
-        ops[owner->kind]->due(group, owner, now_ns);
+        struct redlock_requester *requester = REDLOCK_CONTAINER(item, struct redlock_requester, due);
+        ops[requester->kind]->due(group, requester, now_ns);
     }
     redlock_owed_go_on(group);
     run_callbacks(group);
@@ -362,7 +323,7 @@ void redlock_group_listens(struct redlock_group *group, unsigned node, enum redl
     assert(node < group->node_count);
     redlock_votes_listens(group, node, listening, why);
     if (listening != REDLOCK_LISTENING) {
-        redlock_observers_deaf(group, node);
+        redlock_observers_hear(group, node, NULL);
     }
     run_callbacks(group);
 }
@@ -395,8 +356,8 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
     if (ready) {
         group->ready |= REDLOCK_NODE(node);
         group->line.met |= REDLOCK_NODE(node);
-        REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LEASE) {
-            redlock_driver_ready((struct redlock_lease *)owner, node);
+        REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LEASE) {
+            redlock_driver_ready((struct redlock_lease *)requester, node);
         }
         redlock_owed_node_ready(group, node);
     } else {
@@ -410,7 +371,6 @@ void redlock_group_ready_changed(struct redlock_group *group, unsigned node, boo
 void redlock_group_drain(struct redlock_group *group, redlock_group_drained done, void *ctx) {
     assert(!group->closing && done);
     group->closing = true;
-    redlock_guards_close(group);
     group->drained = done;
     group->drained_ctx = ctx;
     /* One node timeout for the releases that this sends, and one to send them again after
@@ -419,9 +379,9 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     group->close_deadline_ns =
         redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
     for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
-        REDLOCK_REQUESTERS(owner, group, kind) {
+        REDLOCK_REQUESTERS(requester, group, kind) {
             if (ops[kind]->close) {
-                ops[kind]->close(group, owner);
+                ops[kind]->close(group, requester);
             }
         }
     }
@@ -429,12 +389,12 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
 }
 
 int redlock_group_statistics(struct redlock_group *group, redlock_statistics *statistics) {
-    const int code = redlock_check_struct(redlock_group_failure(group), "statistics", statistics);
+    const int code = redlock_check_struct(&group->failure, "statistics", statistics);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    now.releases_owed = group->owners[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
+    now.releases_owed = group->requesters[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

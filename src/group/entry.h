@@ -4,9 +4,6 @@
 
 #include "core/guard.h"
 #include "group/group.h"
-#include "group/listing.h"
-#include "group/observer.h"
-#include "group/query.h"
 #include "group/requests.h"
 
 #define REDLOCK_FENCE_SUFFIX ":fence"
@@ -20,10 +17,10 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
 /* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);
 
-/* Takes the answer of one node, and changes it to what it means to the owner. `owner` and `round`
- * are those of the message. */
-void redlock_group_answer(struct redlock_group *group, void *owner, uint32_t round, unsigned node,
-                          struct redlock_answer *answer);
+/* Takes the answer of one node, and changes it to what it means to the requester, which is that of
+ * the message, as is the round. */
+void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, struct redlock_answer *answer);
 
 /* Makes the channel of pushes now, not when somebody first waits. Returns OK or the code of
  * env.random(). */

@@ -31,7 +31,7 @@ struct redlock_env {
      * whether it hears it: redlock_group_hears(). The list is borrowed for good. */
     void (*hear)(void *ctx, const struct redlock_channels *channels);
     /* The channel has left the list. It is freed after this. */
-    void (*leave)(void *ctx, const struct redlock_channel *channel);
+    void (*stop_hearing)(void *ctx, const struct redlock_channel *channel);
     /* Why the node refuses now. Borrowed until the next call of any function here. NULL for no
      * reason. */
     struct redlock_text *(*refusal)(void *ctx, unsigned node);

@@ -1,4 +1,4 @@
-/* What all owners of a group share: its lists, its schedule, its counts and its next wake-up. */
+/* What all requesters of a group share: lists, the schedule, counts and the next wake-up. */
 #include "group/group.h"
 
 #include <assert.h>
@@ -21,8 +21,8 @@ int redlock_group_tell_refused(struct redlock_group *group) {
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {
-    return group->owners[REDLOCK_REQUESTER_LEASE].count == group->lingering &&
-           group->owners[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
+    return group->requesters[REDLOCK_REQUESTER_LEASE].count == group->lingering &&
+           group->requesters[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {
@@ -52,27 +52,23 @@ void redlock_group_rearm(struct redlock_group *group) {
     }
 }
 
-void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *owner,
+void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *requester,
                               enum redlock_requester_kind kind) {
-    owner->kind = (uint8_t)kind;
-    redlock_list_append(&group->owners[kind].list, &owner->entry);
-    group->owners[kind].count++;
+    requester->kind = (uint8_t)kind;
+    redlock_list_append(&group->requesters[kind].list, &requester->entry);
+    group->requesters[kind].count++;
 }
 
-redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message) {
-    message->owner = owner;
-    owner->by_source = message->by_source ? owner->by_source | nodes : owner->by_source & ~nodes;
+redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message) {
+    message->requester = requester;
+    requester->by_source = message->by_source ? requester->by_source | nodes : requester->by_source & ~nodes;
     const redlock_nodes taken = nodes ? group->env.send(group->env.ctx, nodes, message) : 0;
     assert((taken & ~nodes) == 0);
     const unsigned count = redlock_nodes_count(taken);
-    owner->in_flight += count;
+    requester->in_flight += count;
     group->in_flight += count;
     return taken;
-}
-
-bool redlock_requester_may_ask_by_source(const struct redlock_requester *owner, unsigned node) {
-    return (owner->by_source & REDLOCK_NODE(node)) == 0;
 }
 
 void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot) {
@@ -80,9 +76,9 @@ void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock
     group->oneshots_waiting++;
 }
 
-static void timer_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void timer_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     (void)group, (void)now_ns;
-    ((struct redlock_timer *)owner)->ring((struct redlock_timer *)owner);
+    ((struct redlock_timer *)requester)->ring((struct redlock_timer *)requester);
 }
 
 const struct redlock_requester_ops redlock_timer_ops = {.due = timer_due};
@@ -90,15 +86,15 @@ const struct redlock_requester_ops redlock_timer_ops = {.due = timer_due};
 bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer,
                         void (*ring)(struct redlock_timer *timer)) {
     assert(ring);
-    *timer = (struct redlock_timer){.owner = {.kind = REDLOCK_REQUESTER_TIMER}, .ring = ring};
+    *timer = (struct redlock_timer){.requester = {.kind = REDLOCK_REQUESTER_TIMER}, .ring = ring};
     return redlock_schedule_reserve(&group->schedule);
 }
 
 void redlock_timer_close(struct redlock_group *group, struct redlock_timer *timer) {
-    redlock_schedule_unreserve(&group->schedule, &timer->owner.due);
+    redlock_schedule_unreserve(&group->schedule, &timer->requester.due);
 }
 
 void redlock_timer_set(struct redlock_group *group, struct redlock_timer *timer, int64_t when_ns) {
-    redlock_schedule_set(&group->schedule, &timer->owner.due, when_ns);
+    redlock_schedule_set(&group->schedule, &timer->requester.due, when_ns);
     redlock_group_rearm(group);
 }

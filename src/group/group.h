@@ -1,5 +1,5 @@
-/* The memory of a group, which all its owners share. An owner sends messages to nodes: it has a
- * place in the lists, the schedule and the counts of its group. */
+/* The memory of a group, which all its requesters share. A requester sends messages to nodes: it
+ * has a place in the lists, the schedule and the counts of its group. */
 #ifndef REDLOCK_GROUP_GROUP_H
 #define REDLOCK_GROUP_GROUP_H
 
@@ -28,9 +28,8 @@ enum redlock_requester_kind {
     REDLOCK_REQUESTER_QUERY, /* inspect and connect */
     REDLOCK_REQUESTER_LISTING,
     REDLOCK_REQUESTER_OBSERVER,
-    /* These are in no list: */
-    REDLOCK_REQUESTER_GUARDS,
-    REDLOCK_REQUESTER_TIMER,
+    REDLOCK_REQUESTER_GUARDS, /* one at most */
+    REDLOCK_REQUESTER_TIMER,  /* in no list */
     REDLOCK_REQUESTER_KINDS
 };
 
@@ -39,14 +38,14 @@ struct redlock_requester {
     uint8_t kind;
     /* Nodes that got the source of the script, because they did not know it; not a second time. */
     redlock_nodes by_source;
-    uint32_t in_flight; /* answers to come; the owner is not freed before they came */
+    uint32_t in_flight; /* answers to come; the requester is not freed before they came */
     /* In the list of its kind. */
     struct redlock_list_entry entry;
 };
 
-/* An owner with one callback, which is no lease. */
+/* A requester with one callback, which is no lease. */
 struct redlock_oneshot {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     struct redlock_list_entry done; /* in the list of those whose callbacks are to run */
 };
 
@@ -55,22 +54,27 @@ struct redlock_requester_list {
     uint32_t count;
 };
 
-/* What a kind of owners does; NULL: nothing. Each may free the owner. */
+/* What a kind of requesters does; NULL: nothing. Each may free the requester. */
 struct redlock_requester_ops {
-    void (*answer)(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
+    void (*answer)(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                    const struct redlock_answer *answer);
-    void (*due)(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns);
+    void (*due)(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns);
     /* Of a one-shot request. */
-    void (*callback)(struct redlock_group *group, struct redlock_requester *owner);
-    void (*close)(struct redlock_group *group, struct redlock_requester *owner);
+    void (*callback)(struct redlock_group *group, struct redlock_requester *requester);
+    void (*close)(struct redlock_group *group, struct redlock_requester *requester);
     /* The group is deleted. */
-    void (*free)(struct redlock_group *group, struct redlock_requester *owner);
+    void (*free)(struct redlock_group *group, struct redlock_requester *requester);
 };
+
+/* Of the kinds, each beside its code. The answers of a lease are most of the work, and called
+ * directly. */
+extern const struct redlock_requester_ops redlock_lease_ops, redlock_owed_ops, redlock_query_ops, redlock_listing_ops,
+    redlock_observer_ops, redlock_guards_ops, redlock_timer_ops;
 
 /* The close is done. */
 typedef void (*redlock_group_drained)(void *ctx);
 
-/* The memory of a group. All its owners share it. */
+/* The memory of a group. All its requesters share it. */
 struct redlock_group {
     struct redlock_env env;
     unsigned node_count, quorum; /* nobody else computes the quorum */
@@ -93,7 +97,7 @@ struct redlock_group {
     uint8_t holder_size;
     struct redlock_line line;
     struct redlock_schedule schedule;
-    struct redlock_requester_list owners[REDLOCK_REQUESTER_KINDS];
+    struct redlock_requester_list requesters[REDLOCK_REQUESTER_KINDS];
     struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_requester *owed_next;
@@ -104,7 +108,7 @@ struct redlock_group {
     struct redlock_lease *callbacks_first, *callbacks_last;
     uint64_t oneshots_waiting; /* so many: */
     struct redlock_list oneshots;
-    uint64_t in_flight; /* answers to come, of all owners */
+    uint64_t in_flight; /* answers to come, of all requesters */
     int64_t armed_ns;   /* what wake_at() was last asked for */
     /* Callbacks are running; results of calls that they make wait for the next turn. */
     bool in_callbacks;
@@ -118,7 +122,7 @@ struct redlock_group {
     redlock_statistics statistics;
     /* What was wrong with the last argument that was refused; "" at first. */
     char invalid[REDLOCK_INVALID_SIZE];
-    struct redlock_error_text failure; /* `invalid`, for the checks */
+    struct redlock_error_text failure; /* `invalid`: where checks write what is wrong */
     redlock_telemetry telemetry;       /* last: it is large */
 };
 
@@ -155,16 +159,16 @@ static inline int redlock_group_refuse(struct redlock_group *group, int code) {
     return code == REDLOCK_ERR_INVALID ? redlock_group_tell_refused(group) : code;
 }
 
-/* Where checks write what is wrong. */
-static inline struct redlock_error_text *redlock_group_failure(struct redlock_group *group) {
-    return &group->failure;
+/* The same after all checks of a call: refused by them, or because the group is closed. */
+static inline int redlock_group_admit(struct redlock_group *group, int code) {
+    return code == REDLOCK_OK ? redlock_group_check_open(group) : redlock_group_refuse(group, code);
 }
 
 /* OK, or ERR_INVALID if the resource is empty, or too long with the prefix. `name` is that of the
  * argument. */
 static inline int redlock_group_check_resource(struct redlock_group *group, const char *name, const char *resource,
                                                size_t *key_size) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const size_t size = resource ? strlen(resource) : 0;
     *key_size = size + group->key_prefix_size;
     int code = redlock_check_given(failure, name, resource != NULL);
@@ -172,77 +176,70 @@ static inline int redlock_group_check_resource(struct redlock_group *group, cons
         code = redlock_check_size(failure, name, size, 1, REDLOCK_RESOURCE_SIZE_MAX - group->key_prefix_size,
                                   group->key_prefix_size > 0 ? " beside the key prefix" : "");
     }
-    return redlock_group_refuse(group, code);
-}
-
-/* How many nodes must grant a lock. */
-static inline unsigned redlock_group_quorum(const struct redlock_group *group) {
-    return group->quorum;
+    return code;
 }
 
 /* The oldest of this kind, and the next of its kind; NULL for none. */
 static inline struct redlock_requester *redlock_requester_first(const struct redlock_group *group,
                                                                 enum redlock_requester_kind kind) {
-    struct redlock_list_entry *first = redlock_list_first(&group->owners[kind].list);
+    struct redlock_list_entry *first = redlock_list_first(&group->requesters[kind].list);
     return first ? REDLOCK_CONTAINER(first, struct redlock_requester, entry) : NULL;
 }
 
 static inline struct redlock_requester *redlock_requester_next(const struct redlock_group *group,
-                                                               const struct redlock_requester *owner) {
-    struct redlock_list_entry *next = redlock_list_next(&group->owners[owner->kind].list, &owner->entry);
+                                                               const struct redlock_requester *requester) {
+    struct redlock_list_entry *next = redlock_list_next(&group->requesters[requester->kind].list, &requester->entry);
     return next ? REDLOCK_CONTAINER(next, struct redlock_requester, entry) : NULL;
 }
 
-/* Each owner of this kind. The body may free `owner`, but no other. */
-#define REDLOCK_REQUESTERS(owner, group, kind)                                                                         \
-    for (struct redlock_requester *owner = redlock_requester_first(group, kind), *next_##owner;                        \
-         owner && (next_##owner = redlock_requester_next(group, owner), true); owner = next_##owner)
+/* Each requester of this kind. The body may free `requester`, but no other. */
+#define REDLOCK_REQUESTERS(requester, group, kind)                                                                     \
+    for (struct redlock_requester *requester = redlock_requester_first(group, kind), *next_##requester;                \
+         requester && (next_##requester = redlock_requester_next(group, requester), true);                             \
+         requester = next_##requester)
 
 /* Puts it at the end of the list of its kind. */
-void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *owner,
+void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *requester,
                               enum redlock_requester_kind kind);
 
 /* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are
  * zero. NULL if there is no memory. */
 static inline void *redlock_requester_new(struct redlock_group *group, enum redlock_requester_kind kind, size_t size,
                                           size_t zeroed) {
-    if (!redlock_schedule_reserve(&group->schedule)) {
+    struct redlock_requester *requester = malloc(size);
+    if (!requester || !redlock_schedule_reserve(&group->schedule)) {
+        free(requester);
         return NULL;
     }
-    struct redlock_requester *owner = malloc(size);
-    if (!owner) {
-        redlock_schedule_unreserve(&group->schedule, &(struct redlock_due){0});
-        return NULL;
-    }
-    memset(owner, 0, zeroed);
-    redlock_requester_enlist(group, owner, kind);
-    return owner;
+    memset(requester, 0, zeroed);
+    redlock_requester_enlist(group, requester, kind);
+    return requester;
 }
 
 /* Takes it out of the list and out of the schedule. */
-static inline void redlock_requester_delist(struct redlock_group *group, struct redlock_requester *owner) {
-    redlock_list_remove(&owner->entry);
-    group->owners[owner->kind].count--;
-    redlock_schedule_unreserve(&group->schedule, &owner->due);
+static inline void redlock_requester_delist(struct redlock_group *group, struct redlock_requester *requester) {
+    redlock_list_remove(&requester->entry);
+    group->requesters[requester->kind].count--;
+    redlock_schedule_unreserve(&group->schedule, &requester->due);
 }
 
 /* Sends the message and counts it. Returns the nodes that took it. */
-redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message);
+redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message);
 /* Whether to send the source of the script to a node that does not know it. Once for each request:
  * a node that never knows it would be asked for ever. */
-bool redlock_requester_may_ask_by_source(const struct redlock_requester *owner, unsigned node);
+static inline bool redlock_requester_may_ask_by_source(const struct redlock_requester *requester, unsigned node) {
+    return (requester->by_source & REDLOCK_NODE(node)) == 0;
+}
 /* Its callback will run. */
 void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot);
 
-/* A timer in the schedule, for the layer above. Embed it. It sends nothing; an owner only because
- * the schedule knows these. */
+/* A timer in the schedule, for the layer above. Embed it. It sends nothing; it is a requester only
+ * because the schedule knows these. */
 struct redlock_timer {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     void (*ring)(struct redlock_timer *timer); /* may close the timer */
 };
-
-extern const struct redlock_requester_ops redlock_timer_ops;
 
 /* False if there is no memory. After that, setting it cannot fail. */
 bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer,

@@ -12,49 +12,40 @@
 
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan) {
     assert(!group->guards);
-    struct redlock_guards *guards = calloc(1, sizeof *guards);
-    if (!guards || !redlock_schedule_reserve(&group->schedule)) {
-        free(guards);
+    struct redlock_guards *guards =
+        redlock_requester_new(group, REDLOCK_REQUESTER_GUARDS, sizeof *guards, sizeof *guards);
+    if (!guards) {
         return false;
     }
     redlock_guard_init(&guards->guard, plan);
-    guards->owner.kind = REDLOCK_REQUESTER_GUARDS;
     group->guards = guards;
     group->watching_clocks = plan->clock;
     if (plan->clock) {
-        redlock_schedule_set(&group->schedule, &guards->owner.due,
+        redlock_schedule_set(&group->schedule, &guards->requester.due,
                              redlock_after_ms(redlock_group_now_ns(group), REDLOCK_CLOCK_READ_EVERY_MS));
     }
     return true;
 }
 
-static void guards_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void guards_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
-    (void)redlock_requester_send(group, owner, group->ready, &message);
-    redlock_schedule_set(&group->schedule, &owner->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
+    (void)redlock_requester_send(group, requester, group->ready, &message);
+    redlock_schedule_set(&group->schedule, &requester->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
+}
+
+/* A close ends the readings of clocks. */
+static void guards_close(struct redlock_group *group, struct redlock_requester *requester) {
+    redlock_schedule_set(&group->schedule, &requester->due, REDLOCK_NEVER_NS);
+}
+
+static void guards_free(struct redlock_group *group, struct redlock_requester *requester) {
+    group->guards = NULL;
+    redlock_requester_delist(group, requester);
+    free(requester);
 }
 
 /* The group has read the clock, as in each answer. */
-static void guards_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
-                          const struct redlock_answer *answer) {
-    (void)group, (void)owner, (void)round, (void)node, (void)answer;
-}
-
-const struct redlock_requester_ops redlock_guards_ops = {.answer = guards_answer, .due = guards_due};
-
-void redlock_guards_free(struct redlock_group *group) {
-    if (group->guards) {
-        redlock_schedule_unreserve(&group->schedule, &group->guards->owner.due);
-        free(group->guards);
-        group->guards = NULL;
-    }
-}
-
-void redlock_guards_close(struct redlock_group *group) {
-    if (group->guards) {
-        redlock_schedule_set(&group->schedule, &group->guards->owner.due, REDLOCK_NEVER_NS);
-    }
-}
+const struct redlock_requester_ops redlock_guards_ops = {.due = guards_due, .close = guards_close, .free = guards_free};
 
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns) {
     return group->guards ? redlock_guard_may_not_vote(&group->guards->guard, now_ns) : 0;
@@ -65,17 +56,17 @@ redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *g
     return redlock_guard_may_not_vote_by_clock(&group->guards->guard, now_ns);
 }
 
-redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message) {
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message) {
     const redlock_nodes may_not_serve =
         group->guards ? nodes & (redlock_guard_may_not_vote(&group->guards->guard, message->now_ns) | ~group->ready)
                       : 0;
-    redlock_nodes taken = redlock_requester_send(group, owner, nodes & ~may_not_serve, message);
+    redlock_nodes taken = redlock_requester_send(group, requester, nodes & ~may_not_serve, message);
     if (may_not_serve && message->handing != REDLOCK_HAND_FREE) {
         struct redlock_message only_frees = *message;
         only_frees.handing = REDLOCK_HAND_NOBODY;
         only_frees.only_deletes = false; /* that means HAND_OVER to a node without the command */
-        taken |= redlock_requester_send(group, owner, may_not_serve, &only_frees);
+        taken |= redlock_requester_send(group, requester, may_not_serve, &only_frees);
     }
     return taken;
 }
@@ -163,24 +154,25 @@ void redlock_guards_log(struct redlock_group *group, unsigned node) {
                    "node %s: no vote for %s: %s", group->node_names[node], span(left_ns, left), why);
 }
 
-void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why) {
-    assert(group->guards);
-    for (unsigned i = 0; i < group->node_count; i++) {
-        why[i] = redlock_guard_why(&group->guards->guard, i, now_ns);
-    }
-}
-
 /* A clock that is confirmed at once is not worth a message. */
-void redlock_guards_log_lifted(const struct redlock_group *group, int64_t now_ns,
-                               const enum redlock_guard_reason *before) {
+redlock_nodes redlock_guards_greet(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting,
+                                   bool *jumped) {
+    struct redlock_guard *guard = &group->guards->guard;
+    enum redlock_guard_reason before[REDLOCK_NODES_MAX];
+    const int64_t now_ns = redlock_group_now_ns(group);
+    for (unsigned i = 0; i < group->node_count; i++) {
+        before[i] = redlock_guard_why(guard, i, now_ns);
+    }
+    const redlock_nodes begun = redlock_guard_greet(guard, node, greeting, now_ns, jumped);
     for (unsigned i = 0; i < group->node_count; i++) {
         if (before[i] != REDLOCK_GUARD_NONE && before[i] != REDLOCK_GUARD_CLOCK_UNCONFIRMED &&
-            redlock_guard_why(&group->guards->guard, i, now_ns) == REDLOCK_GUARD_NONE) {
+            redlock_guard_why(guard, i, now_ns) == REDLOCK_GUARD_NONE) {
             group->env.log(group->env.ctx, REDLOCK_LOG_INFO, "node %s: it may vote: %s", group->node_names[i],
                            before[i] == REDLOCK_GUARD_CLOCK_AHEAD ? "its clock agrees with a quorum of nodes"
                                                                   : "it has been up for longer than ttl_max");
         }
     }
+    return begun;
 }
 
 /* Logs which clock jumped, how far, and what both clocks said. */

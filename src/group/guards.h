@@ -10,18 +10,13 @@
 #define REDLOCK_GUARDS_WHY_SIZE     200
 
 struct redlock_guards {
-    struct redlock_requester owner; /* owns the readings of clocks; in no list */
+    struct redlock_requester requester; /* first member; of the readings of clocks */
     struct redlock_guard guard;
     char why[REDLOCK_GUARDS_WHY_SIZE];
 };
 
-extern const struct redlock_requester_ops redlock_guards_ops;
-
 /* False if there is no memory. */
 bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard_plan *plan);
-void redlock_guards_free(struct redlock_group *group);
-/* A close ends the readings of clocks. */
-void redlock_guards_close(struct redlock_group *group);
 
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns);
 /* Of these, the nodes whose clock is the reason. Only with a guard. */
@@ -30,8 +25,8 @@ redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *g
  * and do not get HAND_FREE: a lock that they forgot may only seem to be free, or may have a key
  * from an old copy of the data. A node that is not ready may be such a run when it gets what is
  * queued for it. */
-redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner, redlock_nodes nodes,
-                                     struct redlock_message *message);
+redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *requester,
+                                     redlock_nodes nodes, struct redlock_message *message);
 /* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */
 struct redlock_text *redlock_guards_text(struct redlock_group *group, unsigned node);
 /* The longest ttl that the guards allow, lock delay included; REDLOCK_TTL_MS_MAX without guards. */
@@ -42,11 +37,11 @@ int64_t redlock_guards_ttl_max_ms(const struct redlock_group *group);
  * than a node timeout (R7), and nobody longer than the acquire may wait, if it may. */
 int64_t redlock_guards_park_until_ns(const struct redlock_group *group, int64_t wait_ms, int64_t now_ns);
 
-/* Only with guards: why each node may not vote, and the log messages about it. */
-void redlock_guards_reasons(const struct redlock_group *group, int64_t now_ns, enum redlock_guard_reason *why);
+/* Only with guards. redlock_guard_greet(), and logs which nodes may vote since then. */
+redlock_nodes redlock_guards_greet(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting,
+                                   bool *jumped);
+/* Logs why the node may not vote. */
 void redlock_guards_log(struct redlock_group *group, unsigned node);
-void redlock_guards_log_lifted(const struct redlock_group *group, int64_t now_ns,
-                               const enum redlock_guard_reason *before);
 void redlock_guards_log_step(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample,
                              int64_t step_ns);
 

@@ -1,10 +1,47 @@
-/* What a lease says of itself: its votes as a result shows them, and how it was lost. */
+/* The memory of a lease, its votes as a result shows them, and how it was lost. */
 #include "group/handle.h"
 
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/holder.h"
+
+struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options) {
+    const size_t details_size = group->node_count * sizeof(struct redlock_detail);
+    const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
+    const size_t trace_size = options->trace ? sizeof options->trace : 0;
+    const size_t details_and_more_size = details_size + expiring_size + trace_size;
+    const size_t waiting_size = may_queue ? sizeof(struct redlock_waiting) + sizeof(struct redlock_grants) +
+                                                group->node_count * sizeof(struct redlock_grants_node)
+                                          : 0;
+    const size_t zeroed = sizeof(struct redlock_lease) + details_and_more_size + waiting_size;
+    struct redlock_lease *lease = redlock_requester_new(
+        group, REDLOCK_REQUESTER_LEASE, zeroed + redlock_target_size(key_size) + token_size + 1, zeroed);
+    if (!lease) {
+        return NULL;
+    }
+    lease->group = group;
+    char *room = (char *)(lease->details + group->node_count);
+    if (options->on_expiring) {
+        lease->has_expiring = true;
+        *redlock_handle_expiring(lease) =
+            (struct redlock_expiring){.cb = options->on_expiring, .data = options->expiring_data};
+        room += expiring_size;
+    }
+    if (options->trace) {
+        lease->is_traced = true;
+        *(void **)(void *)room = options->trace;
+        room += trace_size;
+    }
+    if (may_queue) {
+        lease->waiting = (struct redlock_waiting *)(void *)room;
+    }
+    room += waiting_size;
+    lease->target = redlock_group_target(group, resource, key_size, room);
+    *redlock_handle_own_token(lease) = '\0';
+    return lease;
+}
 
 const char *redlock_lease_resource(const redlock_lease *lease) {
     return redlock_target_key(lease->target) + lease->group->key_prefix_size;

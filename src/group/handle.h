@@ -75,7 +75,7 @@ static inline bool redlock_life_may_become(enum redlock_life life, enum redlock_
 struct redlock_waiting {
     uint64_t arrival_us; /* redlock_line_arrive() */
     uint32_t id;
-    redlock_nodes refusing; /* nodes that cannot keep the queue of this resource */
+    redlock_nodes refusing; /* nodes that could not keep this queue when last asked */
     bool counted : 1;       /* in the statistics as queued */
     bool guessed : 1;       /* the ticket of this place, before a quorum of clocks was known */
     uint8_t handing;        /* enum redlock_handing, of the RELEASE of this lease */
@@ -95,9 +95,9 @@ struct redlock_expiring {
     void *data;
 };
 
-/* The owner and the core come first: a vote uses little else. */
+/* The requester and the core come first: a vote uses little else. */
 struct redlock_lease {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     struct redlock_lease_core core;
     struct redlock_group *group;
     struct redlock_target *target;
@@ -164,6 +164,10 @@ static inline char *redlock_handle_own_token(const struct redlock_lease *lease) 
     return redlock_target_end(lease->target);
 }
 
+/* Creates a lease in the group's list. NULL if there is no memory. `may_queue`: with memory to wait
+ * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
+struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
+                                         size_t token_size, bool may_queue, const redlock_acquire_options *options);
 /* Fills in the votes of the last round. */
 void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */

@@ -128,28 +128,33 @@ bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlo
     return line->waiting[bucket] > 0 || line->handed_over[bucket];
 }
 
-void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target) {
-    line->waiting[bucket_of(target)]++;
-}
-
-void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target) {
+void redlock_line_note_queued(struct redlock_line *line, const struct redlock_target *target, bool queued) {
     uint32_t *waiting = &line->waiting[bucket_of(target)];
-    assert(*waiting > 0);
-    --*waiting;
+    assert(queued || *waiting > 0);
+    *waiting = queued ? *waiting + 1 : *waiting - 1;
 }
 
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over) {
     line->handed_over[bucket_of(target)] = handed_over;
 }
 
-bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push) {
-    for (unsigned i = 0; i < REDLOCK_LINE_GIVEN; i++) {
-        if (line->given[i] == push->seal) {
+/* Puts it into the ring. False if it is there. */
+static bool is_new(uint64_t *ring, uint32_t size, uint32_t *next, uint64_t value) {
+    for (uint32_t i = 0; i < size; i++) {
+        if (ring[i] == value) {
             return false;
         }
     }
-    line->given[line->given_next++ % REDLOCK_LINE_GIVEN] = push->seal;
+    ring[(*next)++ % size] = value;
     return true;
+}
+
+bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push) {
+    return is_new(line->given, REDLOCK_LINE_GIVEN, &line->given_next, push->seal);
+}
+
+bool redlock_line_warns(struct redlock_line *line, const char *reason) {
+    return is_new(line->warned, REDLOCK_LINE_REASONS, &line->warned_next, redlock_hash(reason, strlen(reason)));
 }
 
 /* What is hashed. It has no padding. */

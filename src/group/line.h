@@ -68,10 +68,13 @@ bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum);
 
 /* Whether a first try would jump the queue. */
 bool redlock_line_is_in_line(const struct redlock_line *line, const struct redlock_target *target);
-void redlock_line_enter(struct redlock_line *line, const struct redlock_target *target);
-void redlock_line_leave(struct redlock_line *line, const struct redlock_target *target);
+/* A lease is QUEUED for it, or is not any more. */
+void redlock_line_note_queued(struct redlock_line *line, const struct redlock_target *target, bool queued);
 /* Whether this push is to be given back. True once: a node says each but once. */
 bool redlock_line_give(struct redlock_line *line, const struct redlock_push *push);
+/* Whether to warn of this reason why nodes cannot keep a queue. A node that reconnects and refuses
+ * again is nothing new, nor is the next acquire. */
+bool redlock_line_warns(struct redlock_line *line, const char *reason);
 
 /* A node said whether a release of ours went to a waiter. */
 void redlock_line_note_release(struct redlock_line *line, const struct redlock_target *target, bool handed_over);

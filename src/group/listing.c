@@ -1,5 +1,5 @@
 /* The request that finds all locks of the nodes, page after page from each. */
-#include "group/listing.h"
+#include "group/query.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "core/time.h"
-#include "result/result.h"
+#include "group/requests.h"
 #include "wire/page.h"
 
 #define PAGE_KEYS  250
@@ -31,30 +31,19 @@
  * So no node is asked faster than its locks are taken, and at most one page of each is in memory.
  */
 struct listed_node {
-    struct redlock_text *error;
     char *page; /* NULL unless FULL */
     size_t page_size;
     uint64_t cursor; /* where the next page begins */
     uint64_t unread; /* keys that could not be read, on all pages */
-    int64_t latency_us;
-    unsigned late;          /* tries of this page that had no answer in time */
-    redlock_vote_kind kind; /* PENDING until it is decided */
+    unsigned late;   /* tries of this page that had no answer in time */
 };
 
-struct redlock_listing {
-    struct redlock_oneshot oneshot; /* its owner is the first member */
-    struct redlock_group *group;
+struct listing {
+    struct redlock_query query; /* first member */
     redlock_list_callback each;
-    redlock_callback done;
-    void *data;
-    int64_t start_ns;
-    int code;
     bool others;
-    bool decided; /* the last callback will run, or has run */
-    bool in_callback;
-    bool over; /* the last callback has run */
     char *pattern;
-    struct listed_node nodes[]; /* one for each node; then the pattern */
+    struct listed_node nodes[]; /* one for each node; then the votes, then the pattern */
 };
 
 void redlock_list_options_default(redlock_list_options *options) {
@@ -62,93 +51,51 @@ void redlock_list_options_default(redlock_list_options *options) {
 }
 
 /* The key prefix stands for itself. */
-static char *put_escaped(char *at, const char *prefix) {
+static void make_pattern(char *at, const char *prefix, const char *match) {
     for (; *prefix != '\0'; prefix++) {
         if (strchr("*?[]^-\\", *prefix) != NULL) {
             *at++ = '\\';
         }
         *at++ = *prefix;
     }
-    return at;
-}
-
-static void make_pattern(const struct redlock_group *group, const char *match, char *pattern) {
-    char *at = put_escaped(pattern, group->key_prefix);
     strcpy(at, match);
 }
 
-static struct redlock_listing *listing_new(struct redlock_group *group, const char *match) {
-    const size_t size = sizeof(struct redlock_listing) + group->node_count * sizeof(struct listed_node);
-    struct redlock_listing *listing = redlock_requester_new(
-        group, REDLOCK_REQUESTER_LISTING, size + 2 * group->key_prefix_size + strlen(match) + 1, size);
+static struct listing *listing_new(struct redlock_group *group, const char *match, redlock_callback done, void *data) {
+    const unsigned count = group->node_count;
+    const size_t size =
+        sizeof(struct listing) + count * (sizeof(struct listed_node) + sizeof(struct redlock_result_vote));
+    struct listing *listing = redlock_requester_new(group, REDLOCK_REQUESTER_LISTING,
+                                                    size + 2 * group->key_prefix_size + strlen(match) + 1, size);
     if (!listing) {
         return NULL;
     }
-    listing->group = group;
-    listing->pattern = (char *)(listing->nodes + group->node_count);
-    make_pattern(group, match, listing->pattern);
-    listing->start_ns = redlock_group_now_ns(group);
-    for (unsigned i = 0; i < group->node_count; i++) {
-        listing->nodes[i].latency_us = -1;
-    }
-    group->statistics.requests_pending++;
+    struct redlock_result_vote *votes = (struct redlock_result_vote *)(void *)(listing->nodes + count);
+    redlock_query_start(&listing->query, group, REDLOCK_RESULT_LIST, votes, done, data);
+    listing->pattern = (char *)(votes + count);
+    make_pattern(listing->pattern, group->key_prefix, match);
     return listing;
 }
 
-static void listing_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
+static void listing_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct listing *listing = (struct listing *)requester;
     for (unsigned i = 0; i < group->node_count; i++) {
-        redlock_text_drop(listing->nodes[i].error);
         free(listing->nodes[i].page);
     }
-    redlock_requester_delist(group, owner);
-    free(listing);
+    redlock_query_free(&listing->query);
 }
 
-static void free_if_over(struct redlock_listing *listing) {
-    if (listing->over && listing->oneshot.owner.in_flight == 0) {
-        listing_free(listing->group, &listing->oneshot.owner);
+static void free_if_over(struct listing *listing) {
+    if (redlock_query_is_over(&listing->query)) {
+        listing_free(listing->query.group, &listing->query.oneshot.requester);
     }
-}
-
-static void queue_callbacks(struct redlock_listing *listing) {
-    if (!redlock_list_is_in(&listing->oneshot.done) && !listing->in_callback) {
-        redlock_requester_queue_oneshot(listing->group, &listing->oneshot);
-    }
-}
-
-static void decide(struct redlock_listing *listing, int code) {
-    if (!listing->decided) {
-        listing->decided = true;
-        listing->code = code;
-        queue_callbacks(listing);
-    }
-}
-
-static void decide_if_answered(struct redlock_listing *listing) {
-    unsigned pending = 0, granted = 0;
-    for (unsigned i = 0; i < listing->group->node_count; i++) {
-        pending += listing->nodes[i].kind == REDLOCK_VOTE_PENDING;
-        granted += listing->nodes[i].kind == REDLOCK_VOTE_GRANTED;
-    }
-    if (pending == 0) {
-        decide(listing, granted >= redlock_group_quorum(listing->group) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
-    }
-}
-
-static void vote(struct redlock_listing *listing, unsigned node, redlock_vote_kind kind, struct redlock_text *error) {
-    struct listed_node *listed = &listing->nodes[node];
-    assert(kind != REDLOCK_VOTE_PENDING && listed->kind == REDLOCK_VOTE_PENDING);
-    listed->kind = kind;
-    listed->error = redlock_text_keep(error);
-    decide_if_answered(listing);
 }
 
 /* Asks the node for the page at its cursor. */
-static void ask(struct redlock_listing *listing, unsigned node) {
-    struct redlock_group *group = listing->group;
+static void ask(struct listing *listing, unsigned node) {
+    struct redlock_group *group = listing->query.group;
     const struct listed_node *listed = &listing->nodes[node];
-    assert(listed->kind == REDLOCK_VOTE_PENDING && listed->late < PAGE_TRIES);
+    assert((redlock_round_pending(&listing->query.round) & REDLOCK_NODE(node)) && listed->late < PAGE_TRIES);
     const struct redlock_page page = {.cursor = listed->cursor,
                                       .pattern = listing->pattern,
                                       .count = PAGE_KEYS >> (2 * listed->late),
@@ -159,13 +106,13 @@ static void ask(struct redlock_listing *listing, unsigned node) {
                                       .wait_suffix = group->wait_suffix,
                                       .page = &page,
                                       .now_ns = redlock_group_now_ns(group)};
-    if (redlock_requester_send(group, &listing->oneshot.owner, REDLOCK_NODE(node), &message) == 0) {
-        vote(listing, node, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, node));
+    if (redlock_requester_send(group, &listing->query.oneshot.requester, REDLOCK_NODE(node), &message) == 0) {
+        redlock_query_refused(&listing->query, REDLOCK_NODE(node));
     }
 }
 
 /* After a page: asks for the next, or the node is done. */
-static void go_on(struct redlock_listing *listing, unsigned node) {
+static void go_on(struct listing *listing, unsigned node) {
     const struct listed_node *listed = &listing->nodes[node];
     struct redlock_text *remark = NULL;
     assert(!listed->page);
@@ -177,11 +124,11 @@ static void go_on(struct redlock_listing *listing, unsigned node) {
         remark = redlock_text_new(REDLOCK_CAUSE_NOPERM, "it has %" PRIu64 " key%s that this user may not read",
                                   listed->unread, listed->unread == 1 ? "" : "s");
     }
-    vote(listing, node, REDLOCK_VOTE_GRANTED, remark);
+    redlock_query_vote(&listing->query, node, REDLOCK_VOTE_GRANTED, remark);
     redlock_text_drop(remark);
 }
 
-static void take_page(struct redlock_listing *listing, unsigned node, const struct redlock_answer *answer) {
+static void take_page(struct listing *listing, unsigned node, const struct redlock_answer *answer) {
     static const struct redlock_text no_memory = {.string = "no memory for its answer", .cause = REDLOCK_CAUSE_OURS};
     struct listed_node *listed = &listing->nodes[node];
     assert(!listed->page);
@@ -194,41 +141,41 @@ static void take_page(struct redlock_listing *listing, unsigned node, const stru
     }
     listed->page = malloc(answer->holder_size);
     if (!listed->page) {
-        vote(listing, node, REDLOCK_VOTE_FAILED, redlock_text_constant(&no_memory));
+        redlock_query_vote(&listing->query, node, REDLOCK_VOTE_FAILED, redlock_text_constant(&no_memory));
         return;
     }
     memcpy(listed->page, answer->holder, answer->holder_size);
     listed->page_size = answer->holder_size;
-    queue_callbacks(listing);
+    redlock_query_queue(&listing->query);
 }
 
 /* A page changes nothing, so it may be asked for again. SCAN takes its cursor with any count. A
  * late reply is dropped, so no lock is told twice. */
-static void take_timeout(struct redlock_listing *listing, unsigned node, struct redlock_text *error) {
+static void take_timeout(struct listing *listing, unsigned node, struct redlock_text *error) {
     if (++listing->nodes[node].late < PAGE_TRIES) {
         ask(listing, node);
         return;
     }
     struct redlock_text *why =
         redlock_text_new(REDLOCK_CAUSE_TIMEOUT, "%s, %d times in a row", redlock_text_string(error), PAGE_TRIES);
-    vote(listing, node, REDLOCK_VOTE_UNKNOWN, why);
+    redlock_query_vote(&listing->query, node, REDLOCK_VOTE_UNKNOWN, why);
     redlock_text_drop(why);
 }
 
-static void listing_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
+static void listing_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                            const struct redlock_answer *answer) {
-    (void)round; /* a late answer is not told */
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
+    (void)group;
+    struct listing *listing = (struct listing *)requester;
     const bool timed_out =
         answer->vote == REDLOCK_VOTE_UNKNOWN && redlock_text_cause(answer->text) == REDLOCK_CAUSE_TIMEOUT;
-    if (!listing->decided) {
-        listing->nodes[node].latency_us = (redlock_group_now_ns(group) - listing->start_ns) / 1000;
+    if (!listing->query.decided) {
+        redlock_query_answered(&listing->query, node);
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             take_page(listing, node, answer);
         } else if (timed_out) {
             take_timeout(listing, node, answer->text);
         } else {
-            vote(listing, node, answer->vote, answer->text);
+            redlock_query_vote(&listing->query, node, answer->vote, answer->text);
         }
     }
     free_if_over(listing);
@@ -251,72 +198,50 @@ static bool copy_entry(const struct redlock_group *group, const struct redlock_p
 }
 
 /* Runs `each` for the page of the node. A callback may end the listing. */
-static void tell_page(struct redlock_listing *listing, unsigned node) {
+static void tell_page(struct listing *listing, unsigned node) {
     struct listed_node *listed = &listing->nodes[node];
     assert(listed->page);
     const char *at = listed->page, *end = at + listed->page_size;
     char resource[REDLOCK_RESOURCE_SIZE_MAX + 1], token[REDLOCK_TOKEN_SIZE_MAX + 1];
     struct redlock_page_entry entry;
-    while (!listing->decided && redlock_page_next(&at, end, &entry)) {
+    while (!listing->query.decided && redlock_page_next(&at, end, &entry)) {
         const redlock_listed lock = {.size = sizeof lock,
                                      .node = node,
                                      .resource = resource,
                                      .token = token,
                                      .ttl_ms = entry.ttl_ms,
                                      .waiters = entry.waiters};
-        if (copy_entry(listing->group, &entry, resource, token) && !listing->each(&lock, listing->data)) {
-            decide(listing, REDLOCK_ERR_CANCELLED);
+        if (copy_entry(listing->query.group, &entry, resource, token) && !listing->each(&lock, listing->query.data)) {
+            redlock_query_decide(&listing->query, REDLOCK_ERR_CANCELLED);
         }
     }
     free(listed->page);
     listed->page = NULL;
-    if (!listing->decided) {
+    if (!listing->query.decided) {
         go_on(listing, node);
     }
 }
 
-static void tell_result(struct redlock_listing *listing) {
-    struct redlock_group *group = listing->group;
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    const struct redlock_result result = {.code = listing->code,
-                                          .of = REDLOCK_RESULT_LIST,
-                                          .resource = "",
-                                          .attempts = 1,
-                                          .quorum = redlock_group_quorum(group),
-                                          .count = group->node_count,
-                                          .votes = votes};
-    for (unsigned i = 0; i < group->node_count; i++) {
-        const struct listed_node *listed = &listing->nodes[i];
-        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                .text = listed->error,
-                                                .holder = "",
-                                                .latency_us = listed->latency_us,
-                                                .holder_ttl_ms = -1,
-                                                .kind = listed->kind};
-    }
-    group->statistics.requests_pending--;
-    listing->done(&result, listing->data);
-}
-
-static void listing_callback(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_listing *listing = (struct redlock_listing *)owner;
-    listing->in_callback = true;
-    for (unsigned i = 0; i < group->node_count && !listing->decided; i++) {
+static void listing_callback(struct redlock_group *group, struct redlock_requester *requester) {
+    struct listing *listing = (struct listing *)requester;
+    struct redlock_query *query = &listing->query;
+    query->in_callbacks = true;
+    for (unsigned i = 0; i < group->node_count && !query->decided; i++) {
         if (listing->nodes[i].page) {
             tell_page(listing, i);
         }
     }
-    if (listing->decided) {
-        tell_result(listing);
-        listing->over = true;
+    if (query->decided) {
+        const struct redlock_result result = redlock_query_result(query);
+        redlock_query_tell(query, &result);
     }
-    listing->in_callback = false;
+    query->in_callbacks = false;
     free_if_over(listing);
 }
 
 static int check(struct redlock_group *group, const redlock_list_options *given, redlock_list_callback each,
                  redlock_callback done, redlock_list_options *known) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     redlock_list_options_default(known);
     int code = redlock_check_given(failure, "each", each != NULL);
     if (code == REDLOCK_OK) {
@@ -332,8 +257,7 @@ static int check(struct redlock_group *group, const redlock_list_options *given,
     if (code == REDLOCK_OK && known->cancel) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID, "cancel is only for redlock_client_list()");
     }
-    code = redlock_group_refuse(group, code);
-    return code == REDLOCK_OK ? redlock_group_check_open(group) : code;
+    return redlock_group_admit(group, code);
 }
 
 int redlock_group_list(struct redlock_group *group, const redlock_list_options *options, redlock_list_callback each,
@@ -343,13 +267,11 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_listing *listing = listing_new(group, known.match ? known.match : "*");
+    struct listing *listing = listing_new(group, known.match ? known.match : "*", done, data);
     if (!listing) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     listing->each = each;
-    listing->done = done;
-    listing->data = data;
     listing->others = known.others;
     for (unsigned i = 0; i < group->node_count; i++) {
         ask(listing, i);
@@ -358,20 +280,15 @@ int redlock_group_list(struct redlock_group *group, const redlock_list_options *
     return REDLOCK_OK;
 }
 
-void redlock_listing_cancel(struct redlock_group *group, const void *data) {
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_LISTING) {
-        struct redlock_listing *listing = (struct redlock_listing *)owner;
-        if (listing->data == data) {
-            decide(listing, REDLOCK_ERR_CANCELLED);
+void redlock_group_list_cancel(struct redlock_group *group, const void *data) {
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_LISTING) {
+        struct listing *listing = (struct listing *)requester;
+        if (listing->query.data == data) {
+            redlock_query_decide(&listing->query, REDLOCK_ERR_CANCELLED);
         }
     }
     redlock_group_rearm(group);
 }
 
-static void listing_close(struct redlock_group *group, struct redlock_requester *owner) {
-    (void)group;
-    decide((struct redlock_listing *)owner, REDLOCK_ERR_CLOSED);
-}
-
 const struct redlock_requester_ops redlock_listing_ops = {
-    .answer = listing_answer, .callback = listing_callback, .close = listing_close, .free = listing_free};
+    .answer = listing_answer, .callback = listing_callback, .close = redlock_query_close, .free = listing_free};

@@ -7,9 +7,10 @@
 
 #include "core/leader.h"
 #include "core/time.h"
+#include "group/requests.h"
 
 struct redlock_observer {
-    struct redlock_oneshot oneshot; /* its owner is the first member */
+    struct redlock_oneshot oneshot; /* its requester is the first member */
     struct redlock_group *group;
     struct redlock_channel *channel;
     redlock_leader_callback cb;
@@ -55,7 +56,7 @@ static void leave_channel(struct redlock_group *group, struct redlock_channel *c
     }
     *link = channel->next;
     if (!group->deleting) {
-        group->env.leave(group->env.ctx, channel);
+        group->env.stop_hearing(group->env.ctx, channel);
     }
     free(channel);
 }
@@ -71,26 +72,26 @@ static struct redlock_observer *observer_new(struct redlock_group *group, const 
     observer->target = redlock_group_target(group, resource, key_size, observer->nodes + group->node_count);
     observer->channel = join_channel(group, observer->target);
     if (!observer->channel) {
-        redlock_requester_delist(group, &observer->oneshot.owner);
+        redlock_requester_delist(group, &observer->oneshot.requester);
         free(observer);
         return NULL;
     }
     return observer;
 }
 
-static void observer_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_observer *observer = (struct redlock_observer *)owner;
+static void observer_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_observer *observer = (struct redlock_observer *)requester;
     if (!observer->ended) {
         leave_channel(group, observer->channel);
     }
-    redlock_requester_delist(group, owner);
+    redlock_requester_delist(group, requester);
     free(observer);
 }
 
 static void free_if_over(struct redlock_observer *observer) {
-    if (observer->ended && observer->oneshot.owner.in_flight == 0 && !redlock_list_is_in(&observer->oneshot.done) &&
+    if (observer->ended && observer->oneshot.requester.in_flight == 0 && !redlock_list_is_in(&observer->oneshot.done) &&
         !observer->in_callback) {
-        observer_free(observer->group, &observer->oneshot.owner);
+        observer_free(observer->group, &observer->oneshot.requester);
     }
 }
 
@@ -101,7 +102,7 @@ static void end(struct redlock_observer *observer) {
     observer->ended = true;
     leave_channel(group, observer->channel);
     observer->channel = NULL;
-    redlock_schedule_set(&group->schedule, &observer->oneshot.owner.due, REDLOCK_NEVER_NS);
+    redlock_schedule_set(&group->schedule, &observer->oneshot.requester.due, REDLOCK_NEVER_NS);
     free_if_over(observer);
 }
 
@@ -111,7 +112,7 @@ static redlock_nodes send(struct redlock_observer *observer, redlock_nodes nodes
                                       .by_source = by_source,
                                       .target = observer->target,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_requester_send(group, &observer->oneshot.owner, nodes, &message);
+    return redlock_requester_send(group, &observer->oneshot.requester, nodes, &message);
 }
 
 /* Asks the nodes that are due, and sets the next time. */
@@ -129,7 +130,7 @@ static void ask(struct redlock_observer *observer, int64_t now_ns) {
 static void go_on(struct redlock_observer *observer) {
     struct redlock_group *group = observer->group;
     ask(observer, redlock_group_now_ns(group));
-    redlock_schedule_set(&group->schedule, &observer->oneshot.owner.due,
+    redlock_schedule_set(&group->schedule, &observer->oneshot.requester.due,
                          redlock_leadership_next_ns(&observer->leadership));
     if (!redlock_list_is_in(&observer->oneshot.done) && redlock_leadership_has_event(&observer->leadership)) {
         redlock_requester_queue_oneshot(group, &observer->oneshot);
@@ -138,21 +139,17 @@ static void go_on(struct redlock_observer *observer) {
 
 int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
                           redlock_observer **created) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    size_t key_size;
-    int code = redlock_check_given(failure, "cb", cb != NULL);
+    size_t key_size = 0;
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_given(failure, "observer", created != NULL);
+        code = redlock_check_given(&group->failure, "observer", created != NULL);
     }
-    code = redlock_group_refuse(group, code);
     if (code == REDLOCK_OK) {
         code = redlock_group_check_resource(group, "resource", resource, &key_size);
     }
+    code = redlock_group_admit(group, code);
     if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
-    if (code == REDLOCK_OK) {
-        code = group->owners[REDLOCK_REQUESTER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
+        code = group->requesters[REDLOCK_REQUESTER_OBSERVER].count >= REDLOCK_OBSERVERS_MAX
                    ? REDLOCK_ERR_LIMIT
                    : redlock_line_open(&group->line, &group->env);
     }
@@ -206,15 +203,14 @@ static bool has_name(const char *token, size_t size) {
     return size > 0 && token[0] != '\0';
 }
 
-static void observer_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
+static void observer_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                             const struct redlock_answer *answer) {
-    (void)round; /* all ask for the same */
-    struct redlock_observer *observer = (struct redlock_observer *)owner;
+    struct redlock_observer *observer = (struct redlock_observer *)requester;
     if (observer->ended) {
         free_if_over(observer);
         return;
     }
-    if (answer->no_script && redlock_requester_may_ask_by_source(owner, node) &&
+    if (answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
         send(observer, REDLOCK_NODE(node), true)) {
         return;
     }
@@ -227,47 +223,34 @@ static void observer_answer(struct redlock_group *group, struct redlock_requeste
     go_on(observer);
 }
 
-static void observer_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
+static void observer_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     (void)group, (void)now_ns;
-    go_on((struct redlock_observer *)owner);
-}
-
-static bool is_about(const struct redlock_observer *observer, const struct redlock_hint *hint) {
-    return redlock_target_is(observer->target, hint->key, hint->key_size);
+    go_on((struct redlock_observer *)requester);
 }
 
 /* Each that has not ended. */
 #define OBSERVERS(observer, group)                                                                                     \
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_OBSERVER)                                                       \
-    for (struct redlock_observer *observer = (struct redlock_observer *)owner; observer && !observer->ended;           \
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_OBSERVER)                                                   \
+    for (struct redlock_observer *observer = (struct redlock_observer *)requester; observer && !observer->ended;       \
          observer = NULL)
 
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint) {
     OBSERVERS(observer, group) {
-        if (is_about(observer, hint)) {
+        if (redlock_target_is(observer->target, hint->key, hint->key_size)) {
             redlock_leadership_hint(&observer->leadership, node);
             go_on(observer);
         }
     }
 }
 
-/* NULL: every channel. */
-static void note_hearing(struct redlock_group *group, unsigned node, const struct redlock_channel *channel,
-                         bool heard) {
+void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
+    const bool heard = channel && (channel->heard & REDLOCK_NODE(node));
     OBSERVERS(observer, group) {
         if (!channel || observer->channel == channel) {
             redlock_leadership_hear(&observer->leadership, node, heard, redlock_group_now_ns(group));
             go_on(observer);
         }
     }
-}
-
-void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel) {
-    note_hearing(group, node, channel, (channel->heard & REDLOCK_NODE(node)) != 0);
-}
-
-void redlock_observers_deaf(struct redlock_group *group, unsigned node) {
-    note_hearing(group, node, NULL, false);
 }
 
 void redlock_observers_moved(struct redlock_group *group, unsigned node) {
@@ -277,9 +260,9 @@ void redlock_observers_moved(struct redlock_group *group, unsigned node) {
     }
 }
 
-static void observer_callback(struct redlock_group *group, struct redlock_requester *owner) {
+static void observer_callback(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
-    struct redlock_observer *observer = (struct redlock_observer *)owner;
+    struct redlock_observer *observer = (struct redlock_observer *)requester;
     if (!observer->ended && redlock_leadership_has_event(&observer->leadership)) {
         const char *token = redlock_leadership_tell(&observer->leadership)->bytes;
         const struct redlock_leader leader = {
@@ -291,10 +274,10 @@ static void observer_callback(struct redlock_group *group, struct redlock_reques
     free_if_over(observer);
 }
 
-static void observer_close(struct redlock_group *group, struct redlock_requester *owner) {
+static void observer_close(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
-    if (!((struct redlock_observer *)owner)->ended) {
-        end((struct redlock_observer *)owner);
+    if (!((struct redlock_observer *)requester)->ended) {
+        end((struct redlock_observer *)requester);
     }
 }
 

@@ -8,22 +8,15 @@
 
 #define REDLOCK_OBSERVERS_MAX 1024
 
-/* See redlock_observe(). */
-int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
-                          redlock_observer **observer);
 /* Its caller begins to lead under this token, or has begun just now, if that is over already: then
  * the callback is not told of it. */
 void redlock_observer_lead(struct redlock_observer *observer, const char *token, bool leads_still);
 
 /* Who has a lock may have changed on this node. */
 void redlock_observers_hinted(struct redlock_group *group, unsigned node, const struct redlock_hint *hint);
-/* The node hears this channel now, or refuses it. */
+/* The node hears this channel now, or refuses it. NULL: it hears no channel any more. */
 void redlock_observers_hear(struct redlock_group *group, unsigned node, const struct redlock_channel *channel);
-/* The node hears no channel any more. */
-void redlock_observers_deaf(struct redlock_group *group, unsigned node);
 /* See redlock_group_moved(). */
 void redlock_observers_moved(struct redlock_group *group, unsigned node);
-
-extern const struct redlock_requester_ops redlock_observer_ops;
 
 #endif

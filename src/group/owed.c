@@ -22,18 +22,18 @@ static void wait_no_more(struct redlock_group *group, struct redlock_owed *owed)
     owed->waits = false;
 }
 
-/* The owner leaves its place in the list. */
-static void pass_by(struct redlock_group *group, const struct redlock_requester *owner) {
-    if (group->owed_next == owner) {
-        group->owed_next = redlock_requester_next(group, owner);
+/* The requester leaves its place in the list. */
+static void pass_by(struct redlock_group *group, const struct redlock_requester *requester) {
+    if (group->owed_next == requester) {
+        group->owed_next = redlock_requester_next(group, requester);
     }
 }
 
-static void owed_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_owed *owed = (struct redlock_owed *)owner;
+static void owed_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct redlock_owed *owed = (struct redlock_owed *)requester;
     wait_no_more(group, owed);
-    pass_by(group, owner);
-    redlock_requester_delist(group, owner);
+    pass_by(group, requester);
+    redlock_requester_delist(group, requester);
     free(owed);
 }
 
@@ -41,15 +41,15 @@ static void owed_free(struct redlock_group *group, struct redlock_requester *own
  * not meet it again. There are never more of these than requests that the nodes take. */
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
-        struct redlock_requester *owner = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
-        if (!owner->in_flight) {
-            count_dropped(group, (enum redlock_handing)((struct redlock_owed *)owner)->handing);
-            owed_free(group, owner);
+        struct redlock_requester *requester = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
+        if (!requester->in_flight) {
+            count_dropped(group, (enum redlock_handing)((struct redlock_owed *)requester)->handing);
+            owed_free(group, requester);
             return;
         }
-        pass_by(group, owner);
-        redlock_list_remove(&owner->entry);
-        redlock_list_append(&group->owners[REDLOCK_REQUESTER_OWED].list, &owner->entry);
+        pass_by(group, requester);
+        redlock_list_remove(&requester->entry);
+        redlock_list_append(&group->requesters[REDLOCK_REQUESTER_OWED].list, &requester->entry);
     }
 }
 
@@ -64,7 +64,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
                                       .wait_suffix = group->wait_suffix,
                                       .handing = (enum redlock_handing)owed->handing,
                                       .now_ns = now_ns};
-    const redlock_nodes taken = redlock_guards_release(group, &owed->owner, nodes, &message);
+    const redlock_nodes taken = redlock_guards_release(group, &owed->requester, nodes, &message);
     const redlock_nodes refused = nodes & ~taken;
     for (unsigned i = 0; refused && i < group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
@@ -79,16 +79,17 @@ static void end_or_schedule(struct redlock_group *group, struct redlock_owed *ow
         if (owed->debt.owing) {
             count_dropped(group, (enum redlock_handing)owed->handing);
         }
-        owed_free(group, &owed->owner);
+        owed_free(group, &owed->requester);
         return;
     }
-    redlock_schedule_set(&group->schedule, &owed->owner.due, redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
+    redlock_schedule_set(&group->schedule, &owed->requester.due,
+                         redlock_debt_next_ns(&owed->debt, group->ready, now_ns));
 }
 
 bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_release *release) {
     assert(release->nodes != 0 && release->token_size > 0 && release->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     const struct redlock_target *target = release->target;
-    if (group->owners[REDLOCK_REQUESTER_OWED].count >= REDLOCK_OWED_MAX) {
+    if (group->requesters[REDLOCK_REQUESTER_OWED].count >= REDLOCK_OWED_MAX) {
         drop_oldest(group);
     }
     struct redlock_owed *owed = redlock_requester_new(group, REDLOCK_REQUESTER_OWED,
@@ -115,12 +116,11 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     return true;
 }
 
-static void owed_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
+static void owed_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                         const struct redlock_answer *answer) {
-    (void)round; /* each asks for the same */
-    struct redlock_owed *owed = (struct redlock_owed *)owner;
+    struct redlock_owed *owed = (struct redlock_owed *)requester;
     const int64_t now_ns = redlock_group_now_ns(group);
-    if (answer->no_script && redlock_requester_may_ask_by_source(&owed->owner, node)) {
+    if (answer->no_script && redlock_requester_may_ask_by_source(&owed->requester, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);
     } else {
         redlock_debt_vote(&owed->debt, node, answer->vote, now_ns);
@@ -128,8 +128,8 @@ static void owed_answer(struct redlock_group *group, struct redlock_requester *o
     end_or_schedule(group, owed, now_ns);
 }
 
-static void owed_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
-    struct redlock_owed *owed = (struct redlock_owed *)owner;
+static void owed_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
+    struct redlock_owed *owed = (struct redlock_owed *)requester;
     wait_no_more(group, owed);
     if (!redlock_debt_over(&owed->debt, now_ns)) {
         ask(group, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false, now_ns);
@@ -147,7 +147,7 @@ void redlock_owed_go_on(struct redlock_group *group) {
     const int64_t now_ns = redlock_group_now_ns(group);
     for (unsigned left = ASKED_A_TURN; group->owed_next && left > 0; left--) {
         struct redlock_owed *owed = (struct redlock_owed *)group->owed_next;
-        group->owed_next = redlock_requester_next(group, &owed->owner);
+        group->owed_next = redlock_requester_next(group, &owed->requester);
         const redlock_nodes back = owed->debt.owing & group->owed_back & group->ready;
         if (back) {
             ask(group, owed, redlock_debt_ask(&owed->debt, back, now_ns), false, now_ns);

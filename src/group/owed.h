@@ -11,7 +11,7 @@
 /* A release that the library owns (R8): after a lost attempt, after a lost lease, or for nodes that
  * did not confirm a caller's release. */
 struct redlock_owed {
-    struct redlock_requester owner;
+    struct redlock_requester requester;
     struct redlock_debt debt;
     struct redlock_target *target;
     uint8_t token_size;
@@ -39,7 +39,5 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node);
 /* Asks for some more of them. Call it in each turn while owed_next is not NULL. */
 void redlock_owed_go_on(struct redlock_group *group);
-
-extern const struct redlock_requester_ops redlock_owed_ops;
 
 #endif

@@ -6,226 +6,252 @@
 
 #include "core/number.h"
 #include "core/time.h"
-#include "result/result.h"
+#include "group/requests.h"
 
-struct redlock_query_vote {
-    struct redlock_text *error;
-    struct redlock_text *holder;
-    int64_t holder_ttl_ms;
-    int64_t waiters, waited_ms;
-    int64_t latency_us;
-    redlock_vote_kind kind;
-};
-
-struct redlock_query {
-    struct redlock_oneshot oneshot; /* its owner is the first member */
-    redlock_callback cb;
-    void *data;
-    struct redlock_round round;
-    int64_t start_ns;
-    int code;
-    bool connects; /* else it inspects */
-    bool done;     /* decided; the callback will run, or has run */
-    bool callback_done;
-    struct redlock_target *target;
-    struct redlock_query_vote votes[]; /* node_count of them; then the target */
-};
-
-static struct redlock_query *query_new(struct redlock_group *group, bool connects, const char *resource,
-                                       size_t key_size, redlock_callback cb, void *data) {
-    const size_t size = sizeof(struct redlock_query) + group->node_count * sizeof(struct redlock_query_vote);
-    struct redlock_query *query =
-        redlock_requester_new(group, REDLOCK_REQUESTER_QUERY, size + redlock_target_size(key_size), size);
-    if (!query) {
-        return NULL;
-    }
-    query->target = redlock_group_target(group, resource, key_size, query->votes + group->node_count);
-    for (unsigned i = 0; i < group->node_count; i++) {
-        query->votes[i].latency_us = -1;
-        query->votes[i].holder_ttl_ms = -1;
-        query->votes[i].waiters = query->votes[i].waited_ms = -1;
-    }
-    redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
-    query->start_ns = redlock_group_now_ns(group);
-    query->connects = connects;
+void redlock_query_start(struct redlock_query *query, struct redlock_group *group, enum redlock_result_of of,
+                         struct redlock_result_vote *votes, redlock_callback cb, void *data) {
+    query->group = group;
     query->cb = cb;
     query->data = data;
+    query->start_ns = redlock_group_now_ns(group);
+    query->votes = votes;
+    query->of = of;
+    for (unsigned i = 0; i < group->node_count; i++) {
+        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
+                                                .holder = "",
+                                                .latency_us = -1,
+                                                .holder_ttl_ms = -1,
+                                                .kind = REDLOCK_VOTE_PENDING};
+    }
+    redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     group->statistics.requests_pending++;
-    return query;
 }
 
-static void query_free(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_query *query = (struct redlock_query *)owner;
-    assert(group->deleting || query->oneshot.owner.in_flight == 0);
-    for (unsigned i = 0; i < group->node_count; i++) {
-        redlock_text_drop(query->votes[i].error);
-        redlock_text_drop(query->votes[i].holder);
+void redlock_query_queue(struct redlock_query *query) {
+    if (!redlock_list_is_in(&query->oneshot.done) && !query->in_callbacks) {
+        redlock_requester_queue_oneshot(query->group, &query->oneshot);
     }
-    redlock_requester_delist(group, owner);
+}
+
+void redlock_query_decide(struct redlock_query *query, int code) {
+    if (!query->decided) {
+        query->decided = true;
+        query->code = code;
+        redlock_schedule_set(&query->group->schedule, &query->oneshot.requester.due, REDLOCK_NEVER_NS);
+        redlock_query_queue(query);
+    }
+}
+
+/* An inspection waits for all votes, too: a user wants to see every node. Each has its own
+ * timeout. */
+void redlock_query_vote(struct redlock_query *query, unsigned node, redlock_vote_kind kind, struct redlock_text *text) {
+    const struct redlock_round *round = &query->round;
+    if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
+        query->votes[node].kind = kind;
+        query->votes[node].text = redlock_text_keep(text);
+    }
+    if (redlock_round_pending(round) == 0) {
+        const bool is_ok = query->of == REDLOCK_RESULT_INSPECT ? redlock_round_answered(round)
+                                                               : redlock_round_outcome(round) == REDLOCK_ROUND_WON;
+        redlock_query_decide(query, is_ok ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
+    }
+}
+
+void redlock_query_refused(struct redlock_query *query, redlock_nodes nodes) {
+    const struct redlock_env *env = &query->group->env;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        const unsigned node = redlock_nodes_first(nodes);
+        redlock_query_vote(query, node, REDLOCK_VOTE_FAILED, env->refusal(env->ctx, node));
+    }
+}
+
+void redlock_query_answered(struct redlock_query *query, unsigned node) {
+    query->votes[node].latency_us = (redlock_group_now_ns(query->group) - query->start_ns) / 1000;
+}
+
+struct redlock_result redlock_query_result(const struct redlock_query *query) {
+    assert(query->decided && !query->over);
+    return (struct redlock_result){.code = query->code,
+                                   .of = query->of,
+                                   .resource = "",
+                                   .attempts = 1,
+                                   .quorum = query->group->quorum,
+                                   .count = query->group->node_count,
+                                   .votes = query->votes};
+}
+
+void redlock_query_tell(struct redlock_query *query, const struct redlock_result *result) {
+    query->group->statistics.requests_pending--;
+    query->cb(result, query->data);
+    query->over = true;
+}
+
+void redlock_query_close(struct redlock_group *group, struct redlock_requester *requester) {
+    (void)group;
+    redlock_query_decide((struct redlock_query *)requester, REDLOCK_ERR_CLOSED);
+}
+
+void redlock_query_free(struct redlock_query *query) {
+    struct redlock_group *group = query->group;
+    assert(group->deleting || query->oneshot.requester.in_flight == 0);
+    for (unsigned i = 0; i < group->node_count; i++) {
+        redlock_text_drop((struct redlock_text *)(uintptr_t)query->votes[i].text);
+    }
+    redlock_requester_delist(group, &query->oneshot.requester);
     free(query);
 }
 
-static void finish(struct redlock_group *group, struct redlock_query *query, int code) {
-    assert(!query->done);
-    query->done = true;
-    query->code = code;
-    redlock_schedule_set(&group->schedule, &query->oneshot.owner.due, REDLOCK_NEVER_NS);
-    redlock_requester_queue_oneshot(group, &query->oneshot);
-}
+/* An inspection, or a connect, which asks nobody. */
+struct sight {
+    struct redlock_text *holder;
+    int64_t waiters, waited_ms;
+};
 
-/* An inspection waits for all votes: a user wants to see every node. Each has its own timeout. */
-static void finish_if_answered(struct redlock_group *group, struct redlock_query *query) {
-    if (!query->done && redlock_round_pending(&query->round) == 0) {
-        finish(group, query, redlock_round_answered(&query->round) ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
+struct inspection {
+    struct redlock_query query; /* first member */
+    struct redlock_target *target;
+    struct sight sights[]; /* one of each node; then the votes, then the target */
+};
+
+static struct inspection *inspection_new(struct redlock_group *group, enum redlock_result_of of, const char *resource,
+                                         size_t key_size, redlock_callback cb, void *data) {
+    const unsigned count = group->node_count;
+    const size_t size = sizeof(struct inspection) + count * (sizeof(struct sight) + sizeof(struct redlock_result_vote));
+    struct inspection *inspection =
+        redlock_requester_new(group, REDLOCK_REQUESTER_QUERY, size + redlock_target_size(key_size), size);
+    if (!inspection) {
+        return NULL;
     }
-}
-
-static void vote(const struct redlock_group *group, struct redlock_query *query, unsigned node, redlock_vote_kind kind,
-                 struct redlock_text *error) {
-    assert(node < group->node_count);
-    struct redlock_query_vote *vote = &query->votes[node];
-    if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
-        vote->kind = kind;
-        vote->error = redlock_text_keep(error);
-        vote->latency_us = (redlock_group_now_ns(group) - query->start_ns) / 1000;
+    struct redlock_result_vote *votes = (struct redlock_result_vote *)(void *)(inspection->sights + count);
+    redlock_query_start(&inspection->query, group, of, votes, cb, data);
+    inspection->target = redlock_group_target(group, resource, key_size, votes + count);
+    for (unsigned i = 0; i < count; i++) {
+        inspection->sights[i].waiters = inspection->sights[i].waited_ms = -1;
     }
+    return inspection;
 }
 
-static void refuse(struct redlock_group *group, struct redlock_query *query, redlock_nodes refused) {
+static void query_free(struct redlock_group *group, struct redlock_requester *requester) {
+    struct inspection *inspection = (struct inspection *)requester;
     for (unsigned i = 0; i < group->node_count; i++) {
-        if (refused & REDLOCK_NODE(i)) {
-            vote(group, query, i, REDLOCK_VOTE_FAILED, group->env.refusal(group->env.ctx, i));
-            query->votes[i].latency_us = -1;
-        }
+        redlock_text_drop(inspection->sights[i].holder);
+    }
+    redlock_query_free(&inspection->query);
+}
+
+static void free_if_over(struct inspection *inspection) {
+    if (redlock_query_is_over(&inspection->query)) {
+        query_free(inspection->query.group, &inspection->query.oneshot.requester);
     }
 }
 
-static redlock_nodes ask(struct redlock_group *group, struct redlock_query *query, redlock_nodes nodes,
-                         bool by_source) {
+static redlock_nodes ask(struct inspection *inspection, redlock_nodes nodes, bool by_source) {
+    struct redlock_group *group = inspection->query.group;
     struct redlock_message message = {.operation = REDLOCK_OP_INSPECT,
                                       .by_source = by_source,
-                                      .target = query->target,
+                                      .target = inspection->target,
                                       .wait_suffix = group->wait_suffix,
                                       .now_ns = redlock_group_now_ns(group)};
-    return redlock_requester_send(group, &query->oneshot.owner, nodes, &message);
+    return redlock_requester_send(group, &inspection->query.oneshot.requester, nodes, &message);
 }
 
 int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    size_t key_size;
-    int code = redlock_group_refuse(group, redlock_check_given(failure, "cb", cb != NULL));
+    size_t key_size = 0;
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
         code = redlock_group_check_resource(group, "resource", resource, &key_size);
     }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
+    code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(group, false, resource, key_size, cb, data);
-    if (!query) {
+    struct inspection *inspection = inspection_new(group, REDLOCK_RESULT_INSPECT, resource, key_size, cb, data);
+    if (!inspection) {
         return REDLOCK_ERR_NO_MEMORY;
     }
     const redlock_nodes all = redlock_nodes_all(group->node_count);
-    refuse(group, query, all & ~ask(group, query, all, false));
-    finish_if_answered(group, query);
+    redlock_query_refused(&inspection->query, all & ~ask(inspection, all, false));
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-static void free_if_over(struct redlock_group *group, struct redlock_query *query) {
-    if (query->callback_done && query->oneshot.owner.in_flight == 0) {
-        query_free(group, &query->oneshot.owner);
-    }
-}
-
-static void query_answer(struct redlock_group *group, struct redlock_requester *owner, uint32_t round, unsigned node,
+static void query_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                          const struct redlock_answer *answer) {
-    (void)round; /* a query has only one round */
-    struct redlock_query *query = (struct redlock_query *)owner;
-    if (!query->done && answer->no_script && redlock_requester_may_ask_by_source(owner, node) &&
-        ask(group, query, REDLOCK_NODE(node), true)) {
+    (void)group;
+    struct inspection *inspection = (struct inspection *)requester;
+    struct redlock_query *query = &inspection->query;
+    struct sight *sight = &inspection->sights[node];
+    if (!query->decided && answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
+        ask(inspection, REDLOCK_NODE(node), true)) {
         return;
     }
-    if (!query->done) {
-        vote(group, query, node, answer->vote, answer->text);
+    if (!query->decided) {
+        redlock_query_answered(query, node);
+        redlock_query_vote(query, node, answer->vote, answer->text);
         if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
-            query->votes[node].waiters = answer->waiters;
-            query->votes[node].waited_ms = answer->waited_ms;
+            sight->waiters = answer->waiters;
+            sight->waited_ms = answer->waited_ms;
         }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
-            query->votes[node].holder =
-                redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
+            sight->holder = redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
+            query->votes[node].holder = redlock_text_string(sight->holder);
             query->votes[node].holder_ttl_ms = answer->holder_ttl_ms;
         }
-        finish_if_answered(group, query);
     }
-    free_if_over(group, query);
+    free_if_over(inspection);
 }
 
-static void finish_connect(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->connects && !query->done);
+static void finish_connect(struct redlock_query *query) {
+    const struct redlock_group *group = query->group;
+    assert(query->of == REDLOCK_RESULT_CONNECT && !query->decided);
     for (unsigned i = 0; i < group->node_count; i++) {
         if ((group->ready & REDLOCK_NODE(i)) && !group->env.is_too_far(group->env.ctx, i)) {
-            vote(group, query, i, REDLOCK_VOTE_GRANTED, NULL);
+            redlock_query_answered(query, i);
+            redlock_query_vote(query, i, REDLOCK_VOTE_GRANTED, NULL);
         }
     }
-    refuse(group, query, redlock_round_pending(&query->round));
-    finish(group, query,
-           redlock_round_outcome(&query->round) == REDLOCK_ROUND_WON ? REDLOCK_OK : REDLOCK_ERR_NO_QUORUM);
+    redlock_query_refused(query, redlock_round_pending(&query->round));
 }
 
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    int code = redlock_check_given(failure, "cb", cb != NULL);
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code == REDLOCK_OK) {
-        code = redlock_check_range(failure, "timeout_ms", timeout_ms, 0, REDLOCK_TIMEOUT_MS_MAX, "");
+        code = redlock_check_range(&group->failure, "timeout_ms", timeout_ms, 0, REDLOCK_TIMEOUT_MS_MAX, "");
     }
-    code = redlock_group_refuse(group, code);
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
+    code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
         return code;
     }
-    struct redlock_query *query = query_new(group, true, "", group->key_prefix_size, cb, data);
-    if (!query) {
+    struct inspection *inspection = inspection_new(group, REDLOCK_RESULT_CONNECT, "", group->key_prefix_size, cb, data);
+    if (!inspection) {
         return REDLOCK_ERR_NO_MEMORY;
     }
+    struct redlock_query *query = &inspection->query;
     if (redlock_group_all_first_tries_done(group)) {
-        finish_connect(group, query);
+        finish_connect(query);
     } else {
-        redlock_schedule_set(&group->schedule, &query->oneshot.owner.due,
+        redlock_schedule_set(&group->schedule, &query->oneshot.requester.due,
                              redlock_after_ms(query->start_ns, timeout_ms));
     }
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
 
-static void query_due(struct redlock_group *group, struct redlock_requester *owner, int64_t now_ns) {
-    (void)now_ns;
-    struct redlock_query *query = (struct redlock_query *)owner;
-    assert(query->connects); /* an inspection ends with its votes */
-    finish_connect(group, query);
+/* A connect has waited long enough. An inspection ends with its votes. */
+static void query_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
+    (void)group, (void)now_ns;
+    finish_connect((struct redlock_query *)requester);
 }
 
 void redlock_queries_ready_changed(struct redlock_group *group) {
     if (!redlock_group_all_first_tries_done(group)) {
         return;
     }
-    REDLOCK_REQUESTERS(owner, group, REDLOCK_REQUESTER_QUERY) {
-        struct redlock_query *query = (struct redlock_query *)owner;
-        if (query->connects && !query->done) {
-            finish_connect(group, query);
+    REDLOCK_REQUESTERS(requester, group, REDLOCK_REQUESTER_QUERY) {
+        struct redlock_query *query = (struct redlock_query *)requester;
+        if (query->of == REDLOCK_RESULT_CONNECT && !query->decided) {
+            finish_connect(query);
         }
-    }
-}
-
-static void query_close(struct redlock_group *group, struct redlock_requester *owner) {
-    struct redlock_query *query = (struct redlock_query *)owner;
-    if (!query->done) {
-        finish(group, query, REDLOCK_ERR_CLOSED);
     }
 }
 
@@ -236,52 +262,34 @@ static int64_t median(const int64_t *told, unsigned count, unsigned least) {
     return count > 0 && count >= least ? told[(count - 1) / 2] : -1;
 }
 
-static void tell_of_queue(const struct redlock_group *group, const struct redlock_query *query,
+static void tell_of_queue(const struct redlock_group *group, const struct inspection *inspection,
                           struct redlock_result *result) {
     int64_t waiters[REDLOCK_NODES_MAX], waited_ms[REDLOCK_NODES_MAX];
     unsigned counts = 0, times = 0;
     for (unsigned i = 0; i < group->node_count; i++) {
-        const struct redlock_query_vote *vote = &query->votes[i];
-        if (vote->waiters >= 0) {
-            redlock_number_insert(waiters, counts++, vote->waiters);
+        const struct sight *sight = &inspection->sights[i];
+        if (sight->waiters >= 0) {
+            redlock_number_insert(waiters, counts++, sight->waiters);
         }
-        if (vote->waited_ms >= 0) {
-            redlock_number_insert(waited_ms, times++, vote->waited_ms);
+        if (sight->waited_ms >= 0) {
+            redlock_number_insert(waited_ms, times++, sight->waited_ms);
         }
     }
     result->waiters = median(waiters, counts, group->quorum);
     result->waited_ms = result->waiters > 0 ? median(waited_ms, times, 1) : -1;
 }
 
-static void run_callback(struct redlock_group *group, struct redlock_query *query) {
-    assert(query->done && !query->callback_done);
-    struct redlock_result_vote votes[REDLOCK_NODES_MAX];
-    struct redlock_result result = {.code = query->code,
-                                    .of = query->connects ? REDLOCK_RESULT_CONNECT : REDLOCK_RESULT_INSPECT,
-                                    .resource = redlock_target_key(query->target) + group->key_prefix_size,
-                                    .attempts = 1,
-                                    .quorum = group->quorum,
-                                    .count = group->node_count,
-                                    .votes = votes};
-    for (unsigned i = 0; i < group->node_count; i++) {
-        const struct redlock_query_vote *vote = &query->votes[i];
-        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                .text = vote->error,
-                                                .holder = redlock_text_string(vote->holder),
-                                                .latency_us = vote->latency_us,
-                                                .holder_ttl_ms = vote->holder_ttl_ms,
-                                                .kind = vote->kind};
-    }
-    tell_of_queue(group, query, &result);
-    group->statistics.requests_pending--;
-    query->cb(&result, query->data);
-    query->callback_done = true;
+static void query_callback(struct redlock_group *group, struct redlock_requester *requester) {
+    struct inspection *inspection = (struct inspection *)requester;
+    struct redlock_result result = redlock_query_result(&inspection->query);
+    result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
+    tell_of_queue(group, inspection, &result);
+    redlock_query_tell(&inspection->query, &result);
+    free_if_over(inspection);
 }
 
-static void query_callback(struct redlock_group *group, struct redlock_requester *owner) {
-    run_callback(group, (struct redlock_query *)owner);
-    free_if_over(group, (struct redlock_query *)owner);
-}
-
-const struct redlock_requester_ops redlock_query_ops = {
-    .answer = query_answer, .due = query_due, .callback = query_callback, .close = query_close, .free = query_free};
+const struct redlock_requester_ops redlock_query_ops = {.answer = query_answer,
+                                                        .due = query_due,
+                                                        .callback = query_callback,
+                                                        .close = redlock_query_close,
+                                                        .free = query_free};

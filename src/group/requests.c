@@ -79,9 +79,9 @@ static int check_options(struct redlock_error_text *failure, const redlock_acqui
 
 /* No lock may live longer than a quarantine: docs/protocols.md, "Restart guard". */
 static int check_ttl_max(struct redlock_group *group, int64_t ttl_ms, int64_t lock_delay_ms) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    return redlock_check_range(failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms", ttl_ms + lock_delay_ms,
-                               1, redlock_guards_ttl_max_ms(group), " (ttl_max_ms of the guards)");
+    return redlock_check_range(&group->failure, lock_delay_ms > 0 ? "ttl_ms + lock_delay_ms" : "ttl_ms",
+                               ttl_ms + lock_delay_ms, 1, redlock_guards_ttl_max_ms(group),
+                               " (ttl_max_ms of the guards)");
 }
 
 static struct redlock_plan plan_of(const struct redlock_group *group, const redlock_acquire_options *options) {
@@ -114,12 +114,8 @@ static int read_options(struct redlock_error_text *failure, const redlock_acquir
 
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    int code = read_options(failure, given, options);
-    if (code == REDLOCK_OK) {
-        code = check_ttl_max(group, options->ttl_ms, options->lock_delay_ms);
-    }
-    return redlock_group_refuse(group, code);
+    const int code = read_options(&group->failure, given, options);
+    return code == REDLOCK_OK ? check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) : code;
 }
 
 /* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
@@ -131,20 +127,18 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (code == REDLOCK_OK) {
         code = redlock_group_check_options(group, given, options);
     }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(group);
-    }
+    code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
         return code;
     }
-    if (group->owners[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
+    if (group->requesters[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
     const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
     }
-    *lease = redlock_driver_new(group, resource, key_size, token_size, queues, options);
+    *lease = redlock_handle_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
         return REDLOCK_ERR_NO_MEMORY;
     }
@@ -159,10 +153,9 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
     redlock_acquire_options options;
     struct redlock_lease *lease;
-    int code = redlock_check_given(failure, "cb", cb != NULL);
+    int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
@@ -248,7 +241,7 @@ void redlock_request_cancel(redlock_request *request) {
 
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *given, redlock_lease **adopted) {
-    struct redlock_error_text *failure = redlock_group_failure(group);
+    struct redlock_error_text *failure = &group->failure;
     const size_t token_size = token ? strlen(token) : 0;
     redlock_acquire_options options;
     struct redlock_lease *lease;
@@ -283,10 +276,10 @@ static int check_lease(const struct redlock_lease *lease) {
     if (!lease) {
         return REDLOCK_ERR_INVALID;
     }
-    struct redlock_error_text *failure = redlock_group_failure(lease->group);
+    struct redlock_group *group = lease->group;
     return lease->life != REDLOCK_LIFE_OUT
-               ? redlock_group_refuse(
-                     lease->group, redlock_fail(failure, REDLOCK_ERR_INVALID, "lease was released or forgotten before"))
+               ? redlock_group_refuse(group, redlock_fail(&group->failure, REDLOCK_ERR_INVALID,
+                                                          "lease was released or forgotten before"))
                : REDLOCK_OK;
 }
 
@@ -294,25 +287,21 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     struct redlock_group *group = lease->group;
     const int64_t lock_delay_ms = lease->core.plan.lock_delay_ms;
     const int64_t least_ms = 2 * (int64_t)lease->core.plan.expiring_ms;
-    struct redlock_error_text *failure = redlock_group_failure(group);
-    int code =
-        redlock_check_range(failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1, REDLOCK_TTL_MS_MAX - lock_delay_ms,
-                            least_ms > 0        ? " (no less than twice the lease's expiring_ms)"
-                            : lock_delay_ms > 0 ? " with this lock_delay_ms"
-                                                : "");
+    int code = redlock_check_range(&group->failure, "ttl_ms", ttl_ms, least_ms > 0 ? least_ms : 1,
+                                   REDLOCK_TTL_MS_MAX - lock_delay_ms,
+                                   least_ms > 0        ? " (no less than twice the lease's expiring_ms)"
+                                   : lock_delay_ms > 0 ? " with this lock_delay_ms"
+                                                       : "");
     if (code == REDLOCK_OK) {
         code = check_ttl_max(group, ttl_ms, lock_delay_ms);
     }
-    return redlock_group_refuse(group, code);
+    return redlock_group_admit(group, code);
 }
 
 int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
     int code = check_lease(lease);
     if (code == REDLOCK_OK) {
         code = check_extend(lease, ttl_ms);
-    }
-    if (code == REDLOCK_OK) {
-        code = redlock_group_check_open(lease->group);
     }
     if (code != REDLOCK_OK) {
         return code;
@@ -352,7 +341,7 @@ int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {
     /* Those who compete for an election wait in line: nobody else needs a chance. */
     redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_RELEASE,
                                                        .now_ns = redlock_group_now_ns(group),
-                                                       .may_leave = !lease->target->announced && !group->closing});
+                                                       .may_leave_free = !lease->target->announced && !group->closing});
     redlock_group_rearm(group);
     return REDLOCK_OK;
 }
@@ -366,7 +355,10 @@ void redlock_lease_forget(redlock_lease *lease) {
     redlock_group_rearm(group);
 }
 
-void redlock_requests_close(struct redlock_lease *lease) {
+/* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
+static void lease_close(struct redlock_group *group, struct redlock_requester *requester) {
+    (void)group;
+    struct redlock_lease *lease = (struct redlock_lease *)requester;
     if (redlock_handle_is_forgotten(lease)) {
         return; /* until the end, its token must be known when a push comes */
     }
@@ -381,6 +373,18 @@ void redlock_requests_close(struct redlock_lease *lease) {
         lease->extended_code = REDLOCK_ERR_CLOSED;
     }
 }
+
+static void lease_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
+    (void)group;
+    redlock_driver_due((struct redlock_lease *)requester, now_ns);
+}
+
+static void lease_free(struct redlock_group *group, struct redlock_requester *requester) {
+    (void)group;
+    redlock_driver_free((struct redlock_lease *)requester);
+}
+
+const struct redlock_requester_ops redlock_lease_ops = {.due = lease_due, .close = lease_close, .free = lease_free};
 
 int64_t redlock_lease_validity_ms(const redlock_lease *lease) {
     const int64_t until_ns = atomic_load_explicit(&lease->held_until_ns, memory_order_acquire);

@@ -1,8 +1,11 @@
-/* The public calls on locks, for one group. */
+/* The public calls on a group. Each checks its arguments and makes a request. */
 #ifndef REDLOCK_GROUP_REQUESTS_H
 #define REDLOCK_GROUP_REQUESTS_H
 
-#include "group/handle.h"
+#include <redlock/election.h>
+#include <redlock/list.h>
+
+#include "group/group.h"
 
 /* See redlock_acquire() and redlock_adopt(). */
 int redlock_group_acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *options,
@@ -12,12 +15,22 @@ int redlock_group_campaign(struct redlock_group *group, const char *resource, co
                            redlock_request **request, redlock_callback cb, void *data);
 int redlock_group_adopt(struct redlock_group *group, const char *resource, const char *token,
                         const redlock_acquire_options *options, redlock_lease **adopted);
-/* The checks of options that all of these make. Fills in `options`. OK or ERR_INVALID, which is
- * logged. */
+/* The checks of options that all of these make. Fills in `options`. OK or ERR_INVALID. */
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options);
 
-/* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
-void redlock_requests_close(struct redlock_lease *lease);
+/* See redlock_inspect() and redlock_manager_connect(). */
+int redlock_group_inspect(struct redlock_group *group, const char *resource, redlock_callback cb, void *data);
+int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data);
+
+/* See redlock_list(). */
+int redlock_group_list(struct redlock_group *group, const redlock_list_options *options, redlock_list_callback each,
+                       redlock_callback done, void *data);
+/* Ends the listing with this `data` as if its callback had stopped it. Nothing, if it has ended. */
+void redlock_group_list_cancel(struct redlock_group *group, const void *data);
+
+/* See redlock_observe(). */
+int redlock_group_observe(struct redlock_group *group, const char *resource, redlock_leader_callback cb, void *data,
+                          redlock_observer **observer);
 
 #endif

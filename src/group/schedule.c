@@ -11,29 +11,18 @@ static void put(struct redlock_schedule *schedule, uint32_t place, struct redloc
     entry.due->place = place;
 }
 
-static void sift_up(struct redlock_schedule *schedule, uint32_t place) {
-    const struct redlock_schedule_entry entry = schedule->heap[place];
-    while (place > 1 && schedule->heap[place / 2].when_ns > entry.when_ns) {
-        put(schedule, place, schedule->heap[place / 2]);
-        place /= 2;
+/* Puts it there, or as far up or down from there as it belongs. */
+static void settle(struct redlock_schedule *schedule, uint32_t place, struct redlock_schedule_entry entry) {
+    const struct redlock_schedule_entry *heap = schedule->heap;
+    for (; place > 1 && heap[place / 2].when_ns > entry.when_ns; place /= 2) {
+        put(schedule, place, heap[place / 2]);
     }
-    put(schedule, place, entry);
-}
-
-static void sift_down(struct redlock_schedule *schedule, uint32_t place) {
-    const struct redlock_schedule_entry entry = schedule->heap[place];
-    for (;;) {
-        uint32_t child = 2 * place;
-        if (child > schedule->count) {
+    for (uint32_t child = 2 * place; child <= schedule->count; child = 2 * place) {
+        child += child < schedule->count && heap[child + 1].when_ns < heap[child].when_ns;
+        if (heap[child].when_ns >= entry.when_ns) {
             break;
         }
-        if (child < schedule->count && schedule->heap[child + 1].when_ns < schedule->heap[child].when_ns) {
-            child++;
-        }
-        if (schedule->heap[child].when_ns >= entry.when_ns) {
-            break;
-        }
-        put(schedule, place, schedule->heap[child]);
+        put(schedule, place, heap[child]);
         place = child;
     }
     put(schedule, place, entry);
@@ -44,12 +33,9 @@ static void take_out(struct redlock_schedule *schedule, struct redlock_due *due)
     assert(place >= 1 && place <= schedule->count && schedule->heap[place].due == due);
     const struct redlock_schedule_entry last = schedule->heap[schedule->count--];
     due->place = 0;
-    if (last.due == due) {
-        return;
+    if (last.due != due) {
+        settle(schedule, place, last);
     }
-    put(schedule, place, last);
-    sift_up(schedule, place);
-    sift_down(schedule, last.due->place);
 }
 
 bool redlock_schedule_reserve(struct redlock_schedule *schedule) {
@@ -86,12 +72,9 @@ void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due 
     }
     if (!due->place) {
         assert(schedule->count < schedule->reserved);
-        put(schedule, ++schedule->count, (struct redlock_schedule_entry){.when_ns = when_ns, .due = due});
-    } else {
-        schedule->heap[due->place].when_ns = when_ns;
+        due->place = ++schedule->count;
     }
-    sift_up(schedule, due->place);
-    sift_down(schedule, due->place);
+    settle(schedule, due->place, (struct redlock_schedule_entry){.when_ns = when_ns, .due = due});
 }
 
 int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule) {

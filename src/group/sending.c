@@ -112,23 +112,29 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .round = lease->core.round};
 }
 
-/* Without guards, it costs a plain lock a branch. */
+/* Without guards, it costs a plain lock two branches. */
 static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes nodes, struct redlock_message *message) {
     struct redlock_group *group = lease->group;
+    struct redlock_place place;
+    uint64_t seals[REDLOCK_NODES_MAX];
+    if (message->operation == REDLOCK_OP_WAIT) {
+        place = redlock_waiting_place(lease, nodes, seals);
+        message->place = &place;
+    } else if (lease->waiting && message->operation == REDLOCK_OP_RELEASE) {
+        message->handing = (enum redlock_handing)lease->waiting->handing;
+    }
     return group->guards && message->operation == REDLOCK_OP_RELEASE
-               ? redlock_guards_release(group, &lease->owner, nodes, message)
-               : redlock_requester_send(group, &lease->owner, nodes, message);
+               ? redlock_guards_release(group, &lease->requester, nodes, message)
+               : redlock_requester_send(group, &lease->requester, nodes, message);
 }
 
 redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
     struct redlock_group *group = lease->group;
     assert(actions->round == lease->core.round && actions->send == lease->core.operation);
     /* A waiter that gave its votes back may ask nobody for a while: the last answers stand. */
-    const bool pauses = actions->step == REDLOCK_GRANTS_YIELDED && actions->send_nodes == 0;
+    const bool pauses = actions->did == REDLOCK_GRANTS_YIELDED && actions->send_nodes == 0;
     struct redlock_message message = message_of(lease);
-    struct redlock_place place;
     redlock_nodes asked = actions->send_nodes;
-    uint64_t seals[REDLOCK_NODES_MAX];
     if (!pauses) {
         begin_details(lease, actions->send_nodes);
     }
@@ -155,13 +161,10 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     case REDLOCK_OP_NONE:
         assert(false && "a lease does not send this");
     }
-    if (actions->send == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_sealed_place(lease, actions->send_nodes, seals);
-        message.place = &place;
-        asked = redlock_waiting_may_ask(group) ? asked : 0;
+    if (actions->send == REDLOCK_OP_WAIT && !redlock_waiting_may_ask(group)) {
+        asked = 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
-        message.handing = redlock_waiting_leave(lease, actions->send_nodes);
-        lease->waiting->handing = (uint8_t)message.handing;
+        lease->waiting->handing = (uint8_t)redlock_waiting_leave_free(lease, actions->send_nodes);
     }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = (int32_t)message.ttl_ms;
@@ -184,17 +187,17 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     message.round = REDLOCK_ROUND_HEAL;
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_guards_may_not_vote(lease->group, message.now_ns);
-    const redlock_nodes taken = redlock_requester_send(lease->group, &lease->owner, nodes, &message);
+    const redlock_nodes taken = redlock_requester_send(lease->group, &lease->requester, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
-        redlock_push_step_all(lease->core.queue, taken, REDLOCK_PUSH_TELL);
+        redlock_push_step_all(lease->core.grants, taken, REDLOCK_PUSH_TELL);
     }
 }
 
 bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
-    if (!wanted || !redlock_requester_may_ask_by_source(&lease->owner, node)) {
+    if (!wanted || !redlock_requester_may_ask_by_source(&lease->requester, node)) {
         return false;
     }
     /* Its clock may have jumped since it was asked. */
@@ -203,14 +206,6 @@ bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
         return false;
     }
     struct redlock_message message = message_of(lease);
-    struct redlock_place place;
-    uint64_t seals[REDLOCK_NODES_MAX];
-    if (lease->core.operation == REDLOCK_OP_WAIT) {
-        place = redlock_waiting_sealed_place(lease, REDLOCK_NODE(node), seals);
-        message.place = &place;
-    } else if (lease->core.operation == REDLOCK_OP_RELEASE && lease->waiting) {
-        message.handing = (enum redlock_handing)lease->waiting->handing;
-    }
     message.by_source = true;
     message.now_ns = now_ns;
     return send(lease, REDLOCK_NODE(node), &message) != 0;

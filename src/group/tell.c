@@ -265,7 +265,7 @@ void redlock_tell_node(struct redlock_group *group, unsigned node, bool ready) {
 }
 
 int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *telemetry) {
-    const int code = redlock_check_struct(redlock_group_failure(group), "telemetry", telemetry);
+    const int code = redlock_check_struct(&group->failure, "telemetry", telemetry);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
@@ -370,14 +370,14 @@ void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node) {
     }
 }
 
-static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_grants_step step) {
-    switch (step) {
+static void log_wait(struct redlock_lease *lease, const char *name, enum redlock_grants_did did) {
+    switch (did) {
     case REDLOCK_GRANTS_ENTERED:
         LOG(lease, DEBUG, "acquire '%s': takes a place in the queues as attempt %u", name, lease->core.attempts);
         break;
     case REDLOCK_GRANTS_LOOKED:
         LOG(lease, DEBUG, "wait '%s': %u nodes granted it, %u are needed: asks why", name,
-            redlock_nodes_count(lease->core.queue->granted), lease->core.votes.quorum);
+            redlock_nodes_count(lease->core.grants->granted), lease->core.votes.quorum);
         break;
     case REDLOCK_GRANTS_YIELDED:
         LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);
@@ -404,8 +404,8 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
         redlock_handle_loss_text(lease, loss, sizeof loss);
         LOG(lease, ERROR, "the lease of '%s' is lost: %s", name, loss);
     } else if (after == REDLOCK_LEASE_QUEUED) {
-        log_wait(lease, name, actions->step);
-    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_WAITING) {
+        log_wait(lease, name, actions->did);
+    } else if (before == REDLOCK_LEASE_ACQUIRING && after == REDLOCK_LEASE_RETRYING) {
         log_attempt(lease, name, now_ns);
     } else if (actions->acquired) {
         LOG(lease, DEBUG, "acquire '%s': %s at attempt %u, valid for %ld ms", name,
@@ -422,7 +422,7 @@ __attribute__((noinline)) static void log_step(struct redlock_lease *lease, enum
 
 void redlock_tell_log_step(struct redlock_lease *lease, enum redlock_lease_state before,
                            const struct redlock_actions *actions, int64_t now_ns) {
-    const bool changed = lease->core.state != before || actions->step != REDLOCK_GRANTS_NOTHING;
+    const bool changed = lease->core.state != before || actions->did != REDLOCK_GRANTS_NOTHING;
     if (changed && (actions->lost || is_logged(lease, REDLOCK_LOG_DEBUG))) {
         log_step(lease, before, actions, now_ns);
     }

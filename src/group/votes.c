@@ -19,8 +19,7 @@ static void feed_all(struct redlock_group *group, enum redlock_event_type type, 
     for (uint32_t i = 0; i < group->line.place_count; i++) {
         struct redlock_lease *lease = group->line.places[i];
         if (lease && lease->core.state == REDLOCK_LEASE_QUEUED && !redlock_handle_is_forgotten(lease)) {
-            struct redlock_event event = redlock_driver_event(lease, type);
-            event.nodes = nodes;
+            const struct redlock_event event = redlock_driver_event(lease, type, nodes);
             redlock_driver_feed(lease, &event);
         }
     }
@@ -57,7 +56,7 @@ static bool is_about(const struct redlock_lease *lease, const struct redlock_pus
 
 /* See core/push.h. */
 static enum redlock_push_action step(struct redlock_lease *lease, unsigned node, enum redlock_push_event event) {
-    return redlock_push_step(&lease->core.queue->nodes[node].push, event);
+    return redlock_push_step(&lease->core.grants->nodes[node].push, event);
 }
 
 /* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
@@ -77,16 +76,18 @@ static void give_back(struct redlock_group *group, unsigned node, const struct r
 }
 
 /* The grant of a node that may not vote does not count. It is not given back either: once the node
- * may vote again, a late release could delete a key that counts. */
-static void count(struct redlock_lease *lease, unsigned node, uint32_t round) {
-    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
-    event.nodes = REDLOCK_NODE(node);
+ * may vote again, a late release could delete a key that counts. No answer has told of a push. */
+static void count(struct redlock_lease *lease, unsigned node, uint32_t round, bool by_push) {
+    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT, REDLOCK_NODE(node));
     event.round = round;
-    if (!(event.may_not_vote & event.nodes) && redlock_grants_may_grant(lease->core.queue, node, round)) {
+    if ((event.may_not_vote & event.nodes) || !redlock_grants_may_grant(lease->core.grants, node, round)) {
+        return;
+    }
+    if (by_push) {
         redlock_tell_voted(lease->group, node, REDLOCK_VOTE_GRANTED, NULL);
         redlock_tell_log_push(lease, node);
-        redlock_driver_feed(lease, &event);
     }
+    redlock_driver_feed(lease, &event);
 }
 
 /* A clock that jumped since we last read it may have ended the key of another holder there. Anybody
@@ -96,8 +97,8 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
                                       .token = "",
                                       .now_ns = redlock_group_now_ns(lease->group),
                                       .round = REDLOCK_ROUND_PUSHED | round};
-    if (!redlock_grants_may_grant(lease->core.queue, node, round) ||
-        !redlock_requester_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
+    if (!redlock_grants_may_grant(lease->core.grants, node, round) ||
+        !redlock_requester_send(lease->group, &lease->requester, REDLOCK_NODE(node), &message)) {
         (void)step(lease, node, REDLOCK_PUSH_NO_TIME);
     }
 }
@@ -105,7 +106,7 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
 /* Under the clock guard: the node's clock was read after the push of this round, or not. */
 static void take_time(struct redlock_lease *lease, unsigned node, uint32_t round, bool known) {
     if (step(lease, node, known ? REDLOCK_PUSH_TIME : REDLOCK_PUSH_NO_TIME) == REDLOCK_PUSH_COUNT) {
-        count(lease, node, round);
+        count(lease, node, round, true);
     }
 }
 
@@ -143,7 +144,7 @@ void redlock_votes_pushed(struct redlock_group *group, unsigned node, const stru
     case REDLOCK_PUSH_NOTHING:
         break;
     case REDLOCK_PUSH_COUNT:
-        count(lease, node, push->round);
+        count(lease, node, push->round, true);
         break;
     case REDLOCK_PUSH_ASK_TIME:
         ask_time(lease, node, push->round);
@@ -195,12 +196,11 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
                            const struct redlock_answer *answer) {
     struct redlock_grants_view view;
-    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOTE);
-    event.nodes = REDLOCK_NODE(node);
+    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOTE, REDLOCK_NODE(node));
     event.vote = vote;
     event.round = lease->core.round;
     if (vote == REDLOCK_VOTE_GRANTED || vote == REDLOCK_VOTE_DENIED) {
-        redlock_waiting_note_kept(lease, node);
+        lease->waiting->refusing &= ~REDLOCK_NODE(node);
     }
     if (vote == REDLOCK_VOTE_GRANTED) { /* by the answer, so nobody was before us */
         (void)step(lease, node, REDLOCK_PUSH_TELL);
@@ -262,18 +262,6 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
                                                        .round = lease->core.round});
 }
 
-/* The answer to a WAIT before the current one says "granted". It counts as a push does, if the
- * guards let the node vote. Otherwise a node that is always slower than our next WAIT would never
- * count. */
-static void take_late_grant(struct redlock_lease *lease, uint32_t round, unsigned node) {
-    struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
-    event.nodes = REDLOCK_NODE(node);
-    event.round = round;
-    if ((event.may_not_vote & event.nodes) == 0) {
-        redlock_driver_feed(lease, &event);
-    }
-}
-
 /* Takes an answer that no round waits for. */
 static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node, const struct redlock_answer *answer) {
     if (round & REDLOCK_ROUND_PUSHED) {
@@ -285,9 +273,11 @@ static void take_late(struct redlock_lease *lease, uint32_t round, unsigned node
          * (R9). */
         lease->group->statistics.votes_late++;
         redlock_tell_voted(lease->group, node, answer->vote, answer->text);
+        /* The answer to a WAIT before the current one says "granted". It counts as a push does.
+         * Otherwise a node that is always slower than our next WAIT would never count. */
         if (lease->waiting && answer->vote == REDLOCK_VOTE_GRANTED && !redlock_handle_is_forgotten(lease)) {
             (void)step(lease, node, REDLOCK_PUSH_TELL);
-            take_late_grant(lease, round, node);
+            count(lease, node, round, false);
         }
         return;
     }

@@ -23,7 +23,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
         waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
     }
     redlock_lease_may_queue(&lease->core, (struct redlock_grants *)(waiting + 1));
-    lease->core.queue->barred = lease->group->line.polls;
+    lease->core.grants->barred = lease->group->line.polls;
     return true;
 }
 
@@ -63,24 +63,24 @@ static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_s
                          enum redlock_lease_state after) {
     const bool was = before == REDLOCK_LEASE_QUEUED, is = after == REDLOCK_LEASE_QUEUED;
     if (is != was) {
-        (is ? redlock_line_enter : redlock_line_leave)(&lease->group->line, lease->target);
+        redlock_line_note_queued(&lease->group->line, lease->target, is);
     }
 }
 
 void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_actions *actions, redlock_nodes taken) {
-    struct redlock_grants *queue = lease->core.queue;
+    struct redlock_grants *grants = lease->core.grants;
     if (actions->send == REDLOCK_OP_WAIT) {
-        redlock_push_step_all(queue, taken, REDLOCK_PUSH_ASK);
+        redlock_push_step_all(grants, taken, REDLOCK_PUSH_ASK);
     } else if (actions->send == REDLOCK_OP_RELEASE) {
-        redlock_push_step_all(queue, actions->send_nodes, REDLOCK_PUSH_RELEASE);
-        redlock_push_step_all(queue, actions->send_nodes & ~taken, REDLOCK_PUSH_UNCONFIRMED);
-        redlock_push_step_all(queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_GIVE_UP);
+        redlock_push_step_all(grants, actions->send_nodes, REDLOCK_PUSH_RELEASE);
+        redlock_push_step_all(grants, actions->send_nodes & ~taken, REDLOCK_PUSH_UNCONFIRMED);
+        redlock_push_step_all(grants, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_GIVE_UP);
     }
 }
 
 redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum redlock_push_state state) {
-    const struct redlock_grants *queue = lease->core.queue;
-    return queue ? redlock_push_nodes_in(queue, redlock_nodes_all(lease->core.node_count), state) : 0;
+    const struct redlock_grants *grants = lease->core.grants;
+    return grants ? redlock_push_nodes_in(grants, redlock_nodes_all(lease->core.node_count), state) : 0;
 }
 
 /* The releases that were confirmed before the push of their grant came. It may still come until the
@@ -103,17 +103,17 @@ void redlock_waiting_end(struct redlock_lease *lease) {
 }
 
 void redlock_waiting_keep(struct redlock_lease *lease) {
-    redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
+    redlock_push_step_all(lease->core.grants, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
 }
 
 /* Whoever has neither a place nor the lock wants no push. */
 static void give_token_up(struct redlock_lease *lease, const struct redlock_actions *actions) {
     const bool stays = actions->lost && lease->core.plan.lock_delay_ms > 0;
     switch (lease->core.state) {
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
     case REDLOCK_LEASE_LOST:
     case REDLOCK_LEASE_ENDED:
-        redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count),
+        redlock_push_step_all(lease->core.grants, redlock_nodes_all(lease->core.node_count),
                               stays ? REDLOCK_PUSH_KEEP : REDLOCK_PUSH_GIVE_UP);
         break;
     default:
@@ -126,7 +126,7 @@ static void note_grants(struct redlock_lease *lease) {
     const int64_t latency_us = (redlock_group_now_ns(lease->group) - lease->core.start_ns) / 1000;
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
-        if ((lease->core.queue->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
+        if ((lease->core.grants->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
             redlock_text_drop(detail->text);
             *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
                                               .kind = REDLOCK_VOTE_GRANTED};
@@ -143,14 +143,14 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
         statistics->queued++;
         redlock_tell_queued(lease);
     }
-    statistics->splits += actions->step == REDLOCK_GRANTS_LOOKED;
-    statistics->yields += actions->step == REDLOCK_GRANTS_YIELDED;
-    statistics->polls += actions->step == REDLOCK_GRANTS_POLLED;
+    statistics->splits += actions->did == REDLOCK_GRANTS_LOOKED;
+    statistics->yields += actions->did == REDLOCK_GRANTS_YIELDED;
+    statistics->polls += actions->did == REDLOCK_GRANTS_POLLED;
     if (actions->acquired && actions->acquired_code == REDLOCK_OK && lease->core.operation == REDLOCK_OP_WAIT) {
         note_grants(lease);
     }
     if (actions->acquired) {
-        statistics->passed_over += lease->core.queue->passed_over;
+        statistics->passed_over += lease->core.grants->passed_over;
         statistics->handed_over += actions->acquired_code == REDLOCK_OK && own_ticket(lease) != 0;
     }
     move_in_line(lease, before, lease->core.state);
@@ -162,34 +162,28 @@ bool redlock_waiting_may_ask(const struct redlock_group *group) {
            REDLOCK_PLANTED(WAIT_UNGREETED);
 }
 
-struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
-    return (struct redlock_place){.ticket = own_ticket(lease),
-                                  .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
-                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
-                                  .channel = lease->group->line.channel,
-                                  .id = lease->waiting->id,
-                                  .takes = lease->core.queue->takes};
-}
-
-struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                  uint64_t *seals) {
+struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes, uint64_t *seals) {
     const struct redlock_group *group = lease->group;
-    struct redlock_place place = redlock_waiting_place(lease);
-    const struct redlock_push push = {.id = place.id,
+    const struct redlock_push push = {.id = lease->waiting->id,
                                       .round = lease->core.round,
                                       .token = redlock_handle_own_token(lease),
                                       .token_size = lease->token_size,
                                       .key = redlock_target_key(lease->target),
                                       .key_size = redlock_target_key_size(lease->target)};
     redlock_line_seal(group->line.secret, nodes, &push, redlock_group_now_ns(group), seals);
-    place.seals = seals;
-    return place;
+    return (struct redlock_place){.ticket = own_ticket(lease),
+                                  .stale_ms = redlock_waiter_stale_ms(lease->core.grants),
+                                  .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
+                                  .channel = group->line.channel,
+                                  .id = lease->waiting->id,
+                                  .seals = seals,
+                                  .takes = lease->core.grants->takes};
 }
 
 /* After that time, the refreshes of those who wait have found a lock that is still free. */
 #define LEFT_MS 3000
 
-enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes) {
+enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
     const struct redlock_owed_release then = {.target = lease->target,
                                               .token = redlock_handle_own_token(lease),
@@ -198,7 +192,8 @@ enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_
                                               .ttl_ms = LEFT_MS,
                                               .handing = REDLOCK_HAND_FREE,
                                               .delay_ms = REDLOCK_HAND_LATER};
-    const bool ends = group->owners[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
+    const bool ends =
+        group->requesters[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
     group->statistics.left_free += ends;
     return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
@@ -207,23 +202,11 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-/* A node that reconnects and refuses again is nothing new, nor is the next acquire. */
-static bool is_new(struct redlock_line *line, const char *reason) {
-    const uint64_t hash = redlock_hash(reason, strlen(reason));
-    for (unsigned i = 0; i < REDLOCK_LINE_REASONS; i++) {
-        if (line->warned[i] == hash) {
-            return false;
-        }
-    }
-    line->warned[line->warned_next++ % REDLOCK_LINE_REASONS] = hash;
-    return true;
-}
-
 static void set_polls(struct redlock_line *line, bool polls) {
     line->polls = polls;
     for (uint32_t i = 0; i < line->place_count; i++) {
         if (line->places[i]) {
-            line->places[i]->core.queue->barred = polls;
+            line->places[i]->core.grants->barred = polls;
         }
     }
 }
@@ -236,7 +219,7 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
     }
     set_polls(line, true);
     const char *reason = redlock_text_string(why);
-    const redlock_log_level level = is_new(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
+    const redlock_log_level level = redlock_line_warns(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     group->env.log(group->env.ctx, level,
                    "too few nodes can keep a queue, so waiting tries again after random delays; node %s: %s",
                    group->node_names[node], reason);
@@ -249,14 +232,10 @@ void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) 
     set_polls(line, line->polls && too_few(group, line->refusing));
 }
 
-void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node) {
-    lease->waiting->refusing &= ~REDLOCK_NODE(node);
-}
-
 static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {
     struct redlock_group *group = lease->group;
     char name[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
-    if (!is_new(&group->line, redlock_text_string(why))) {
+    if (!redlock_line_warns(&group->line, redlock_text_string(why))) {
         return;
     }
     redlock_text_printable(redlock_lease_resource(lease), name, sizeof name);

@@ -25,20 +25,16 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
 /* A place has a ticket by the fleet's clock. So WAIT goes to nobody before a quorum of nodes has
  * said what time it is (docs/waiting.md, "Order"). */
 bool redlock_waiting_may_ask(const struct redlock_group *group);
-/* The place that the next WAIT asks for, without seals. */
-struct redlock_place redlock_waiting_place(const struct redlock_lease *lease);
-/* The same with those of the nodes that are asked now. `seals` has room for one of each node. */
-struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                  uint64_t *seals);
+/* The place that a WAIT asks for. Fills in the seals of these nodes; there is room for one of
+ * each. */
+struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes, uint64_t *seals);
 /* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
  * HAND_LATER; HAND_OVER if there is no memory. */
-enum redlock_handing redlock_waiting_leave(struct redlock_lease *lease, redlock_nodes nodes);
+enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes);
 
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);
-/* A node granted or queued a WAIT. */
-void redlock_waiting_note_kept(struct redlock_lease *lease, unsigned node);
 /* A node failed a WAIT with this text. Returns whether too few nodes can keep the queue of this
  * resource: then the lease must try again after delays instead. */
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text);

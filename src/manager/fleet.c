@@ -30,7 +30,7 @@ static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, c
                              unsigned reply_kind, const struct redlock_message *message) {
     redlock_nodes taken = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
-        if (redlock_node_send(fleet->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->owner,
+        if (redlock_node_send(fleet->nodes[redlock_nodes_first(nodes)], bytes, size, reply_kind, message->requester,
                               message->round, message->now_ns)) {
             taken |= nodes & -nodes;
         }
@@ -127,7 +127,7 @@ static void env_hear(void *context, const struct redlock_channels *channels) {
     }
 }
 
-static void env_leave(void *context, const struct redlock_channel *channel) {
+static void env_stop_hearing(void *context, const struct redlock_channel *channel) {
     struct redlock_fleet *fleet = context;
     assert(channel);
     for (unsigned i = 0; i < fleet->count; i++) {
@@ -260,7 +260,7 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
                                 .send = env_send,
                                 .listen = env_listen,
                                 .hear = env_hear,
-                                .leave = env_leave,
+                                .stop_hearing = env_stop_hearing,
                                 .refusal = env_refusal,
                                 .is_too_far = env_is_too_far,
                                 .proven = env_proven,

@@ -7,9 +7,6 @@
 #include <redlock/adapters/poll.h>
 
 #include "base/check.h"
-#include "group/listing.h"
-#include "group/observer.h"
-#include "group/query.h"
 #include "group/requests.h"
 #include "group/tell.h"
 #include "manager/manager_state.h"
@@ -163,7 +160,7 @@ size_t redlock_manager_node_count(const redlock_manager *manager) {
 }
 
 size_t redlock_manager_quorum(const redlock_manager *manager) {
-    return redlock_group_quorum(manager->fleet.group);
+    return manager->fleet.group->quorum;
 }
 
 const char *redlock_manager_invalid(const redlock_manager *manager) {
@@ -177,7 +174,7 @@ static int check_index(struct redlock_error_text *failure, const char *name, con
 }
 
 int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_node_info *info) {
-    struct redlock_error_text *failure = redlock_group_failure(manager->fleet.group);
+    struct redlock_error_text *failure = &manager->fleet.group->failure;
     int code = redlock_check_struct(failure, "info", info);
     if (code == REDLOCK_OK) {
         code = check_index(failure, "index", manager, index);
@@ -193,7 +190,7 @@ int redlock_manager_node(const redlock_manager *manager, size_t index, redlock_n
 }
 
 static int check_credentials(redlock_manager *manager, size_t node, const char *user, const char *password) {
-    struct redlock_error_text *failure = redlock_group_failure(manager->fleet.group);
+    struct redlock_error_text *failure = &manager->fleet.group->failure;
     int code = node == REDLOCK_ALL_NODES ? REDLOCK_OK : check_index(failure, "node", manager, node);
     if (code == REDLOCK_OK && user != NULL) {
         code = redlock_check_size(failure, "user", strlen(user), 1, REDLOCK_CREDENTIAL_SIZE_MAX, "");

@@ -122,12 +122,12 @@ struct redlock_message {
     };
     enum redlock_handing handing; /* RELEASE */
     int64_t now_ns;               /* when it is sent; at or before now */
-    void *owner;                  /* returned with each answer */
+    void *requester;              /* returned with each answer */
     uint32_t round;               /* returned with each answer */
 };
 
-/* Which replies to an ACQUIRE with GET had values, of which the owner knows whether they are its
- * token: redlock_holder_query_compared(). */
+/* Which replies to an ACQUIRE with GET had values, of which the requester knows whether they are
+ * its token: redlock_holder_query_compared(). */
 enum redlock_named {
     REDLOCK_NAMED_NOT,
     REDLOCK_NAMED_ONCE,     /* the only one: `holder` */

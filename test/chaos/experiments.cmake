@@ -64,7 +64,7 @@ add_executable(redlock_chaos_planted ${conductor} ${objects} planted.c)
 target_link_libraries(redlock_chaos_planted PRIVATE planted_core planted_group redlock_flags ${parts} redlock_libev
   redlock_tls PkgConfig::HIREDIS Threads::Threads)
 
-target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_sealed_place,--wrap=chaos_resource_write)
+target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_place,--wrap=chaos_resource_write)
 
 function(chaos_planted name bug)
   chaos_experiment(${name} $<TARGET_FILE:redlock_chaos_planted> ${ARGN})

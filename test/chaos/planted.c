@@ -17,14 +17,14 @@ static bool last_comes_first;
  * of the experiment. */
 static bool works_on;
 
-struct redlock_place __real_redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                         uint64_t *seals);
-struct redlock_place __wrap_redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                         uint64_t *seals);
+struct redlock_place __real_redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes,
+                                                  uint64_t *seals);
+struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes,
+                                                  uint64_t *seals);
 
-struct redlock_place __wrap_redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
-                                                         uint64_t *seals) {
-    struct redlock_place place = __real_redlock_waiting_sealed_place(lease, nodes, seals);
+struct redlock_place __wrap_redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes,
+                                                  uint64_t *seals) {
+    struct redlock_place place = __real_redlock_waiting_place(lease, nodes, seals);
     place.ticket = last_comes_first ? REDLOCK_TICKET_MAX - place.ticket : place.ticket;
     return place;
 }

@@ -47,7 +47,7 @@ void sim_hear(void *ctx, const struct redlock_channels *channels) {
     }
 }
 
-void sim_leave(void *ctx, const struct redlock_channel *channel) {
+void sim_stop_hearing(void *ctx, const struct redlock_channel *channel) {
     struct sim_client *client = ctx;
     for (unsigned i = 0; i < sim_nodes_of(client->world, client->index); i++) {
         struct sim_subscription *subscription = &client->links[i].subscription;

@@ -133,7 +133,8 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.nodes; i++) {
-        if ((nodes & REDLOCK_NODE(i)) == 0 || !sim_link_send(client, i, bytes, kind, message->owner, message->round)) {
+        if ((nodes & REDLOCK_NODE(i)) == 0 ||
+            !sim_link_send(client, i, bytes, kind, message->requester, message->round)) {
             continue;
         }
         taken |= REDLOCK_NODE(i);
@@ -282,7 +283,7 @@ bool sim_client_open(struct sim_world *world, unsigned index) {
                               .send = env_send,
                               .listen = sim_listen,
                               .hear = sim_hear,
-                              .leave = sim_leave,
+                              .stop_hearing = sim_stop_hearing,
                               .refusal = env_refusal,
                               .is_too_far = env_is_too_far,
                               .log = env_log};

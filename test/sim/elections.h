@@ -131,9 +131,9 @@ void sim_order_told(struct sim_candidate *candidate, bool is_self);
 struct redlock_channel;
 struct redlock_channels;
 struct sim_node;
-/* env.hear(), env.leave() */
+/* env.hear(), env.stop_hearing() */
 void sim_hear(void *ctx, const struct redlock_channels *channels);
-void sim_leave(void *ctx, const struct redlock_channel *channel);
+void sim_stop_hearing(void *ctx, const struct redlock_channel *channel);
 /* Subscribes to the next channel, if the client may. */
 void sim_channels_ask(struct sim_client *client, unsigned node);
 /* The subscription is lost. */

@@ -25,7 +25,7 @@ static bool repeats(struct sim_world *world, const struct redlock_message *messa
                     struct sim_bytes *bytes) {
     for (uint32_t i = world->ask_count; message->by_source && ask_of(world, i) != NULL; i--) {
         struct sim_ask *ask = ask_of(world, i);
-        if (ask->owner == message->owner && ask->round == message->round) {
+        if (ask->owner == message->requester && ask->round == message->round) {
             ask->over &= ~taken;
             bytes->ask = i;
             return true;
@@ -73,7 +73,7 @@ void sim_reason_sent(struct sim_client *client, const struct redlock_message *me
     const int64_t start_ns = first_start_ns(world, bytes, message->now_ns);
     bytes->ask = ++world->ask_count;
     struct sim_ask *ask = &world->asks[bytes->ask % SIM_ASKS_MAX];
-    *ask = (struct sim_ask){.owner = message->owner,
+    *ask = (struct sim_ask){.owner = message->requester,
                             .client = (uint8_t)client->index,
                             .operation = operation,
                             .round = message->round,

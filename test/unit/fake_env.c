@@ -47,7 +47,7 @@ static void hear(void *ctx, const struct redlock_channels *channels) {
     fake->channels = channels;
 }
 
-static void leave(void *ctx, const struct redlock_channel *channel) {
+static void stop_hearing(void *ctx, const struct redlock_channel *channel) {
     struct fake_env *fake = ctx;
     for (const struct redlock_channel *other = fake->channels->first; other != NULL; other = other->next) {
         assert_ptr_not_equal(other, channel);
@@ -68,7 +68,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
                                    .operation = message->operation,
                                    .by_source = message->by_source,
                                    .no_timeout = message->no_timeout,
-                                   .owner = message->owner,
+                                   .owner = message->requester,
                                    .round = message->round,
                                    .ttl_ms = message->ttl_ms,
                                    .fence = message->fence,
@@ -141,7 +141,7 @@ void fake_env_open(struct fake_env *fake, unsigned node_count, redlock_manager_o
                                     .send = send_message,
                                     .listen = listen_to,
                                     .hear = hear,
-                                    .leave = leave,
+                                    .stop_hearing = stop_hearing,
                                     .refusal = refusal,
                                     .is_too_far = is_too_far,
                                     .proven = proven,

@@ -3,9 +3,7 @@
 #define REDLOCK_TEST_FAKE_ENV_H
 
 #include "group/entry.h"
-#include "group/listing.h"
 #include "group/observer.h"
-#include "group/query.h"
 #include "group/requests.h"
 
 #define FAKE_SENT_MAX 4096

@@ -25,7 +25,7 @@ struct life {
     redlock_nodes may_not_vote; /* at the next event */
     bool in_line;               /* at the next event: others here wait already */
     bool misplaced;             /* at the next event: its ticket is wrong */
-    bool may_leave;             /* at the next event: a release may leave the lock free */
+    bool may_leave_free;        /* at the next event: a release may leave the lock free */
     struct redlock_grants_view view;
     /* Use life_queue(): a copy of a life has a queue of its own. */
     _Alignas(struct redlock_grants) unsigned char queue[sizeof(struct redlock_grants) +
@@ -102,12 +102,12 @@ void life_check(const struct life *life, enum redlock_lease_state state, struct 
                 const char *file, int line);
 
 /* Shorthands for life_expect(). */
-#define SENDS(op, nodes, number)    .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
-#define WAITS(nodes, number, step_) SENDS(WAIT, nodes, number), .step = REDLOCK_GRANTS_##step_
-#define ACQUIRED(code)              .acquired = true, .acquired_code = REDLOCK_##code
-#define EXTENDED(code)              .extended = true, .extended_code = REDLOCK_##code
-#define RELEASED(code)              .released = true, .released_code = REDLOCK_##code
-#define LOST_BY_CLOCK               .lost = true, .lost_by_clock = true
+#define SENDS(op, nodes, number)   .send = REDLOCK_OP_##op, .send_nodes = (nodes), .round = (number)
+#define WAITS(nodes, number, did_) SENDS(WAIT, nodes, number), .did = REDLOCK_GRANTS_##did_
+#define ACQUIRED(code)             .acquired = true, .acquired_code = REDLOCK_##code
+#define EXTENDED(code)             .extended = true, .extended_code = REDLOCK_##code
+#define RELEASED(code)             .released = true, .released_code = REDLOCK_##code
+#define LOST_BY_CLOCK              .lost = true, .lost_by_clock = true
 
 /* A lease that all of five nodes have granted by T0 + 1 ms; auto_extend as given. */
 void life_held(struct life *life, bool auto_extend);

@@ -1,5 +1,6 @@
 /* Fencing tokens, healing and lock delay through the public API over a fake env: which callbacks
  * run, what is sent. */
+#include "core/fence.h"
 #include "group_kit.h"
 
 GROUP_TEST(a_lease_has_its_fencing_token, five_nodes) {

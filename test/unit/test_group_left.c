@@ -220,6 +220,6 @@ GROUP_TEST(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes) {
     release_with(seen.lease, REDLOCK_HAND_OVER);
     answer_releases(REDLOCK_VOTE_GRANTED, true);
     assert_int_equal(statistics().left_free, 0);
-    assert_int_equal(fake.group->owners[REDLOCK_REQUESTER_OWED].count, REDLOCK_OWED_MAX);
+    assert_int_equal(fake.group->requesters[REDLOCK_REQUESTER_OWED].count, REDLOCK_OWED_MAX);
     assert_owed(0, 0); /* they wait, and none is dropped */
 }

@@ -349,6 +349,31 @@ GROUP_TEST(without_random_bytes_there_is_no_place, five_nodes) {
     assert_non_null(fake.channel);
 }
 
+/* The last token is released before the next one is drawn. A push of it may come after that. */
+GROUP_TEST(without_random_bytes_a_late_grant_is_given_back, five_nodes) {
+    queue_up(&seen);
+    answer_late_tries();
+    const struct fake_sent old = *last_wait(3);
+    push(0, 1);
+    fake_env_pass_ms(&fake, 2);
+    fake_env_votes(&fake, REDLOCK_OP_WAIT, "GG");
+    fake.random_code = REDLOCK_ERR_RANDOM;
+    /* The two that wait say that an earlier one has the lock, so it yields. Node 4 is slow. */
+    fake_env_queue(&fake, 2, EARLIER, 1);
+    fake_env_queue(&fake, 3, EARLIER, 1);
+    fake_env_pass_ms(&fake, 10);
+    assert_int_equal(statistics().yields, 1);
+    for (unsigned i = 0; i < 5; i++) {
+        fake_env_answer(&fake, i, REDLOCK_OP_RELEASE, REDLOCK_VOTE_DENIED);
+    }
+    /* The lease is still there. */
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 1);
+    fake_env_push(&fake, &old);
+    assert_given_back(&old);
+    assert_seen(seen, 1, REDLOCK_ERR_RANDOM);
+    fake.random_code = REDLOCK_OK;
+}
+
 GROUP_TEST(without_memory_there_is_no_acquire, five_nodes) {
     const redlock_acquire_options options = patient_options();
     acquire(NULL, &seen); /* its room in the schedule stays */

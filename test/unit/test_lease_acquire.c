@@ -118,12 +118,12 @@ LIFE_TEST(with_time_left_it_is_tried_again, life_init(&life, 3)) {
     life_begin(&life);
     for (uint32_t round = 1; round <= 4; round++) {
         assert_int_equal(life_next_ms(&life), 1000);
-        life_expect(life_votes(&life, "DGU"), WAITING, .cleanup = 7);
+        life_expect(life_votes(&life, "DGU"), RETRYING, .cleanup = 7);
         const int64_t retry_ms = life_next_ms(&life);
         assert_in_range(retry_ms, life.at_ms + 50, life.at_ms + 200);
         /* a fraction of a millisecond too early */
-        life_expect(life_timer(life_at(&life, retry_ms)), WAITING, NOTHING);
-        life_expect(life_stale(life_at(&life, retry_ms + 1), 1, D, round), WAITING, NOTHING);
+        life_expect(life_timer(life_at(&life, retry_ms)), RETRYING, NOTHING);
+        life_expect(life_stale(life_at(&life, retry_ms + 1), 1, D, round), RETRYING, NOTHING);
         life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 7, round + 1));
         assert_int_equal(life.core.attempts, round + 1);
     }
@@ -140,7 +140,7 @@ LIFE_TEST(too_slow_is_tried_again_too, life_init(&life, 1)) {
     life.plan.ttl_ms = 100;
     life.plan.wait_timeout_ms = 5000;
     life_begin(&life);
-    life_expect(life_vote(life_at(&life, 97), 0, G), WAITING, .cleanup = 1);
+    life_expect(life_vote(life_at(&life, 97), 0, G), RETRYING, .cleanup = 1);
     life_expect(life_timer(life_at(&life, 5000)), ENDED, ACQUIRED(ERR_TOO_SLOW));
 }
 
@@ -148,9 +148,9 @@ LIFE_TEST(no_attempt_begins_when_the_wait_is_over, life_init(&life, 1)) {
     life.plan.wait_timeout_ms = 100;
     life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 60;
     life_begin(&life);
-    life_expect(life_vote(life_at(&life, 40), 0, D), WAITING, .cleanup = 1);
+    life_expect(life_vote(life_at(&life, 40), 0, D), RETRYING, .cleanup = 1);
     assert_int_equal(life_next_ms(&life), 100);
-    life_expect(life_timer(life_at(&life, 99)), WAITING, NOTHING);
+    life_expect(life_timer(life_at(&life, 99)), RETRYING, NOTHING);
     /* both the retry and the end of the wait are due: the end wins */
     life_timer(life_at(&life, 100));
     life_expect(&life, ENDED, ACQUIRED(ERR_CONTENDED));
@@ -197,7 +197,7 @@ LIFE_TEST(waiting_for_ever_ends_by_cancel_only, life_init(&life, 1)) {
     life_begin(&life);
     for (uint32_t round = 1; round < 1000; round++) {
         assert_int_equal(life_next_ms(&life), life.at_ms + END_MS);
-        life_expect(life_vote(&life, 0, D), WAITING, .cleanup = 1);
+        life_expect(life_vote(&life, 0, D), RETRYING, .cleanup = 1);
         assert_int_equal(life_next_ms(&life), life.at_ms);
         life.at_ms += 3600 * 1000;
         life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 1, round + 1));

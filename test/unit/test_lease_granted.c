@@ -127,7 +127,7 @@ LIFE_TEST(a_late_grant_of_an_old_token_backs_nothing, queued(&life, 5, 1, false,
     life.plan.retry_delay_min_ms = life.plan.retry_delay_max_ms = 0; /* so its bound is as late */
     life.core.plan = life.plan;
     life.in_line = false;
-    life_expect(life_poll(&life), WAITING, .cleanup = 31);
+    life_expect(life_poll(&life), RETRYING, .cleanup = 31);
     life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 31, 2));
     life_expect(life_votes(&life, "GGG"), HELD, ACQUIRED(OK));
     life_expect(life_push(&life, 3, 1), HELD, NOTHING);
@@ -237,10 +237,10 @@ LIFE_TEST(a_granted_lease_writes_its_fencing_token, fencing(&life)) {
 
 /* Without a number it would only spin in the queue. */
 static void expect_later(struct life *life) {
-    life_expect(life, WAITING, .cleanup = 31);
+    life_expect(life, RETRYING, .cleanup = 31);
     assert_in_range(life_next_ms(life) - life->at_ms, 50, 200);
     life_push(life, 4, 1);
-    life_expect(life_listen(life), WAITING, NOTHING);
+    life_expect(life_listen(life), RETRYING, NOTHING);
     life->at_ms += 201;
     life_timer(life);
 }

@@ -16,7 +16,7 @@ LIFE_TEST(without_a_quorum_of_voters_nothing_is_sent, life_init(&life, 5)) {
     life_init(&life, 5);
     life.may_not_vote = 7;
     life.plan.wait_timeout_ms = 5000;
-    life_expect(life_begin(&life), WAITING, SENDS(ACQUIRE, 0, 1));
+    life_expect(life_begin(&life), RETRYING, SENDS(ACQUIRE, 0, 1));
     life.at_ms = 1000;
     life.may_not_vote = 3; /* one of them may vote by now */
     life_expect(life_timer(&life), ACQUIRING, SENDS(ACQUIRE, 28, 2));

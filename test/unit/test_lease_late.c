@@ -126,6 +126,6 @@ TEST(a_parked_acquire_begins_by_its_event_or_its_timer) {
         }
         life_expect(&life, ACQUIRING, SENDS(ACQUIRE, 7, 1));
         life.at_ms += 999; /* the wait counts from now */
-        life_expect(life_votes(&life, "DD"), WAITING, .cleanup = 7);
+        life_expect(life_votes(&life, "DD"), RETRYING, .cleanup = 7);
     }
 }

@@ -211,15 +211,15 @@ LIFE_TEST(a_late_request_is_uncertain_until_a_later_wait_is_answered, life_begin
 
 LIFE_TEST(nodes_without_queues_make_it_try_again_after_delays, life_begin_in_line(&life, 3)) {
     life_queued(&life, 0, later);
-    life_expect(life_poll(&life), WAITING, .cleanup = 7);
+    life_expect(life_poll(&life), RETRYING, .cleanup = 7);
     assert_in_range(life_next_ms(&life), 50, 200);
-    life_expect(life_poll(&life), WAITING, NOTHING);
+    life_expect(life_poll(&life), RETRYING, NOTHING);
     life_push(&life, 0, 1);
     life_vote(&life, 1, G);
-    life_expect(life_listen(&life), WAITING, NOTHING);
+    life_expect(life_listen(&life), RETRYING, NOTHING);
     life_expect(life_timer(life_at(&life, 201)), ACQUIRING, SENDS(ACQUIRE, 7, 2));
     life_void(&life, 1);
-    life_expect(life_votes(&life, "DD"), WAITING, .cleanup = 7);
+    life_expect(life_votes(&life, "DD"), RETRYING, .cleanup = 7);
     life_timer(life_at(&life, 401));
     life_expect(life_votes(&life, "GG"), HELD, ACQUIRED(OK));
     life_expect(life_push(&life, 2, 1), HELD, NOTHING);
@@ -231,7 +231,7 @@ LIFE_TEST(nodes_without_queues_make_it_try_again_after_delays, life_begin_in_lin
 static int64_t polls_for_ms(struct life *life) {
     const int64_t from_ms = life->at_ms;
     const unsigned rounds = life->core.round;
-    life_expect(life_poll(life), WAITING, .cleanup = 7);
+    life_expect(life_poll(life), RETRYING, .cleanup = 7);
     life->in_line = true;
     while (life->core.state != REDLOCK_LEASE_QUEUED) {
         life_timer(life_at(life, life_next_ms(life) + 1));
@@ -260,13 +260,13 @@ LIFE_TEST(who_is_barred_takes_no_place_until_that_ends, life_init(&life, 3)) {
     life_may_queue(&life);
     life.in_line = life_queue(&life)->barred = true;
     life_expect(life_begin(&life), ACQUIRING, SENDS(ACQUIRE, 7, 1));
-    life_expect(life_votes(&life, "DD"), WAITING, .cleanup = 7);
+    life_expect(life_votes(&life, "DD"), RETRYING, .cleanup = 7);
     life_expect(life_timer(life_at(&life, 30000)), ACQUIRING, SENDS(ACQUIRE, 7, 2));
     life_votes(&life, "DD");
     life_queue(&life)->barred = false;
     life_expect(life_timer(life_at(&life, 30201)), QUEUED, WAITS(7, 3, ENTERED));
     life_queue(&life)->barred = true;
-    life_expect(life_poll(&life), WAITING, .cleanup = 7); /* barred while it queues */
+    life_expect(life_poll(&life), RETRYING, .cleanup = 7); /* barred while it queues */
     life_queue(&life)->barred = false;
     life_timer(life_at(&life, 30500));
     life_expect(&life, QUEUED, WAITS(7, 4, ENTERED)); /* at once: it had no time to wait for */

@@ -97,13 +97,13 @@ LIFE_TEST(a_split_lock_is_handed_over_only_twice, life_begin_in_line(&life, 3)) 
         life_queued(&life, 2, LIFE_VIEW(DIRECT, 7, 60000, 0));
         life_expect_next(&life, 2, 2);
         life_timer(&life);
-        assert_is(life.did.step, REDLOCK_GRANTS_LOOKED);
+        assert_is(life.did.did, REDLOCK_GRANTS_LOOKED);
         life_vote(&life, 0, G);
         life_queued(&life, 1, LIFE_VIEW(LATER, 9, 60000, 0));
         life.view.holder = (enum redlock_grants_holder)kind;
         life.view.holder_id += yields < 4;
         life_vote(&life, 2, D);
-        assert_is(life.did.step, REDLOCK_GRANTS_YIELDED);
+        assert_is(life.did.did, REDLOCK_GRANTS_YIELDED);
         assert_int_equal(life.did.handing == REDLOCK_HAND_NOBODY, yields >= 2);
     }
     assert_int_equal(life_queue(&life)->yields, 1); /* another had a quorum: it is alive */

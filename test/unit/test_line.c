@@ -188,12 +188,12 @@ LINE_TEST(who_is_in_line_is_counted) {
     const struct redlock_target *other = redlock_target_make(rooms[1], "", 0, "s", 1);
     assert_false(redlock_line_is_in_line(&line, target));
     for (unsigned i = 0; i < 70000; i++) {
-        redlock_line_enter(&line, target);
+        redlock_line_note_queued(&line, target, true);
     }
     assert_false(redlock_line_is_in_line(&line, other));
     for (unsigned i = 0; i < 70000; i++) {
         assert_true(redlock_line_is_in_line(&line, target));
-        redlock_line_leave(&line, target);
+        redlock_line_note_queued(&line, target, false);
     }
     assert_false(redlock_line_is_in_line(&line, target));
     redlock_line_note_release(&line, target, true);

@@ -47,6 +47,8 @@ static const struct row {
     enum redlock_push_action action;
 } rows[] = {
     {UNASKED, ASK, ASKED, NOTHING},
+    {UNASKED, CAME, UNASKED, GIVE_BACK},
+    {UNASKED, CAME_TIMED, UNASKED, GIVE_BACK},
     {ASKED, CAME, TOLD, COUNT},
     {ASKED, CAME_TIMED, TIMING, ASK_TIME},
     {ASKED, TELL, TOLD, NOTHING},
