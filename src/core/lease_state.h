@@ -178,26 +178,27 @@ enum redlock_event_type {
     REDLOCK_EVENT_RELEASE
 };
 
+/* In this order it is small: one is zeroed for each vote that may decide something. */
 struct redlock_event {
-    enum redlock_event_type type;
-    int64_t now_ns;
-    int64_t until_ns;
+    enum redlock_event_type type : 8;
+    redlock_vote_kind vote : 8;
+    bool accepted;  /* the node raised its counter to the lease's fencing token */
+    bool in_line;   /* BEGIN, TIMER: do not try before you take a place */
+    bool may_leave; /* RELEASE: the lock may be left free for a moment */
+    bool misplaced; /* TIMER: its ticket is wrong; a fresh token has the right one */
     redlock_nodes nodes;
-    redlock_vote_kind vote;
     uint32_t round;
-    int64_t ttl_ms;
-    int code;
-    bool accepted;    /* the node raised its counter to the lease's fencing token */
-    uint64_t counter; /* or sent this counter; 0 for neither */
-    bool in_line;     /* BEGIN, TIMER: do not try before you take a place */
-    bool may_leave;   /* RELEASE: the lock may be left free for a moment */
-    bool misplaced;   /* TIMER: its ticket is wrong; a fresh token has the right one */
-    /* VOTE, DENIED, of a WAIT: what the node said. */
-    const struct redlock_grants_view *view;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
      * vote on an acquire. */
     redlock_nodes may_not_vote;
-    int64_t wall_us; /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
+    int code;
+    int64_t now_ns;
+    int64_t until_ns;
+    int64_t ttl_ms;
+    int64_t wall_us;  /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
+    uint64_t counter; /* the node did not raise it, and sent this; 0 for neither */
+    /* VOTE, DENIED, of a WAIT: what the node said. */
+    const struct redlock_grants_view *view;
     const struct redlock_plan *plan;
 };
 
