@@ -8,8 +8,14 @@
 #include "core/planted.h"
 #include "core/time.h"
 
-#define NODES(node, nodes) for (unsigned node = 0; (nodes) >> node != 0; node++)
-#define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)
+#define HAS(nodes, node) (((nodes)&REDLOCK_NODE(node)) != 0)
+
+/* Takes the first node out of the set. */
+static unsigned pop(redlock_nodes *nodes) {
+    const unsigned node = redlock_nodes_first(*nodes);
+    *nodes &= *nodes - 1;
+    return node;
+}
 
 void redlock_grants_begin(struct redlock_grants *queue, unsigned node_count, uint32_t round) {
     assert(node_count >= 1 && node_count <= REDLOCK_NODES_MAX);
@@ -76,20 +82,16 @@ void redlock_grants_deny(struct redlock_grants *queue, unsigned node, const stru
 void redlock_grants_void(struct redlock_grants *queue, redlock_nodes nodes) {
     queue->fresh &= ~(queue->granted & nodes);
     queue->granted &= ~nodes;
-    NODES(i, nodes) {
-        if (HAS(nodes, i)) {
-            queue->nodes[i].queued = queue->round + 1;
-        }
+    while (nodes != 0) {
+        queue->nodes[pop(&nodes)].queued = queue->round + 1;
     }
 }
 
 int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quorum) {
     int64_t bounds[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    NODES(i, queue->granted) {
-        if (HAS(queue->granted, i)) {
-            redlock_number_insert(bounds, count++, queue->nodes[i].bound_ns);
-        }
+    for (redlock_nodes left = queue->granted; left != 0;) {
+        redlock_number_insert(bounds, count++, queue->nodes[pop(&left)].bound_ns);
     }
     assert(count >= quorum && quorum > 0);
     return bounds[count - quorum];
@@ -98,10 +100,9 @@ int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quo
 redlock_nodes redlock_grants_backing(const struct redlock_grants *queue, int64_t bound_ns) {
     assert(queue->granted != 0);
     redlock_nodes nodes = 0;
-    NODES(i, queue->granted) {
-        if (HAS(queue->granted, i) && queue->nodes[i].bound_ns >= bound_ns) {
-            nodes |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = queue->granted; left != 0;) {
+        const unsigned node = pop(&left);
+        nodes |= queue->nodes[node].bound_ns >= bound_ns ? REDLOCK_NODE(node) : 0;
     }
     return nodes;
 }
@@ -112,41 +113,37 @@ static redlock_nodes viewed(const struct redlock_grants *queue) {
 }
 
 unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node) {
-    const redlock_nodes nodes = viewed(queue);
     unsigned count = 0;
-    NODES(i, nodes) {
-        count += HAS(nodes, i) && queue->nodes[i].holder != REDLOCK_HOLDER_NONE &&
-                 queue->nodes[i].holder_id == queue->nodes[node].holder_id;
+    for (redlock_nodes left = viewed(queue); left != 0;) {
+        const struct redlock_grants_node *at = &queue->nodes[pop(&left)];
+        count += at->holder != REDLOCK_HOLDER_NONE && at->holder_id == queue->nodes[node].holder_id;
     }
     return count;
 }
 
 redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder) {
     redlock_nodes held = 0;
-    NODES(i, viewed(queue)) {
-        if (HAS(viewed(queue), i) && queue->nodes[i].holder == holder) {
-            held |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = viewed(queue); left != 0;) {
+        const unsigned node = pop(&left);
+        held |= queue->nodes[node].holder == holder ? REDLOCK_NODE(node) : 0;
     }
     return held;
 }
 
 redlock_nodes redlock_grants_first_at(const struct redlock_grants *queue) {
     redlock_nodes first = 0;
-    NODES(i, viewed(queue)) {
-        if (HAS(viewed(queue), i) && queue->nodes[i].rank == 0) {
-            first |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = viewed(queue); left != 0;) {
+        const unsigned node = pop(&left);
+        first |= queue->nodes[node].rank == 0 ? REDLOCK_NODE(node) : 0;
     }
     return first;
 }
 
 uint32_t redlock_grants_rank(const struct redlock_grants *queue) {
     uint32_t rank = UINT32_MAX;
-    NODES(i, viewed(queue)) {
-        if (HAS(viewed(queue), i) && queue->nodes[i].rank < rank) {
-            rank = queue->nodes[i].rank;
-        }
+    for (redlock_nodes left = viewed(queue); left != 0;) {
+        const uint32_t there = queue->nodes[pop(&left)].rank;
+        rank = there < rank ? there : rank;
     }
     return rank;
 }
@@ -155,10 +152,8 @@ int64_t redlock_grants_expiry_ns(const struct redlock_grants *queue, unsigned qu
     assert(quorum > 0);
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    NODES(i, viewed(queue)) {
-        if (HAS(viewed(queue), i)) {
-            redlock_number_insert(ends, count++, queue->nodes[i].expires_ns);
-        }
+    for (redlock_nodes left = viewed(queue); left != 0;) {
+        redlock_number_insert(ends, count++, queue->nodes[pop(&left)].expires_ns);
     }
     return count >= quorum ? ends[quorum - 1] : REDLOCK_NEVER_NS;
 }

@@ -9,27 +9,23 @@
 #include "core/time.h"
 #include "core/waiter.h"
 
+static void end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    lease->state = REDLOCK_LEASE_ENDED;
+    actions->released = true;
+    actions->released_code = code;
+}
+
 /* R15: report LOST only if it is certain. While silent nodes leave it open, wait for every vote. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
     if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
-        actions->released_code = REDLOCK_OK;
+        end(lease, REDLOCK_OK, actions);
     } else if (redlock_nodes_count(votes->asked & ~votes->denied) < votes->quorum) {
         /* The nodes that were not asked never had the key. */
-        actions->released_code = REDLOCK_ERR_LOST;
+        end(lease, REDLOCK_ERR_LOST, actions);
     } else if (redlock_round_pending(votes) == 0) {
-        actions->released_code = REDLOCK_ERR_NO_QUORUM;
-    } else {
-        return;
+        end(lease, REDLOCK_ERR_NO_QUORUM, actions);
     }
-    lease->state = REDLOCK_LEASE_ENDED;
-    actions->released = true;
-}
-
-static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    lease->state = REDLOCK_LEASE_ENDED;
-    actions->released = true;
-    actions->released_code = REDLOCK_ERR_LOST;
 }
 
 static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave,
@@ -40,7 +36,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
     case REDLOCK_LEASE_EXTENDING:
         if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
             redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-            end_lost(lease, actions);
+            end(lease, REDLOCK_ERR_LOST, actions);
             break;
         }
         redlock_held_answer(lease, REDLOCK_ERR_CANCELLED, actions);
@@ -52,7 +48,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         }
         break;
     case REDLOCK_LEASE_LOST:
-        end_lost(lease, actions);
+        end(lease, REDLOCK_ERR_LOST, actions);
         break;
     default:
         break;
@@ -197,9 +193,7 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
         return;
     }
     if (event->accepted || event->counter != 0) {
-        assert(redlock_nodes_count(event->nodes) == 1);
-        redlock_fence_note(&lease->fence, (unsigned)__builtin_ctz(event->nodes), event->accepted, event->counter,
-                           event->wall_us);
+        redlock_fence_note(&lease->fence, redlock_event_node(event), event->accepted, event->counter, event->wall_us);
     }
     on_votes(lease, event, event->vote, actions);
 }
@@ -364,6 +358,5 @@ bool redlock_lease_is_capped(const struct redlock_lease_core *lease) {
 }
 
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease) {
-    bool held = lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
-    return held && lease->was_held ? lease->deadline_ns : 0;
+    return redlock_lease_is_held(lease) && lease->was_held ? lease->deadline_ns : 0;
 }

@@ -2,6 +2,7 @@
 #include "core/lease_state.h"
 
 #include "core/planted.h"
+#include "core/time.h"
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
@@ -25,6 +26,12 @@ void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_act
     actions->cleanup = lease->keys.to_release;
     actions->uncertain = lease->keys.to_release & redlock_keys_late(&lease->keys, &lease->votes);
     lease->keys.to_release = 0;
+}
+
+int64_t redlock_lease_retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    const struct redlock_plan *plan = &lease->plan;
+    return redlock_after_ns(
+        now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
 }
 
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {

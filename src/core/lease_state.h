@@ -2,6 +2,7 @@
 #ifndef REDLOCK_CORE_LEASE_STATE_H
 #define REDLOCK_CORE_LEASE_STATE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -202,6 +203,12 @@ struct redlock_event {
     const struct redlock_plan *plan;
 };
 
+/* The one node that a push or an answer is about. */
+static inline unsigned redlock_event_node(const struct redlock_event *event) {
+    assert((event->nodes & (event->nodes - 1)) == 0);
+    return redlock_nodes_first(event->nodes);
+}
+
 /* What to do, in this order: cleanup, send, callbacks. Each step zeroes it. A code is valid only
  * with its flag. */
 struct redlock_actions {
@@ -269,6 +276,9 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
                                int64_t now_ns, struct redlock_actions *actions);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
+
+/* When to try again, after a random delay. */
+int64_t redlock_lease_retry_ns(struct redlock_lease_core *lease, int64_t now_ns);
 
 /* Whether an EXTEND event is allowed now: REDLOCK_OK, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);

@@ -63,14 +63,7 @@ static int64_t open_until_ns(const struct redlock_lease_core *lease) {
 static void schedule(struct redlock_lease_core *lease) {
     const struct redlock_grants *queue = lease->queue;
     const int64_t due_ns = redlock_min_ns(queue->refresh_ns, redlock_min_ns(queue->look_ns, queue->ask_ns));
-    const int64_t open_ns = open_until_ns(lease);
-    lease->next_try_ns = due_ns > open_ns ? due_ns : open_ns;
-}
-
-static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
-    const struct redlock_plan *plan = &lease->plan;
-    return redlock_after_ns(
-        now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
+    lease->next_try_ns = redlock_max_ns(due_ns, open_until_ns(lease));
 }
 
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -110,7 +103,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     if (nodes == 0) { /* no vote will come */
         lease->last_code = REDLOCK_ERR_NO_QUORUM;
         queue->granted = 0;
-        queue->ask_ns = retry_ns(lease, event->now_ns);
+        queue->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
     }
     schedule(lease);
 }
@@ -156,14 +149,8 @@ static void note_view(struct redlock_lease_core *lease, unsigned node, const str
     }
 }
 
-/* One node, which a push or an answer is about. */
-static unsigned node_of(const struct redlock_event *event) {
-    assert(redlock_nodes_count(event->nodes) == 1);
-    return (unsigned)__builtin_ctz(event->nodes);
-}
-
 static bool note_grant(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (!redlock_grants_grant(lease->queue, node_of(event), event->round, event->now_ns)) {
+    if (!redlock_grants_grant(lease->queue, redlock_event_node(event), event->round, event->now_ns)) {
         return false;
     }
     redlock_keys_granted(&lease->keys, event->nodes);
@@ -179,12 +166,12 @@ static void note_vote(struct redlock_lease_core *lease, const struct redlock_eve
         queue->fresh |= event->nodes & queue->granted;
         break;
     case REDLOCK_VOTE_DENIED:
-        note_view(lease, node_of(event), event);
+        note_view(lease, redlock_event_node(event), event);
         break;
     default:
         return;
     }
-    queue->slowest_ns = answered(lease) == 1 || took_ns > queue->slowest_ns ? took_ns : queue->slowest_ns;
+    queue->slowest_ns = answered(lease) == 1 ? took_ns : redlock_max_ns(took_ns, queue->slowest_ns);
 }
 
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
@@ -262,9 +249,7 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
 /* How long the answers of a handover may take to come in. */
 static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
     const int64_t delay_ns = 2 * lease->queue->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
-    return delay_ns > max_ns                            ? max_ns
-           : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
-                                                        : delay_ns;
+    return delay_ns > max_ns ? max_ns : redlock_max_ns(delay_ns, LOOK_MIN_MS * REDLOCK_NS_PER_MS);
 }
 
 /* Looks soon when as many keys of others have ended as we lack grants. */
@@ -283,8 +268,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     queue->looked = (uint8_t)(queue->looked < UINT8_MAX ? queue->looked + 1 : UINT8_MAX);
     const unsigned lacks = lease->votes.quorum - redlock_nodes_count(queue->granted);
     const int64_t ended_ns = redlock_after_ms(redlock_grants_expiry_ns(queue, lacks), LOOK_MIN_MS);
-    const int64_t look_ns = redlock_min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
-    return look_ns > now_ns + soon_ns ? look_ns : now_ns + soon_ns;
+    return redlock_max_ns(redlock_min_ns(now_ns + redlock_min_ns(delay_ns, most_ns), ended_ns), now_ns + soon_ns);
 }
 
 /* Some nodes granted, but no quorum, and the others have answered since. */
@@ -355,7 +339,7 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
     assert(lease->queue->granted == 0);
     struct redlock_grants *queue = lease->queue;
     if (answered(lease) < lease->votes.quorum) {
-        queue->ask_ns = retry_ns(lease, event->now_ns);
+        queue->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
     } else if (!queue->behind && !queue->takes && redlock_grants_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0) {
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
@@ -441,7 +425,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
     struct redlock_grants *queue = lease->queue;
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
         const redlock_nodes granted = queue->granted;
-        redlock_grants_deny(queue, node_of(event), event->view, event->now_ns);
+        redlock_grants_deny(queue, redlock_event_node(event), event->view, event->now_ns);
         redlock_keys_lost(&lease->keys, granted & ~queue->granted);
         return;
     }
@@ -452,7 +436,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
     }
     /* Whatever the node said of the key before, it is out of date. */
     redlock_keys_set_outside(&lease->keys, event->nodes);
-    if (redlock_deadline_ns(queue->nodes[node_of(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
+    if (redlock_deadline_ns(queue->nodes[redlock_event_node(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;
     }
