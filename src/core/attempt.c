@@ -22,6 +22,7 @@ static bool may_queue(const struct redlock_lease_core *lease, int64_t now_ns) {
 
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
                  struct redlock_actions *actions) {
+    assert(code != REDLOCK_OK && !redlock_lease_is_held(lease));
     const int64_t now_ns = event->now_ns;
     redlock_lease_clean_up(lease, actions);
     lease->last_code = (int8_t)code;

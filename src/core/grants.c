@@ -33,6 +33,7 @@ void redlock_grants_sent(struct redlock_grants *queue, uint32_t round, int64_t n
 }
 
 static bool is_stale(const struct redlock_grants *queue, unsigned node, uint32_t round) {
+    assert(queue->first_round <= queue->round);
     /* The send time of one as old as REDLOCK_GRANTS_SENT_MAX rounds is forgotten. */
     const bool unknown = round == 0 || round < queue->first_round || round > queue->round ||
                          queue->round - round >= REDLOCK_GRANTS_SENT_MAX;
@@ -113,6 +114,7 @@ static redlock_nodes viewed(const struct redlock_grants *queue) {
 }
 
 unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node) {
+    assert(node < REDLOCK_NODES_MAX);
     unsigned count = 0;
     for (redlock_nodes left = viewed(queue); left != 0;) {
         const struct redlock_grants_node *at = &queue->nodes[pop(&left)];
@@ -122,6 +124,7 @@ unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned 
 }
 
 redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder) {
+    assert(holder != REDLOCK_HOLDER_NONE);
     redlock_nodes held = 0;
     for (redlock_nodes left = viewed(queue); left != 0;) {
         const unsigned node = pop(&left);

@@ -221,6 +221,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
+    assert(event->nodes != 0);
     if (lease->queue) { /* pushes from before the jump may still come */
         redlock_grants_void(lease->queue, event->nodes);
     }
@@ -245,6 +246,7 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     if (lease->state != REDLOCK_LEASE_IDLE) {
         return;
     }
+    assert(event->plan);
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
     lease->is_adopted = true;
@@ -262,6 +264,7 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
 }
 
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *queue) {
+    assert(queue);
     lease->queue = queue;
 }
 
@@ -342,6 +345,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
 
 bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, unsigned node,
                                        redlock_nodes may_not_vote, redlock_nodes may_not_vote_by_clock) {
+    assert(node < lease->node_count && (may_not_vote_by_clock & ~may_not_vote) == 0);
     switch (lease->operation) {
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_WAIT:

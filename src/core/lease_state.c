@@ -78,6 +78,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     const struct redlock_keys *keys = &lease->keys;
     const redlock_nodes all = redlock_nodes_all(lease->node_count);
     const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
+    const bool was_taken = is_one_of(lease->state, 1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_LOST);
     const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_WAITING | 1U << REDLOCK_LEASE_LOST);
     const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
@@ -106,6 +107,13 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
          implies(lease->extend_by_caller, lease->state == REDLOCK_LEASE_EXTENDING)},
         {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->queue != NULL)},
         {"who gave up has cleaned up", implies(gave_up & (lease->plan.lock_delay_ms == 0), !owns_keys)},
+        {"a quorum is some of the nodes", (votes->quorum >= 1) & (votes->quorum <= lease->node_count)},
+        {"EXTENDING and LOST were held or adopted", implies(was_taken, lease->was_held | lease->is_adopted)},
+        {"ADOPTED was never held",
+         implies(lease->state == REDLOCK_LEASE_ADOPTED, lease->is_adopted & !lease->was_held)},
+        {"only who heals has a time for it", implies(lease->heal_ns != REDLOCK_NEVER_NS, lease->plan.heal)},
+        {"only a fencing token is written", implies(lease->fence_written, lease->plan.fencing)},
+        {"what was told to expire was held", implies(lease->expiring_told, lease->was_held)},
     };
     for (unsigned i = 0; i < sizeof relations / sizeof *relations; i++) {
         if (!relations[i].is_true) {

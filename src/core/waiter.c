@@ -80,6 +80,7 @@ void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
                 enum redlock_grants_step step, struct redlock_actions *actions) {
+    assert(lease->queue && lease->queue->ttl_ms > 0);
     struct redlock_grants *queue = lease->queue;
     const int64_t refresh_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
@@ -136,6 +137,7 @@ static unsigned most_alike(const struct redlock_lease_core *lease) {
 }
 
 static void note_view(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
+    assert(node < lease->node_count);
     struct redlock_grants *queue = lease->queue;
     redlock_grants_deny(queue, node, event->view, event->now_ns);
     if (redlock_grants_count_like(queue, node) < lease->votes.quorum) {
@@ -158,6 +160,7 @@ static bool note_grant(struct redlock_lease_core *lease, const struct redlock_ev
 }
 
 static void note_vote(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->operation == REDLOCK_OP_WAIT && event->round == lease->round);
     struct redlock_grants *queue = lease->queue;
     const int64_t took_ns = event->now_ns - lease->start_ns;
     switch (event->vote) {
@@ -208,6 +211,7 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
 }
 
 bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(lease->state == REDLOCK_LEASE_RELEASING);
     const int64_t held_ns = now_ns - lease->begun_ns + HANDOVER_NS;
     return lease->queue && lease->queue->granted != 0 &&
            redlock_between_ns(&lease->jitter, 0, LEAVE_EVERY_MS * REDLOCK_NS_PER_MS - 1) < held_ns;
@@ -308,6 +312,7 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 /* How much later than the first in line this one looks. Where the lock is split, an earlier waiter
  * may be about to get the other nodes. */
 static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
+    assert(rank > 0);
     return rank < LOOKERS_MAX && lease->queue->behind
                ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
                : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);

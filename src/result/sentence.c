@@ -1,5 +1,6 @@
 /* The sentence that tells a person the result, what each node said that did not grant, and what to
  * do. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -304,6 +305,7 @@ size_t redlock_result_message(const redlock_result *result, char *buffer, size_t
     if (!result) {
         return 0; /* the blocking API has no result if no node was asked */
     }
+    assert(result->of < sizeof words / sizeof *words);
     const bool is_done = result->code == REDLOCK_OK;
     add(&sentence, "%s", is_done ? words[result->of].done : words[result->of].failed);
     add_subject(&sentence, result);

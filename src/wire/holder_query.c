@@ -87,6 +87,7 @@ enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_q
 }
 
 bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours) {
+    assert(answer->named != REDLOCK_NAMED_NOT);
     static const struct redlock_text own = {
         .string = "it had our own token before it was asked: it is the same server as another node",
         .cause = REDLOCK_CAUSE_SAME_SERVER};
@@ -101,6 +102,7 @@ bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_
 }
 
 void redlock_holder_query_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {
+    assert(error->type == REDLOCK_REPLY_ERROR && answer->vote == REDLOCK_VOTE_FAILED);
     if (redlock_wire_begins_with(error, "WRONGTYPE")) {
         become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
     } else if (redlock_wire_cause(error) != REDLOCK_CAUSE_NOPERM) {

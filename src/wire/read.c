@@ -272,6 +272,7 @@ static bool read_time(const struct redlock_reply *reply, struct redlock_answer *
 
 /* What the node says to a write; NULL if that is about the user or the key. */
 static struct redlock_text *why_no_writes(const struct redlock_reply_value *words) {
+    assert(words->type == REDLOCK_REPLY_STRING);
     const struct redlock_reply_value error = {.type = REDLOCK_REPLY_ERROR, .bytes = words->bytes, .size = words->size};
     char text[REDLOCK_WIRE_ERROR_SIZE];
     switch (redlock_wire_cause(&error)) {

@@ -54,6 +54,7 @@ static const struct redlock_text no_script = {.string = "the node does not know 
 
 __attribute__((noinline, cold)) static void read_error(const struct redlock_reply_value *error, const char *password,
                                                        struct redlock_answer *answer) {
+    assert(error->type == REDLOCK_REPLY_ERROR);
     const enum redlock_cause cause = redlock_wire_cause(error);
     answer->vote = REDLOCK_VOTE_FAILED;
     if (cause == REDLOCK_CAUSE_NOSCRIPT) {
@@ -74,6 +75,7 @@ __attribute__((noinline, cold)) static void read_unexpected(const struct redlock
                                         [REDLOCK_REPLY_ERROR] = "an error",  [REDLOCK_REPLY_INTEGER] = "an integer",
                                         [REDLOCK_REPLY_STRING] = "a string", [REDLOCK_REPLY_NIL] = "nil",
                                         [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
+    assert(answer->vote == REDLOCK_VOTE_UNKNOWN && answer->text == NULL);
     answer->text =
         redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server?",
                          names[reply->value.type]);
