@@ -129,14 +129,8 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
         }
         break;
     case REDLOCK_LEASE_HELD:
-        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
-            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-        } else {
-            redlock_held_due(lease, now_ns, actions);
-        }
-        break;
     case REDLOCK_LEASE_EXTENDING:
-        if (ended) {
+        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
             redlock_held_pass_deadline(lease, now_ns, actions);
         } else {
             redlock_held_due(lease, now_ns, actions);

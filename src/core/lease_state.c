@@ -67,10 +67,7 @@ static bool fits_operation(const struct redlock_lease_core *lease) {
         [REDLOCK_LEASE_ACQUIRING] = REDLOCK_OP_ACQUIRE, [REDLOCK_LEASE_FENCING] = REDLOCK_OP_FENCE,
         [REDLOCK_LEASE_QUEUED] = REDLOCK_OP_WAIT,       [REDLOCK_LEASE_EXTENDING] = REDLOCK_OP_EXTEND,
         [REDLOCK_LEASE_RELEASING] = REDLOCK_OP_RELEASE, [REDLOCK_LEASE_ENDED] = REDLOCK_OP_NONE};
-    const bool has_round = is_one_of(lease->state, 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING |
-                                                       1U << REDLOCK_LEASE_QUEUED | 1U << REDLOCK_LEASE_EXTENDING |
-                                                       1U << REDLOCK_LEASE_RELEASING);
-    return implies(has_round, operations[lease->state] == lease->operation);
+    return implies(redlock_lease_round_is_open(lease), operations[lease->state] == lease->operation);
 }
 
 const char *redlock_lease_check(const struct redlock_lease_core *lease, bool truthful) {

@@ -271,6 +271,13 @@ static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease)
     return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
 }
 
+/* Whether the current round still needs votes. */
+static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
+    const unsigned open = 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING | 1U << REDLOCK_LEASE_QUEUED |
+                          1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_RELEASING;
+    return (open >> lease->state & 1) != 0;
+}
+
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
