@@ -7,7 +7,6 @@
 
 #include "core/planted.h"
 #include "node/proof.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/read.h"
 #include "wire/resp.h"

@@ -7,7 +7,6 @@
 
 #include "core/time.h"
 #include "node/handshake.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/holder.h"
-#include "wire/cause.h"
+#include "wire/error.h"
 #include "wire/rights.h"
 
 enum redlock_holder_query_reply redlock_holder_query_reply_of(const struct redlock_reply *reply) {

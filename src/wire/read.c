@@ -8,7 +8,6 @@
 #include "base/holder.h"
 #include "core/fence.h"
 #include "core/number.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/page.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "core/number.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/format.h"
 #include "wire/holder_query.h"
