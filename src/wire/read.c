@@ -35,12 +35,10 @@ static void name_holder(struct redlock_answer *answer, const struct redlock_repl
 static bool read_set(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (redlock_reply_is_ok(&reply->value)) {
         answer->vote = REDLOCK_VOTE_GRANTED;
-    } else if (reply->value.type == REDLOCK_REPLY_NIL) {
-        deny(answer, &redlock_holder_other);
-    } else {
-        return false;
+        return true;
     }
-    return true;
+    deny(answer, &redlock_holder_other);
+    return reply->value.type == REDLOCK_REPLY_NIL;
 }
 
 /* Of two replies, nil says nothing alone: redlock_holder_query_judge(). */
@@ -103,15 +101,6 @@ static bool read_release(const struct redlock_reply *reply, struct redlock_answe
     return true;
 }
 
-/* The array that a script returns: {n, counter or nil}, with `timed` also seconds and
- * microseconds. */
-struct told {
-    int64_t number;
-    bool counted;
-    uint64_t counter;
-    int64_t server_us;
-};
-
 static bool read_digits(const struct redlock_reply_value *value, size_t digits_max, uint64_t most, uint64_t *number) {
     return value->type == REDLOCK_REPLY_STRING && value->size <= digits_max &&
            redlock_number_read(value->bytes, value->size, most, number);
@@ -127,40 +116,39 @@ bool redlock_read_server_time(const struct redlock_reply_value pair[2], int64_t 
     return true;
 }
 
-static bool read_array(const struct redlock_reply *reply, bool timed, struct told *told) {
+/* The array that a script returns: {n, counter or nil}, with `timed` also seconds and
+ * microseconds. */
+static bool read_array(const struct redlock_reply *reply, bool timed, int64_t least, int64_t most,
+                       struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements;
-    if (!redlock_reply_is_array(reply, timed ? 4 : 2) || element[0].type != REDLOCK_REPLY_INTEGER ||
-        (timed && !redlock_read_server_time(&element[2], &told->server_us))) {
+    if (!redlock_reply_is_array(reply, timed ? 4 : 2) || !is_integer(&element[0], least, most) ||
+        (timed && !redlock_read_server_time(&element[2], &answer->clock.server_us))) {
         return false;
     }
-    told->number = element[0].integer;
-    told->counted = element[1].type == REDLOCK_REPLY_STRING;
-    return told->counted ? redlock_fence_parse(element[1].bytes, element[1].size, &told->counter)
-                         : element[1].type == REDLOCK_REPLY_NIL;
-}
-
-static void answer_told(const struct told *told, struct redlock_answer *answer) {
-    answer->fenced = told->counted;
-    answer->counter = told->counter;
-    answer->clock.server_us = told->server_us;
+    answer->fenced = element[1].type == REDLOCK_REPLY_STRING;
+    return answer->fenced ? redlock_fence_parse(element[1].bytes, element[1].size, &answer->counter)
+                          : element[1].type == REDLOCK_REPLY_NIL;
 }
 
 /* Accepts 1, 2 or 0 with exactly the values that this form of the script can return. */
 static inline bool answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
                                    struct redlock_answer *answer) {
-    struct told told = {.number = 1};
-    const bool bare = !timed && is_integer(&reply->value, 1, 1);
-    if (!bare && (!read_array(reply, timed, &told) || told.number < 0 || told.number > 2 ||
-                  (told.number == 1 && (!timed || told.counted)) || (told.number == 2 && told.counter == 0) ||
-                  (told.counted && !fenced))) {
-        return false;
+    int64_t number = 1;
+    if (timed || !is_integer(&reply->value, 1, 1)) {
+        if (!read_array(reply, timed, 0, 2, answer)) {
+            return false;
+        }
+        number = reply->elements[0].integer;
+        if ((number == 1 && (!timed || answer->fenced)) || (number == 2 && answer->counter == 0) ||
+            (answer->fenced && !fenced)) {
+            return false;
+        }
     }
-    answer_told(&told, answer);
-    if (told.number == 0) {
+    if (number == 0) {
         deny(answer, &redlock_holder_other);
     } else {
         answer->vote = REDLOCK_VOTE_GRANTED;
-        answer->accepted = fenced && told.number == 1;
+        answer->accepted = fenced && number == 1;
         answer->fenced = fenced;
     }
     return true;
@@ -177,28 +165,24 @@ static inline bool read_acquire(const struct redlock_reply *reply, unsigned kind
 }
 
 static bool read_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    struct told told = {.number = 0};
     if (is_compared(&reply->value)) {
         answer_compared(reply->value.integer, answer);
         answer->fenced = answer->accepted = answer->vote == REDLOCK_VOTE_GRANTED;
         return true;
     }
-    if (!read_array(reply, false, &told) || told.number != 2 || told.counter == 0) {
+    if (!read_array(reply, false, 2, 2, answer) || answer->counter == 0) {
         return false;
     }
-    answer_told(&told, answer);
     deny(answer, &not_below);
     return true;
 }
 
 static inline bool read_extend(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
     if (kind & REDLOCK_KIND_TIMED) {
-        struct told told = {.number = 0};
-        if (!read_array(reply, true, &told) || told.counted || !is_compared(reply->elements)) {
+        if (!read_array(reply, true, -1, 1, answer) || answer->fenced) {
             return false;
         }
-        answer->clock.server_us = told.server_us;
-        answer_compared(told.number, answer);
+        answer_compared(reply->elements[0].integer, answer);
         return true;
     }
     if (!is_compared(&reply->value)) {
@@ -232,41 +216,32 @@ static int64_t bounded_ttl_ms(int64_t ttl_ms) {
  * free has a PTTL: so long nobody in line gets it. */
 static bool read_wait(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements, *holder = &element[1];
-    int64_t server_us;
     if (!redlock_reply_is_array(reply, 6) || !is_integer(&element[0], 0, 1) ||
         element[2].type != REDLOCK_REPLY_INTEGER || !is_integer(&element[3], 0, UINT32_MAX) ||
-        !redlock_read_server_time(&element[4], &server_us)) {
+        !redlock_read_server_time(&element[4], &answer->clock.server_us)) {
         return false;
     }
     const int64_t ttl_ms = element[2].integer, rank = element[3].integer;
     const bool is_free = holder->type == REDLOCK_REPLY_NIL;
     if (element[0].integer == 1) {
-        if (!is_free || ttl_ms != 0 || rank != 0) {
-            return false;
-        }
         answer->vote = REDLOCK_VOTE_GRANTED;
-    } else {
-        if (is_free ? ttl_ms != -2 && ttl_ms <= 0 : holder->type != REDLOCK_REPLY_STRING || ttl_ms < -1) {
-            return false;
-        }
-        answer->vote = REDLOCK_VOTE_DENIED;
-        answer->text =
-            is_free ? redlock_text_constant(&queued_free) : redlock_holder_queued(holder->bytes, holder->size);
-        answer->holder = is_free ? NULL : holder->bytes;
-        answer->holder_size = is_free ? 0 : holder->size;
-        answer->holder_ttl_ms = bounded_ttl_ms(ttl_ms);
-        answer->rank = (uint32_t)rank;
+        return is_free && ttl_ms == 0 && rank == 0;
     }
-    answer->clock.server_us = server_us;
+    if (is_free ? ttl_ms != -2 && ttl_ms <= 0 : holder->type != REDLOCK_REPLY_STRING || ttl_ms < -1) {
+        return false;
+    }
+    answer->vote = REDLOCK_VOTE_DENIED;
+    answer->text = is_free ? redlock_text_constant(&queued_free) : redlock_holder_queued(holder->bytes, holder->size);
+    answer->holder = is_free ? NULL : holder->bytes;
+    answer->holder_size = is_free ? 0 : holder->size;
+    answer->holder_ttl_ms = bounded_ttl_ms(ttl_ms);
+    answer->rank = (uint32_t)rank;
     return true;
 }
 
 static bool read_time(const struct redlock_reply *reply, struct redlock_answer *answer) {
-    if (!redlock_reply_is_array(reply, 2) || !redlock_read_server_time(reply->elements, &answer->clock.server_us)) {
-        return false;
-    }
     answer->vote = REDLOCK_VOTE_GRANTED;
-    return true;
+    return redlock_reply_is_array(reply, 2) && redlock_read_server_time(reply->elements, &answer->clock.server_us);
 }
 
 /* What the node says to a write; NULL if that is about the user or the key. */

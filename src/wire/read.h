@@ -6,8 +6,8 @@
 #include "wire/message.h"
 #include "wire/reply.h"
 
-/* False for a reply that such a request cannot have: nobody knows what the node did (R20). An error
- * is read elsewhere. */
+/* False for a reply that such a request cannot have: nobody knows what the node did (R20), and what
+ * was written to the answer counts for nothing. An error is read elsewhere. */
 bool redlock_read(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer);
 
 /* Reads the two words of a TIME as microseconds: above 0, and at most until the year 2255. */
