@@ -119,7 +119,7 @@ static void owed_answer(struct redlock_group *group, struct redlock_requester *o
                         const struct redlock_answer *answer) {
     (void)round; /* each asks for the same */
     struct redlock_owed *owed = (struct redlock_owed *)owner;
-    const int64_t now_ns = answer->read_ns; /* or a little later: no vote is made here */
+    const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_requester_may_ask_by_source(&owed->owner, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, now_ns);
     } else {
