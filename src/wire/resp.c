@@ -55,3 +55,9 @@ char *redlock_resp_number(char *at, uint64_t number) {
     const char *end = digits(text, number);
     return redlock_resp_bulk(at, text, (size_t)(end - text));
 }
+
+char *redlock_resp_negative(char *at, uint64_t magnitude) {
+    char text[24] = "-";
+    const char *end = digits(text + 1, magnitude);
+    return redlock_resp_bulk(at, text, (size_t)(end - text));
+}

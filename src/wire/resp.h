@@ -2,7 +2,6 @@
 #ifndef REDLOCK_WIRE_RESP_H
 #define REDLOCK_WIRE_RESP_H
 
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,10 +14,10 @@ char *redlock_resp_array(char *at, size_t count);
 char *redlock_resp_header(char *at, size_t size);
 char *redlock_resp_bulk(char *at, const char *bytes, size_t size);
 char *redlock_resp_number(char *at, uint64_t number);
+char *redlock_resp_negative(char *at, uint64_t magnitude);
 
-static inline char *redlock_resp_integer(char *at, int64_t number) {
-    assert(number >= 0);
-    return redlock_resp_number(at, (uint64_t)number);
+static inline char *redlock_resp_integer(char *at, int64_t value) {
+    return value >= 0 ? redlock_resp_number(at, (uint64_t)value) : redlock_resp_negative(at, 0 - (uint64_t)value);
 }
 
 #endif
