@@ -261,7 +261,8 @@ static struct redlock_text *why_no_writes(const struct redlock_reply_value *word
     }
 }
 
-/* {holder or nil, PTTL, waiters, time waited}, and what the node said to a write if it refused it. */
+/* {holder or nil, PTTL, waiters, time waited}, and what the node said to a write that it
+ * refused. */
 static bool read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
     const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
