@@ -356,5 +356,6 @@ bool redlock_lease_is_capped(const struct redlock_lease_core *lease) {
 }
 
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease) {
-    return redlock_lease_is_held(lease) && lease->was_held ? lease->deadline_ns : 0;
+    const bool held = lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
+    return held && lease->was_held ? lease->deadline_ns : 0;
 }

@@ -154,16 +154,6 @@ static inline bool answer_acquired(const struct redlock_reply *reply, bool fence
     return true;
 }
 
-static inline bool read_acquire(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
-    if (kind & REDLOCK_KIND_HOLDER_QUERY) {
-        return read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer);
-    }
-    if (kind & REDLOCK_KIND_TIMED) {
-        return answer_acquired(reply, (kind & REDLOCK_KIND_FENCED) != 0, true, answer);
-    }
-    return kind & REDLOCK_KIND_FENCED ? answer_acquired(reply, true, false, answer) : read_set(reply, answer);
-}
-
 static bool read_fence(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (is_compared(&reply->value)) {
         answer_compared(reply->value.integer, answer);
@@ -312,7 +302,11 @@ read_rare(enum redlock_operation operation, const struct redlock_reply *reply, s
 bool redlock_read(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
     const enum redlock_operation operation = (enum redlock_operation)(kind & REDLOCK_KIND_OPERATION);
     if (operation == REDLOCK_OP_ACQUIRE) {
-        return read_acquire(reply, kind, answer);
+        const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
+        return kind & REDLOCK_KIND_HOLDER_QUERY ? read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer)
+               : kind & REDLOCK_KIND_TIMED      ? answer_acquired(reply, fenced, true, answer)
+               : fenced                         ? answer_acquired(reply, true, false, answer)
+                                                : read_set(reply, answer);
     }
     if (operation == REDLOCK_OP_RELEASE) {
         return kind & REDLOCK_KIND_DELETING ? read_deleting(reply, answer) : read_release(reply, answer);

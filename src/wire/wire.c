@@ -48,16 +48,6 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
                                REDLOCK_SEAL_DIGITS);
 }
 
-/* Only what every caller reads: this runs for each vote. */
-static inline void clear(struct redlock_answer *answer) {
-    answer->vote = REDLOCK_VOTE_UNKNOWN;
-    answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
-    answer->named = REDLOCK_NAMED_NOT;
-    answer->counter = 0;
-    answer->text = NULL;
-    answer->clock.server_us = 0;
-}
-
 static const struct redlock_text no_script = {.string = "the node does not know the script",
                                               .cause = REDLOCK_CAUSE_NOSCRIPT};
 
@@ -84,7 +74,10 @@ __attribute__((noinline, cold)) static void read_unexpected(const struct redlock
                                         [REDLOCK_REPLY_ERROR] = "an error",  [REDLOCK_REPLY_INTEGER] = "an integer",
                                         [REDLOCK_REPLY_STRING] = "a string", [REDLOCK_REPLY_NIL] = "nil",
                                         [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
-    clear(answer);
+    answer->vote = REDLOCK_VOTE_UNKNOWN;
+    answer->fenced = false;
+    answer->counter = 0;
+    answer->clock.server_us = 0;
     answer->text =
         redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server?",
                          names[reply->value.type]);
@@ -92,7 +85,13 @@ __attribute__((noinline, cold)) static void read_unexpected(const struct redlock
 
 void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer) {
-    clear(answer);
+    /* Set only what every caller reads: this runs for each vote. */
+    answer->vote = REDLOCK_VOTE_UNKNOWN;
+    answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
+    answer->named = REDLOCK_NAMED_NOT;
+    answer->counter = 0;
+    answer->text = NULL;
+    answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         read_error(&reply->value, password, answer);
         answer->no_script |= (kind & REDLOCK_KIND_DELETING) != 0;
