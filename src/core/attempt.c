@@ -17,7 +17,7 @@ void redlock_attempt_end(struct redlock_lease_core *lease, int code, struct redl
 }
 
 static bool may_queue(const struct redlock_lease_core *lease, int64_t now_ns) {
-    return lease->queue && !lease->queue->barred && now_ns >= lease->queue->polls_until_ns;
+    return lease->grants && !lease->grants->barred && now_ns >= lease->grants->polls_until_ns;
 }
 
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
@@ -59,8 +59,8 @@ void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redloc
         redlock_waiter_enter(lease, event, actions);
         return;
     }
-    if (lease->queue) { /* late grants of the last place say nothing of this token */
-        redlock_grants_begin(lease->queue, lease->node_count, 0);
+    if (lease->grants) { /* late grants of the last place say nothing of this token */
+        redlock_grants_begin(lease->grants, lease->node_count, 0);
     }
     actions->fresh_token = true;
     lease->attempts++;
@@ -94,7 +94,7 @@ static void win(struct redlock_lease_core *lease, int64_t now_ns, struct redlock
 
 /* The nodes that granted the lock. */
 static redlock_nodes granted(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_WAIT ? lease->queue->granted : lease->votes.granted;
+    return lease->operation == REDLOCK_OP_WAIT ? lease->grants->granted : lease->votes.granted;
 }
 
 /* Nodes that have raised their counter, and nodes that may still raise it to a higher number. */
@@ -193,7 +193,7 @@ void redlock_attempt_decide(struct redlock_lease_core *lease, const struct redlo
 
 void redlock_attempt_queued(struct redlock_lease_core *lease, const struct redlock_event *event,
                             struct redlock_actions *actions) {
-    assert(lease->state == REDLOCK_LEASE_QUEUED && lease->queue);
+    assert(lease->state == REDLOCK_LEASE_QUEUED && lease->grants);
     redlock_waiter_note(lease, event);
     if (redlock_waiter_has_quorum(lease)) {
         redlock_waiter_stand_on_grants(lease);

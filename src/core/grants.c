@@ -17,146 +17,146 @@ static unsigned pop(redlock_nodes *nodes) {
     return node;
 }
 
-void redlock_grants_begin(struct redlock_grants *queue, unsigned node_count, uint32_t round) {
+void redlock_grants_begin(struct redlock_grants *grants, unsigned node_count, uint32_t round) {
     assert(node_count >= 1 && node_count <= REDLOCK_NODES_MAX);
-    memset(queue->nodes, 0, node_count * sizeof queue->nodes[0]);
-    queue->granted = queue->fresh = 0;
-    queue->looked = 0;
-    queue->first_round = queue->round = round;
+    memset(grants->nodes, 0, node_count * sizeof grants->nodes[0]);
+    grants->granted = grants->fresh = 0;
+    grants->looked = 0;
+    grants->first_round = grants->round = round;
 }
 
-void redlock_grants_sent(struct redlock_grants *queue, uint32_t round, int64_t now_ns) {
-    assert(round >= queue->first_round && round >= queue->round);
-    queue->round = round;
-    queue->fresh = 0;
-    queue->sent_ns[round % REDLOCK_GRANTS_SENT_MAX] = now_ns;
+void redlock_grants_sent(struct redlock_grants *grants, uint32_t round, int64_t now_ns) {
+    assert(round >= grants->first_round && round >= grants->round);
+    grants->round = round;
+    grants->fresh = 0;
+    grants->sent_ns[round % REDLOCK_GRANTS_SENT_MAX] = now_ns;
 }
 
-static bool is_stale(const struct redlock_grants *queue, unsigned node, uint32_t round) {
-    assert(queue->first_round <= queue->round);
+static bool is_stale(const struct redlock_grants *grants, unsigned node, uint32_t round) {
+    assert(grants->first_round <= grants->round);
     /* The send time of one as old as REDLOCK_GRANTS_SENT_MAX rounds is forgotten. */
-    const bool unknown = round == 0 || round < queue->first_round || round > queue->round ||
-                         queue->round - round >= REDLOCK_GRANTS_SENT_MAX;
-    return unknown || round < queue->nodes[node].queued;
+    const bool unknown = round == 0 || round < grants->first_round || round > grants->round ||
+                         grants->round - round >= REDLOCK_GRANTS_SENT_MAX;
+    return unknown || round < grants->nodes[node].queued;
 }
 
 /* With the planted bug, it may be a grant of any WAIT. */
-static uint32_t round_of(const struct redlock_grants *queue, uint32_t round) {
-    return REDLOCK_PLANTED(QUEUE_NO_SERIALS) ? queue->round : round;
+static uint32_t round_of(const struct redlock_grants *grants, uint32_t round) {
+    return REDLOCK_PLANTED(QUEUE_NO_SERIALS) ? grants->round : round;
 }
 
-bool redlock_grants_may_grant(const struct redlock_grants *queue, unsigned node, uint32_t round) {
+bool redlock_grants_may_grant(const struct redlock_grants *grants, unsigned node, uint32_t round) {
     assert(node < REDLOCK_NODES_MAX);
-    round = round_of(queue, round);
-    return !is_stale(queue, node, round) && !(HAS(queue->granted, node) && round <= queue->nodes[node].granted);
+    round = round_of(grants, round);
+    return !is_stale(grants, node, round) && !(HAS(grants->granted, node) && round <= grants->nodes[node].granted);
 }
 
-bool redlock_grants_grant(struct redlock_grants *queue, unsigned node, uint32_t round, int64_t now_ns) {
-    struct redlock_grants_node *at = &queue->nodes[node];
-    if (!redlock_grants_may_grant(queue, node, round)) {
+bool redlock_grants_grant(struct redlock_grants *grants, unsigned node, uint32_t round, int64_t now_ns) {
+    struct redlock_grants_node *at = &grants->nodes[node];
+    if (!redlock_grants_may_grant(grants, node, round)) {
         return false;
     }
-    round = round_of(queue, round);
+    round = round_of(grants, round);
     at->granted = round;
-    at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : queue->sent_ns[round % REDLOCK_GRANTS_SENT_MAX];
-    queue->looked = HAS(queue->granted, node) ? queue->looked : 0;
-    queue->granted |= REDLOCK_NODE(node);
+    at->bound_ns = REDLOCK_PLANTED(QUEUE_BOUND_AT_PUSH) ? now_ns : grants->sent_ns[round % REDLOCK_GRANTS_SENT_MAX];
+    grants->looked = HAS(grants->granted, node) ? grants->looked : 0;
+    grants->granted |= REDLOCK_NODE(node);
     return true;
 }
 
-void redlock_grants_deny(struct redlock_grants *queue, unsigned node, const struct redlock_grants_view *view,
+void redlock_grants_deny(struct redlock_grants *grants, unsigned node, const struct redlock_grants_view *view,
                          int64_t now_ns) {
     assert(node < REDLOCK_NODES_MAX && view);
-    struct redlock_grants_node *at = &queue->nodes[node];
-    at->queued = at->queued > queue->round ? at->queued : queue->round; /* a void stays */
+    struct redlock_grants_node *at = &grants->nodes[node];
+    at->queued = at->queued > grants->round ? at->queued : grants->round; /* a void stays */
     at->holder = (uint8_t)view->holder;
     at->holder_id = view->holder_id;
     at->rank = view->rank;
     at->expires_ns =
         view->pttl_ms == -1 ? REDLOCK_NEVER_NS : redlock_after_ms(now_ns, view->pttl_ms > 0 ? view->pttl_ms : 0);
-    queue->fresh |= REDLOCK_NODE(node);
-    if (at->granted < queue->round) {
-        queue->granted &= ~REDLOCK_NODE(node);
+    grants->fresh |= REDLOCK_NODE(node);
+    if (at->granted < grants->round) {
+        grants->granted &= ~REDLOCK_NODE(node);
     }
 }
 
-void redlock_grants_void(struct redlock_grants *queue, redlock_nodes nodes) {
-    queue->fresh &= ~(queue->granted & nodes);
-    queue->granted &= ~nodes;
+void redlock_grants_void(struct redlock_grants *grants, redlock_nodes nodes) {
+    grants->fresh &= ~(grants->granted & nodes);
+    grants->granted &= ~nodes;
     while (nodes != 0) {
-        queue->nodes[pop(&nodes)].queued = queue->round + 1;
+        grants->nodes[pop(&nodes)].queued = grants->round + 1;
     }
 }
 
-int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quorum) {
+int64_t redlock_grants_bound_ns(const struct redlock_grants *grants, unsigned quorum) {
     int64_t bounds[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    for (redlock_nodes left = queue->granted; left != 0;) {
-        redlock_number_insert(bounds, count++, queue->nodes[pop(&left)].bound_ns);
+    for (redlock_nodes left = grants->granted; left != 0;) {
+        redlock_number_insert(bounds, count++, grants->nodes[pop(&left)].bound_ns);
     }
     assert(count >= quorum && quorum > 0);
     return bounds[count - quorum];
 }
 
-redlock_nodes redlock_grants_backing(const struct redlock_grants *queue, int64_t bound_ns) {
-    assert(queue->granted != 0);
+redlock_nodes redlock_grants_backing(const struct redlock_grants *grants, int64_t bound_ns) {
+    assert(grants->granted != 0);
     redlock_nodes nodes = 0;
-    for (redlock_nodes left = queue->granted; left != 0;) {
+    for (redlock_nodes left = grants->granted; left != 0;) {
         const unsigned node = pop(&left);
-        nodes |= queue->nodes[node].bound_ns >= bound_ns ? REDLOCK_NODE(node) : 0;
+        nodes |= grants->nodes[node].bound_ns >= bound_ns ? REDLOCK_NODE(node) : 0;
     }
     return nodes;
 }
 
 /* The nodes that answered the current WAIT, and not with a grant. */
-static redlock_nodes viewed(const struct redlock_grants *queue) {
-    return queue->fresh & ~queue->granted;
+static redlock_nodes viewed(const struct redlock_grants *grants) {
+    return grants->fresh & ~grants->granted;
 }
 
-unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node) {
+unsigned redlock_grants_count_like(const struct redlock_grants *grants, unsigned node) {
     assert(node < REDLOCK_NODES_MAX);
     unsigned count = 0;
-    for (redlock_nodes left = viewed(queue); left != 0;) {
-        const struct redlock_grants_node *at = &queue->nodes[pop(&left)];
-        count += at->holder != REDLOCK_HOLDER_NONE && at->holder_id == queue->nodes[node].holder_id;
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const struct redlock_grants_node *at = &grants->nodes[pop(&left)];
+        count += at->holder != REDLOCK_HOLDER_NONE && at->holder_id == grants->nodes[node].holder_id;
     }
     return count;
 }
 
-redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder) {
+redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum redlock_grants_holder holder) {
     assert(holder != REDLOCK_HOLDER_NONE);
     redlock_nodes held = 0;
-    for (redlock_nodes left = viewed(queue); left != 0;) {
+    for (redlock_nodes left = viewed(grants); left != 0;) {
         const unsigned node = pop(&left);
-        held |= queue->nodes[node].holder == holder ? REDLOCK_NODE(node) : 0;
+        held |= grants->nodes[node].holder == holder ? REDLOCK_NODE(node) : 0;
     }
     return held;
 }
 
-redlock_nodes redlock_grants_first_at(const struct redlock_grants *queue) {
+redlock_nodes redlock_grants_first_at(const struct redlock_grants *grants) {
     redlock_nodes first = 0;
-    for (redlock_nodes left = viewed(queue); left != 0;) {
+    for (redlock_nodes left = viewed(grants); left != 0;) {
         const unsigned node = pop(&left);
-        first |= queue->nodes[node].rank == 0 ? REDLOCK_NODE(node) : 0;
+        first |= grants->nodes[node].rank == 0 ? REDLOCK_NODE(node) : 0;
     }
     return first;
 }
 
-uint32_t redlock_grants_rank(const struct redlock_grants *queue) {
+uint32_t redlock_grants_rank(const struct redlock_grants *grants) {
     uint32_t rank = UINT32_MAX;
-    for (redlock_nodes left = viewed(queue); left != 0;) {
-        const uint32_t there = queue->nodes[pop(&left)].rank;
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const uint32_t there = grants->nodes[pop(&left)].rank;
         rank = there < rank ? there : rank;
     }
     return rank;
 }
 
-int64_t redlock_grants_expiry_ns(const struct redlock_grants *queue, unsigned quorum) {
+int64_t redlock_grants_expiry_ns(const struct redlock_grants *grants, unsigned quorum) {
     assert(quorum > 0);
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    for (redlock_nodes left = viewed(queue); left != 0;) {
-        redlock_number_insert(ends, count++, queue->nodes[pop(&left)].expires_ns);
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        redlock_number_insert(ends, count++, grants->nodes[pop(&left)].expires_ns);
     }
     return count >= quorum ? ends[quorum - 1] : REDLOCK_NEVER_NS;
 }

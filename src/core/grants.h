@@ -84,34 +84,34 @@ struct redlock_grants {
 };
 
 /* A fresh token: nothing is granted. Its first WAIT is that of `round`; 0: it has no place. */
-void redlock_grants_begin(struct redlock_grants *queue, unsigned node_count, uint32_t round);
-void redlock_grants_sent(struct redlock_grants *queue, uint32_t round, int64_t now_ns);
+void redlock_grants_begin(struct redlock_grants *grants, unsigned node_count, uint32_t round);
+void redlock_grants_sent(struct redlock_grants *grants, uint32_t round, int64_t now_ns);
 /* Whether a grant of the WAIT of `round` would count: it is neither too old nor known. */
-bool redlock_grants_may_grant(const struct redlock_grants *queue, unsigned node, uint32_t round);
+bool redlock_grants_may_grant(const struct redlock_grants *grants, unsigned node, uint32_t round);
 /* Takes it. Returns whether it counts. */
-bool redlock_grants_grant(struct redlock_grants *queue, unsigned node, uint32_t round, int64_t now_ns);
+bool redlock_grants_grant(struct redlock_grants *grants, unsigned node, uint32_t round, int64_t now_ns);
 /* The node answered the current WAIT with "queued". */
-void redlock_grants_deny(struct redlock_grants *queue, unsigned node, const struct redlock_grants_view *view,
+void redlock_grants_deny(struct redlock_grants *grants, unsigned node, const struct redlock_grants_view *view,
                          int64_t now_ns);
 /* Grants of these nodes do not count, however late they come, if their WAIT was sent before now. */
-void redlock_grants_void(struct redlock_grants *queue, redlock_nodes nodes);
+void redlock_grants_void(struct redlock_grants *grants, redlock_nodes nodes);
 
 /* The send time that the lease may count from: the quorum-th latest bound of the grants. Only with
  * a quorum of grants. */
-int64_t redlock_grants_bound_ns(const struct redlock_grants *queue, unsigned quorum);
+int64_t redlock_grants_bound_ns(const struct redlock_grants *grants, unsigned quorum);
 /* The nodes that granted with this bound or a later one. */
-redlock_nodes redlock_grants_backing(const struct redlock_grants *queue, int64_t bound_ns);
+redlock_nodes redlock_grants_backing(const struct redlock_grants *grants, int64_t bound_ns);
 
 /* How many of the nodes that answered have the lock under this node's token. */
-unsigned redlock_grants_count_like(const struct redlock_grants *queue, unsigned node);
+unsigned redlock_grants_count_like(const struct redlock_grants *grants, unsigned node);
 /* The nodes that answered "queued" with this kind of holder. */
-redlock_nodes redlock_grants_held_by(const struct redlock_grants *queue, enum redlock_grants_holder holder);
+redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum redlock_grants_holder holder);
 /* The nodes that answered "queued" and where nobody waits before us. */
-redlock_nodes redlock_grants_first_at(const struct redlock_grants *queue);
+redlock_nodes redlock_grants_first_at(const struct redlock_grants *grants);
 /* The fewest waiters before us at a node that answered "queued"; UINT32_MAX without such a node. */
-uint32_t redlock_grants_rank(const struct redlock_grants *queue);
+uint32_t redlock_grants_rank(const struct redlock_grants *grants);
 /* When the locks of a quorum of the nodes that answered will have ended; REDLOCK_NEVER_NS if
  * not. */
-int64_t redlock_grants_expiry_ns(const struct redlock_grants *queue, unsigned quorum);
+int64_t redlock_grants_expiry_ns(const struct redlock_grants *grants, unsigned quorum);
 
 #endif

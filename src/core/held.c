@@ -48,7 +48,7 @@ static bool is_deadline_set(const struct redlock_lease_core *lease) {
 
 /* The lease came from a queue, maybe with a second round trip for its fencing token. */
 static bool stands_on_grants(const struct redlock_lease_core *lease) {
-    return lease->operation == REDLOCK_OP_WAIT || (lease->queue && lease->operation == REDLOCK_OP_FENCE);
+    return lease->operation == REDLOCK_OP_WAIT || (lease->grants && lease->operation == REDLOCK_OP_FENCE);
 }
 
 /* The time that the deadline is counted from. A FENCE round starts later than that, and grants of a

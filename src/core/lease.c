@@ -202,7 +202,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_HELD:
     case REDLOCK_LEASE_EXTENDING:
-        if (event->type == REDLOCK_EVENT_GRANT && lease->queue) {
+        if (event->type == REDLOCK_EVENT_GRANT && lease->grants) {
             redlock_waiter_note_late(lease, event);
         } else if (event->type == REDLOCK_EVENT_READY && lease->state != REDLOCK_LEASE_FENCING) {
             redlock_held_ready(lease, event->nodes, event->now_ns);
@@ -216,8 +216,8 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
     assert(event->nodes != 0);
-    if (lease->queue) { /* pushes from before the jump may still come */
-        redlock_grants_void(lease->queue, event->nodes);
+    if (lease->grants) { /* pushes from before the jump may still come */
+        redlock_grants_void(lease->grants, event->nodes);
     }
     switch (lease->state) {
     case REDLOCK_LEASE_ACQUIRING:
@@ -257,9 +257,9 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
     redlock_round_start(&lease->votes, quorum, 0);
 }
 
-void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *queue) {
-    assert(queue);
-    lease->queue = queue;
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants) {
+    assert(grants);
+    lease->grants = grants;
 }
 
 /* Planted bugs break relations, too; the simulator finds them by what they do. */

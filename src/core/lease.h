@@ -11,7 +11,7 @@
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed);
 /* Lets it wait in a queue. The memory, with a node entry for each node, is borrowed and zero. */
-void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *queue);
+void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants);
 void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions);
 

@@ -263,7 +263,7 @@ struct redlock_lease_core {
     int64_t heal_ns;         /* time to heal */
     int64_t heal_before_ns;  /* do not heal at or after this */
     struct redlock_fence fence;
-    struct redlock_grants *queue; /* of a FAIR acquire that waits; NULL: it never queues */
+    struct redlock_grants *grants; /* of a FAIR acquire that waits; NULL: it never queues */
 };
 
 /* HELD, with an extension under way or not. */

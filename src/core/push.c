@@ -98,19 +98,19 @@ enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_eve
     return REDLOCK_PUSH_NOTHING;
 }
 
-void redlock_push_step_all(struct redlock_grants *queue, redlock_nodes nodes, enum redlock_push_event event) {
+void redlock_push_step_all(struct redlock_grants *grants, redlock_nodes nodes, enum redlock_push_event event) {
     assert(!is_push(event) && event != REDLOCK_PUSH_TIME);
     for (; nodes != 0; nodes &= nodes - 1) {
-        (void)redlock_push_step(&queue->nodes[redlock_nodes_first(nodes)].push, event);
+        (void)redlock_push_step(&grants->nodes[redlock_nodes_first(nodes)].push, event);
     }
 }
 
-redlock_nodes redlock_push_nodes_in(const struct redlock_grants *queue, redlock_nodes nodes,
+redlock_nodes redlock_push_nodes_in(const struct redlock_grants *grants, redlock_nodes nodes,
                                     enum redlock_push_state state) {
     redlock_nodes found = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         const unsigned node = redlock_nodes_first(nodes);
-        found |= queue->nodes[node].push == state ? REDLOCK_NODE(node) : 0;
+        found |= grants->nodes[node].push == state ? REDLOCK_NODE(node) : 0;
     }
     return found;
 }

@@ -74,9 +74,9 @@ enum redlock_push_action {
 /* `state` is one of enum redlock_push_state. */
 enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_event event);
 /* The same of some nodes, for events that ask for nothing. */
-void redlock_push_step_all(struct redlock_grants *queue, redlock_nodes nodes, enum redlock_push_event event);
+void redlock_push_step_all(struct redlock_grants *grants, redlock_nodes nodes, enum redlock_push_event event);
 /* Those of the nodes that are in this state. */
-redlock_nodes redlock_push_nodes_in(const struct redlock_grants *queue, redlock_nodes nodes,
+redlock_nodes redlock_push_nodes_in(const struct redlock_grants *grants, redlock_nodes nodes,
                                     enum redlock_push_state state);
 /* The event that an answer to a RELEASE is. */
 enum redlock_push_event redlock_push_released(redlock_vote_kind vote);

@@ -39,17 +39,17 @@
 _Static_assert(REDLOCK_WAITER_QUEUE_TTL_MS > STALE_AFTER * REFRESH_MAX_MS, "no place outlives its queue");
 
 /* By the ttl that the WAITs asked for: a later extension may shorten that of the lease. */
-static int64_t refresh_ms(const struct redlock_grants *queue) {
-    const int64_t quarter_ms = queue->ttl_ms / 4;
+static int64_t refresh_ms(const struct redlock_grants *grants) {
+    const int64_t quarter_ms = grants->ttl_ms / 4;
     return quarter_ms > REFRESH_MAX_MS ? REFRESH_MAX_MS : quarter_ms < 1 ? 1 : quarter_ms;
 }
 
-int64_t redlock_waiter_stale_ms(const struct redlock_grants *queue) {
-    return STALE_AFTER * refresh_ms(queue);
+int64_t redlock_waiter_stale_ms(const struct redlock_grants *grants) {
+    return STALE_AFTER * refresh_ms(grants);
 }
 
 static unsigned answered(const struct redlock_lease_core *lease) {
-    return redlock_nodes_count(lease->queue->fresh);
+    return redlock_nodes_count(lease->grants->fresh);
 }
 
 /* Sends no other WAIT until a quorum has answered the current one. It would make the answers that
@@ -61,50 +61,50 @@ static int64_t open_until_ns(const struct redlock_lease_core *lease) {
 }
 
 static void schedule(struct redlock_lease_core *lease) {
-    const struct redlock_grants *queue = lease->queue;
-    const int64_t due_ns = redlock_min_ns(queue->refresh_ns, redlock_min_ns(queue->look_ns, queue->ask_ns));
+    const struct redlock_grants *grants = lease->grants;
+    const int64_t due_ns = redlock_min_ns(grants->refresh_ns, redlock_min_ns(grants->look_ns, grants->ask_ns));
     lease->next_try_ns = redlock_max_ns(due_ns, open_until_ns(lease));
 }
 
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
-    assert(lease->queue);
-    struct redlock_grants *queue = lease->queue;
-    if (queue->barred) {
+    assert(lease->grants);
+    struct redlock_grants *grants = lease->grants;
+    if (grants->barred) {
         return; /* until enough nodes listen, and no longer */
     }
-    queue->polled = (uint8_t)(queue->polled < UINT8_MAX ? queue->polled + 1 : UINT8_MAX);
-    queue->polls_until_ns =
-        redlock_after_ns(now_ns, redlock_backoff_ns(&lease->jitter, queue->polled, POLLS_MIN_MS, POLLS_MAX_MS));
+    grants->polled = (uint8_t)(grants->polled < UINT8_MAX ? grants->polled + 1 : UINT8_MAX);
+    grants->polls_until_ns =
+        redlock_after_ns(now_ns, redlock_backoff_ns(&lease->jitter, grants->polled, POLLS_MIN_MS, POLLS_MAX_MS));
 }
 
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
                 enum redlock_grants_step step, struct redlock_actions *actions) {
-    assert(lease->queue && lease->queue->ttl_ms > 0);
-    struct redlock_grants *queue = lease->queue;
-    const int64_t refresh_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
+    assert(lease->grants && lease->grants->ttl_ms > 0);
+    struct redlock_grants *grants = lease->grants;
+    const int64_t refresh_ns = refresh_ms(grants) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
     if (redlock_nodes_count(nodes) < lease->votes.quorum) {
         nodes = 0;
     }
     redlock_lease_start_round(lease, REDLOCK_OP_WAIT, nodes, event->now_ns, actions);
     if (actions->fresh_token) {
-        redlock_grants_begin(queue, lease->node_count, lease->round);
+        redlock_grants_begin(grants, lease->node_count, lease->round);
     } else {
         redlock_keys_wait(&lease->keys, nodes);
     }
-    redlock_grants_sent(queue, lease->round, event->now_ns);
-    queue->takes = takes;
-    queue->looks = queue->granted != 0;
-    queue->refresh_ns =
+    redlock_grants_sent(grants, lease->round, event->now_ns);
+    grants->takes = takes;
+    grants->looks = grants->granted != 0;
+    grants->refresh_ns =
         event->now_ns + redlock_between_ns(&lease->jitter, refresh_ns - refresh_ns / 10, refresh_ns + refresh_ns / 10);
-    queue->look_ns = queue->ask_ns = REDLOCK_NEVER_NS;
+    grants->look_ns = grants->ask_ns = REDLOCK_NEVER_NS;
     actions->step = step;
     lease->state = REDLOCK_LEASE_QUEUED;
     if (nodes == 0) { /* no vote will come */
         lease->last_code = REDLOCK_ERR_NO_QUORUM;
-        queue->granted = 0;
-        queue->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
+        grants->granted = 0;
+        grants->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
     }
     schedule(lease);
 }
@@ -113,23 +113,23 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
  * comes later could get a lock that was just released, with its first try. */
 void redlock_waiter_enter(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
-    assert(lease->queue);
+    assert(lease->grants);
     lease->attempts++;
     lease->heal_ns = REDLOCK_NEVER_NS; /* of a first try */
-    lease->round_ttl_ms = lease->queue->ttl_ms = lease->plan.ttl_ms;
-    lease->queue->yields = 0;
+    lease->round_ttl_ms = lease->grants->ttl_ms = lease->plan.ttl_ms;
+    lease->grants->yields = 0;
     actions->fresh_token = true;
-    lease->queue->behind = false;
+    lease->grants->behind = false;
     ask(lease, event, true, REDLOCK_GRANTS_ENTERED, actions);
 }
 
 /* The most nodes that have the lock under one other token, by their answers to the current WAIT. */
 static unsigned most_alike(const struct redlock_lease_core *lease) {
-    const struct redlock_grants *queue = lease->queue;
+    const struct redlock_grants *grants = lease->grants;
     unsigned most = 0;
     for (unsigned i = 0; i < lease->node_count; i++) {
-        if (queue->fresh & ~queue->granted & REDLOCK_NODE(i)) {
-            const unsigned alike = redlock_grants_count_like(queue, i);
+        if (grants->fresh & ~grants->granted & REDLOCK_NODE(i)) {
+            const unsigned alike = redlock_grants_count_like(grants, i);
             most = alike > most ? alike : most;
         }
     }
@@ -138,21 +138,21 @@ static unsigned most_alike(const struct redlock_lease_core *lease) {
 
 static void note_view(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
     assert(node < lease->node_count);
-    struct redlock_grants *queue = lease->queue;
-    redlock_grants_deny(queue, node, event->view, event->now_ns);
-    if (redlock_grants_count_like(queue, node) < lease->votes.quorum) {
+    struct redlock_grants *grants = lease->grants;
+    redlock_grants_deny(grants, node, event->view, event->now_ns);
+    if (redlock_grants_count_like(grants, node) < lease->votes.quorum) {
         return;
     }
-    queue->behind = true;
-    if (queue->holder_id != event->view->holder_id) {
-        queue->holder_id = event->view->holder_id;
-        queue->holder_since_ns = event->now_ns;
-        queue->passed_over += event->view->holder == REDLOCK_HOLDER_LATER;
+    grants->behind = true;
+    if (grants->holder_id != event->view->holder_id) {
+        grants->holder_id = event->view->holder_id;
+        grants->holder_since_ns = event->now_ns;
+        grants->passed_over += event->view->holder == REDLOCK_HOLDER_LATER;
     }
 }
 
 static bool note_grant(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (!redlock_grants_grant(lease->queue, redlock_event_node(event), event->round, event->now_ns)) {
+    if (!redlock_grants_grant(lease->grants, redlock_event_node(event), event->round, event->now_ns)) {
         return false;
     }
     redlock_keys_granted(&lease->keys, event->nodes);
@@ -161,12 +161,12 @@ static bool note_grant(struct redlock_lease_core *lease, const struct redlock_ev
 
 static void note_vote(struct redlock_lease_core *lease, const struct redlock_event *event) {
     assert(lease->operation == REDLOCK_OP_WAIT && event->round == lease->round);
-    struct redlock_grants *queue = lease->queue;
+    struct redlock_grants *grants = lease->grants;
     const int64_t took_ns = event->now_ns - lease->start_ns;
     switch (event->vote) {
     case REDLOCK_VOTE_GRANTED:
         (void)note_grant(lease, event);
-        queue->fresh |= event->nodes & queue->granted;
+        grants->fresh |= event->nodes & grants->granted;
         break;
     case REDLOCK_VOTE_DENIED:
         note_view(lease, redlock_event_node(event), event);
@@ -174,7 +174,7 @@ static void note_vote(struct redlock_lease_core *lease, const struct redlock_eve
     default:
         return;
     }
-    queue->slowest_ns = answered(lease) == 1 ? took_ns : redlock_max_ns(took_ns, queue->slowest_ns);
+    grants->slowest_ns = answered(lease) == 1 ? took_ns : redlock_max_ns(took_ns, grants->slowest_ns);
 }
 
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
@@ -187,12 +187,13 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
         (void)note_grant(lease, event);
         break;
     case REDLOCK_EVENT_READY:
-        if (event->nodes & (lease->queue->fresh | redlock_round_pending(&lease->votes))) {
+        if (event->nodes & (lease->grants->fresh | redlock_round_pending(&lease->votes))) {
             break; /* it has a place there, or will have one */
         }
         /* fall through */
     case REDLOCK_EVENT_LISTEN:
-        lease->queue->refresh_ns = redlock_min_ns(lease->queue->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
+        lease->grants->refresh_ns =
+            redlock_min_ns(lease->grants->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
         break;
     default:
         break;
@@ -200,25 +201,25 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
 }
 
 bool redlock_waiter_has_quorum(const struct redlock_lease_core *lease) {
-    return redlock_nodes_count(lease->queue->granted) >= lease->votes.quorum;
+    return redlock_nodes_count(lease->grants->granted) >= lease->votes.quorum;
 }
 
 void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
     assert(redlock_waiter_has_quorum(lease));
-    const int64_t bound_ns = redlock_grants_bound_ns(lease->queue, lease->votes.quorum);
+    const int64_t bound_ns = redlock_grants_bound_ns(lease->grants, lease->votes.quorum);
     lease->deadline_ns = redlock_deadline_ns(bound_ns, lease->round_ttl_ms);
-    lease->keys.backing = redlock_grants_backing(lease->queue, bound_ns);
+    lease->keys.backing = redlock_grants_backing(lease->grants, bound_ns);
 }
 
 bool redlock_waiter_leaves(struct redlock_lease_core *lease, int64_t now_ns) {
     assert(lease->state == REDLOCK_LEASE_RELEASING);
     const int64_t held_ns = now_ns - lease->begun_ns + HANDOVER_NS;
-    return lease->queue && lease->queue->granted != 0 &&
+    return lease->grants && lease->grants->granted != 0 &&
            redlock_between_ns(&lease->jitter, 0, LEAVE_EVERY_MS * REDLOCK_NS_PER_MS - 1) < held_ns;
 }
 
 int redlock_waiter_reason(const struct redlock_lease_core *lease) {
-    assert(lease->queue);
+    assert(lease->grants);
     const unsigned by_now = answered(lease), pending = redlock_nodes_count(redlock_round_pending(&lease->votes));
     if (by_now >= lease->votes.quorum) {
         return REDLOCK_ERR_CONTENDED;
@@ -232,59 +233,59 @@ int redlock_waiter_reason(const struct redlock_lease_core *lease) {
  * with them either, and the holder may heal its key where it is free. */
 static void yield(struct redlock_lease_core *lease, const struct redlock_event *event, bool keeps, bool takes,
                   struct redlock_actions *actions) {
-    assert(lease->queue->granted != 0 && !redlock_waiter_has_quorum(lease));
+    assert(lease->grants->granted != 0 && !redlock_waiter_has_quorum(lease));
     if (REDLOCK_PLANTED(QUEUE_YIELD_KEEPS)) {
         const redlock_nodes to_release = lease->keys.to_release;
         redlock_lease_clean_up(lease, actions);
         lease->keys.to_release = to_release;
-        lease->queue->granted = 0;
+        lease->grants->granted = 0;
     } else {
         redlock_lease_clean_up(lease, actions);
         actions->fresh_token = true;
         lease->attempts++;
     }
     actions->handing = keeps ? REDLOCK_HAND_NOBODY : REDLOCK_HAND_OVER;
-    if (lease->queue->yields < YIELDS_HANDED) {
-        lease->queue->yields++;
+    if (lease->grants->yields < YIELDS_HANDED) {
+        lease->grants->yields++;
     }
     ask(lease, event, takes, REDLOCK_GRANTS_YIELDED, actions);
 }
 
 /* How long the answers of a handover may take to come in. */
 static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
-    const int64_t delay_ns = 2 * lease->queue->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
+    const int64_t delay_ns = 2 * lease->grants->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
     return delay_ns > max_ns ? max_ns : redlock_max_ns(delay_ns, LOOK_MIN_MS * REDLOCK_NS_PER_MS);
 }
 
 /* Looks soon when as many keys of others have ended as we lack grants. */
 static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     assert(!redlock_waiter_has_quorum(lease));
-    struct redlock_grants *queue = lease->queue;
-    const int64_t soon_ns = 2 * look_delay_ns(lease), most_ns = refresh_ms(queue) * REDLOCK_NS_PER_MS;
-    if (queue->looked < LOOKS_QUICK) {
-        queue->looked++;
+    struct redlock_grants *grants = lease->grants;
+    const int64_t soon_ns = 2 * look_delay_ns(lease), most_ns = refresh_ms(grants) * REDLOCK_NS_PER_MS;
+    if (grants->looked < LOOKS_QUICK) {
+        grants->looked++;
         return now_ns + soon_ns;
     }
     int64_t delay_ns = soon_ns;
-    for (unsigned i = LOOKS_QUICK; i <= queue->looked && delay_ns < most_ns; i++) {
+    for (unsigned i = LOOKS_QUICK; i <= grants->looked && delay_ns < most_ns; i++) {
         delay_ns *= 2;
     }
-    queue->looked = (uint8_t)(queue->looked < UINT8_MAX ? queue->looked + 1 : UINT8_MAX);
-    const unsigned lacks = lease->votes.quorum - redlock_nodes_count(queue->granted);
-    const int64_t ended_ns = redlock_after_ms(redlock_grants_expiry_ns(queue, lacks), LOOK_MIN_MS);
+    grants->looked = (uint8_t)(grants->looked < UINT8_MAX ? grants->looked + 1 : UINT8_MAX);
+    const unsigned lacks = lease->votes.quorum - redlock_nodes_count(grants->granted);
+    const int64_t ended_ns = redlock_after_ms(redlock_grants_expiry_ns(grants, lacks), LOOK_MIN_MS);
     return redlock_max_ns(redlock_min_ns(now_ns + redlock_min_ns(delay_ns, most_ns), ended_ns), now_ns + soon_ns);
 }
 
 /* Some nodes granted, but no quorum, and the others have answered since. */
 static void judge_split(struct redlock_lease_core *lease, const struct redlock_event *event,
                         struct redlock_actions *actions) {
-    assert(lease->queue->granted != 0 && lease->queue->looks);
-    struct redlock_grants *queue = lease->queue;
-    if (queue->behind) {
+    assert(lease->grants->granted != 0 && lease->grants->looks);
+    struct redlock_grants *grants = lease->grants;
+    if (grants->behind) {
         yield(lease, event, true, false, actions);
-    } else if (redlock_grants_held_by(queue, REDLOCK_HOLDER_EARLIER) != 0) {
+    } else if (redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) != 0) {
         /* Does not take: if the earlier waiter is dead, the nodes would only be split again. */
-        yield(lease, event, queue->yields >= YIELDS_HANDED, false, actions);
+        yield(lease, event, grants->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
         /* Asks no node for a while. Otherwise two such waiters would hand the lock to each other
          * all the time. */
@@ -294,14 +295,14 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
         yield(lease, &away, false, true, actions);
         lease->last_code = code;
     } else {
-        queue->looks = false;
-        queue->look_ns = next_look_ns(lease, event->now_ns);
+        grants->looks = false;
+        grants->look_ns = next_look_ns(lease, event->now_ns);
     }
 }
 
 static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     const struct redlock_plan *plan = &lease->plan;
-    const int64_t seen_ms = lease->queue->behind ? (now_ns - lease->queue->holder_since_ns) / REDLOCK_NS_PER_MS : 0;
+    const int64_t seen_ms = lease->grants->behind ? (now_ns - lease->grants->holder_since_ns) / REDLOCK_NS_PER_MS : 0;
     int64_t least_ms = seen_ms / 16 > POLL_MIN_MS ? seen_ms / 16 : POLL_MIN_MS;
     int64_t most_ms = seen_ms / 4 > POLL_MAX_MS ? seen_ms / 4 : POLL_MAX_MS;
     least_ms = least_ms < plan->retry_delay_min_ms ? least_ms : plan->retry_delay_min_ms;
@@ -313,7 +314,7 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
  * may be about to get the other nodes. */
 static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
     assert(rank > 0);
-    return rank < LOOKERS_MAX && lease->queue->behind
+    return rank < LOOKERS_MAX && lease->grants->behind
                ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
                : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);
 }
@@ -323,29 +324,29 @@ static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
  * the lock is left free, the dead before us were too many for one request, or one of them has the
  * other nodes. Behind a holder that will not hand over, the first asks again and again. */
 static void plan_first(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    assert(lease->queue->granted == 0 && answered(lease) >= lease->votes.quorum);
-    struct redlock_grants *queue = lease->queue;
-    const uint32_t rank = redlock_grants_rank(queue);
-    const int64_t dead_ns = redlock_after_ns(redlock_grants_expiry_ns(queue, lease->votes.quorum),
+    assert(lease->grants->granted == 0 && answered(lease) >= lease->votes.quorum);
+    struct redlock_grants *grants = lease->grants;
+    const uint32_t rank = redlock_grants_rank(grants);
+    const int64_t dead_ns = redlock_after_ns(redlock_grants_expiry_ns(grants, lease->votes.quorum),
                                              redlock_delay_between_ns(&lease->jitter, 1, 2));
     if (rank == 0) {
-        queue->ask_ns = dead_ns;
+        grants->ask_ns = dead_ns;
     } else if (rank < LOOKERS_MAX || !REDLOCK_PLANTED(QUEUE_FEW_LOOK)) {
-        queue->refresh_ns = redlock_min_ns(queue->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
+        grants->refresh_ns = redlock_min_ns(grants->refresh_ns, redlock_after_ns(dead_ns, looks_after_ns(lease, rank)));
     }
-    if (redlock_grants_held_by(queue, REDLOCK_HOLDER_STRANGER) & redlock_grants_first_at(queue)) {
-        queue->ask_ns = redlock_min_ns(queue->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
+    if (redlock_grants_held_by(grants, REDLOCK_HOLDER_STRANGER) & redlock_grants_first_at(grants)) {
+        grants->ask_ns = redlock_min_ns(grants->ask_ns, event->now_ns + poll_delay_ns(lease, event->now_ns));
     }
 }
 
 /* All nodes that will answer have answered, and none has granted. */
 static void judge_wait(struct redlock_lease_core *lease, const struct redlock_event *event,
                        struct redlock_actions *actions) {
-    assert(lease->queue->granted == 0);
-    struct redlock_grants *queue = lease->queue;
+    assert(lease->grants->granted == 0);
+    struct redlock_grants *grants = lease->grants;
     if (answered(lease) < lease->votes.quorum) {
-        queue->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
-    } else if (!queue->behind && !queue->takes && redlock_grants_held_by(queue, REDLOCK_HOLDER_EARLIER) == 0) {
+        grants->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
+    } else if (!grants->behind && !grants->takes && redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) == 0) {
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
         plan_first(lease, event);
@@ -355,27 +356,27 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
 /* Takes stock: the nodes that will answer the current WAIT have answered. */
 static void judge(struct redlock_lease_core *lease, const struct redlock_event *event,
                   struct redlock_actions *actions) {
-    struct redlock_grants *queue = lease->queue;
-    queue->behind = most_alike(lease) >= lease->votes.quorum;
-    queue->yields = queue->behind ? 0 : queue->yields;
-    queue->polled = answered(lease) >= lease->votes.quorum ? 0 : queue->polled;
+    struct redlock_grants *grants = lease->grants;
+    grants->behind = most_alike(lease) >= lease->votes.quorum;
+    grants->yields = grants->behind ? 0 : grants->yields;
+    grants->polled = answered(lease) >= lease->votes.quorum ? 0 : grants->polled;
     lease->last_code = (int8_t)redlock_waiter_reason(lease);
-    if (queue->granted == 0) {
+    if (grants->granted == 0) {
         judge_wait(lease, event, actions);
-    } else if (queue->looks) {
+    } else if (grants->looks) {
         judge_split(lease, event, actions);
     }
 }
 
 static void on_due(struct redlock_lease_core *lease, const struct redlock_event *event,
                    struct redlock_actions *actions) {
-    struct redlock_grants *queue = lease->queue;
+    struct redlock_grants *grants = lease->grants;
     lease->last_code = (int8_t)redlock_waiter_reason(lease);
-    if (queue->granted != 0 && queue->looks) {
+    if (grants->granted != 0 && grants->looks) {
         judge(lease, event, actions); /* without the nodes that are slower than all others were */
         return;
     }
-    if (queue->granted != 0) {
+    if (grants->granted != 0) {
         ask(lease, event, true, REDLOCK_GRANTS_LOOKED, actions);
         return;
     }
@@ -384,10 +385,10 @@ static void on_due(struct redlock_lease_core *lease, const struct redlock_event 
         actions->fresh_token = true;
         lease->attempts++;
     }
-    if (event->now_ns >= queue->ask_ns) {
+    if (event->now_ns >= grants->ask_ns) {
         ask(lease, event, true, REDLOCK_GRANTS_POLLED, actions);
     } else {
-        ask(lease, event, !queue->behind, REDLOCK_GRANTS_REFRESHED, actions);
+        ask(lease, event, !grants->behind, REDLOCK_GRANTS_REFRESHED, actions);
     }
 }
 
@@ -396,13 +397,13 @@ static bool is_known(const struct redlock_lease_core *lease) {
     const unsigned pending = redlock_nodes_count(redlock_round_pending(&lease->votes)), alike = most_alike(lease);
     const unsigned quorum = lease->votes.quorum;
     return pending == 0 ||
-           (lease->queue->granted == 0 && answered(lease) >= quorum && (alike >= quorum || alike + pending < quorum));
+           (lease->grants->granted == 0 && answered(lease) >= quorum && (alike >= quorum || alike + pending < quorum));
 }
 
 void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock_event *event,
                           struct redlock_actions *actions) {
     assert(lease->state == REDLOCK_LEASE_QUEUED && !redlock_waiter_has_quorum(lease));
-    struct redlock_grants *queue = lease->queue;
+    struct redlock_grants *grants = lease->grants;
     switch (event->type) {
     case REDLOCK_EVENT_TIMER:
         if (event->now_ns < lease->next_try_ns) {
@@ -419,29 +420,29 @@ void redlock_waiter_go_on(struct redlock_lease_core *lease, const struct redlock
     default:
         break;
     }
-    if (queue->granted != 0 && queue->look_ns == REDLOCK_NEVER_NS && event->now_ns >= open_until_ns(lease)) {
-        queue->look_ns = event->now_ns + look_delay_ns(lease);
+    if (grants->granted != 0 && grants->look_ns == REDLOCK_NEVER_NS && event->now_ns >= open_until_ns(lease)) {
+        grants->look_ns = event->now_ns + look_delay_ns(lease);
     }
     schedule(lease);
 }
 
 void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct redlock_event *event) {
     assert(lease->state == REDLOCK_LEASE_FENCING || redlock_lease_is_held(lease));
-    struct redlock_grants *queue = lease->queue;
+    struct redlock_grants *grants = lease->grants;
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
-        const redlock_nodes granted = queue->granted;
-        redlock_grants_deny(queue, redlock_event_node(event), event->view, event->now_ns);
-        redlock_keys_lost(&lease->keys, granted & ~queue->granted);
+        const redlock_nodes granted = grants->granted;
+        redlock_grants_deny(grants, redlock_event_node(event), event->view, event->now_ns);
+        redlock_keys_lost(&lease->keys, granted & ~grants->granted);
         return;
     }
-    const bool grants = event->type == REDLOCK_EVENT_GRANT ||
-                        (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_GRANTED);
-    if (!grants || !note_grant(lease, event)) {
+    const bool is_grant = event->type == REDLOCK_EVENT_GRANT ||
+                          (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_GRANTED);
+    if (!is_grant || !note_grant(lease, event)) {
         return;
     }
     /* Whatever the node said of the key before, it is out of date. */
     redlock_keys_set_outside(&lease->keys, event->nodes);
-    if (redlock_deadline_ns(queue->nodes[redlock_event_node(event)].bound_ns, queue->ttl_ms) >= lease->deadline_ns ||
+    if (redlock_deadline_ns(grants->nodes[redlock_event_node(event)].bound_ns, grants->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;
     }

@@ -51,7 +51,7 @@
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns);
 
 /* A place that was not refreshed for so long is not served. */
-int64_t redlock_waiter_stale_ms(const struct redlock_grants *queue);
+int64_t redlock_waiter_stale_ms(const struct redlock_grants *grants);
 /* The keys of a queue that nobody refreshes end after this. It is the same for all: a WAIT of a
  * short ttl must not end the places of others. */
 #define REDLOCK_WAITER_QUEUE_TTL_MS 15000

@@ -72,7 +72,7 @@ WRAPPED(void, redlock_waiter_go_on, struct redlock_lease_core *lease, const stru
 /* Whatever its nodes do from now on. */
 WRAPPED(void, redlock_waiter_poll, struct redlock_lease_core *lease, int64_t now_ns) {
     __real_redlock_waiter_poll(lease, now_ns);
-    lease->queue->polls_until_ns = REDLOCK_PLANTED(QUEUE_POLLS_ON) ? REDLOCK_NEVER_NS : lease->queue->polls_until_ns;
+    lease->grants->polls_until_ns = REDLOCK_PLANTED(QUEUE_POLLS_ON) ? REDLOCK_NEVER_NS : lease->grants->polls_until_ns;
 }
 
 WRAPPED(void, redlock_held_void, struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,

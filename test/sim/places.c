@@ -28,7 +28,7 @@ static void check_lease(const struct sim_client *client, const struct redlock_le
     const bool may_queue = count_nodes(client, false) >= quorum && client->unopened_ns <= world->now_ns;
     const bool polls = lease->state == REDLOCK_LEASE_WAITING || lease->state == REDLOCK_LEASE_ACQUIRING;
     const bool is_kept_out =
-        lease->queue->barred || lease->queue->polls_until_ns > sim_clock_local(&client->clock, world->now_ns);
+        lease->grants->barred || lease->grants->polls_until_ns > sim_clock_local(&client->clock, world->now_ns);
     if (polls && is_kept_out && may_queue) {
         sim_violation(world, "placed", "client %u polls, though %u nodes keep queues and could tell it of a grant",
                       client->index, count_nodes(client, false));

@@ -18,7 +18,7 @@ void life_may_queue(struct life *life) {
 }
 
 static struct life *step(struct life *life, struct redlock_event event) {
-    if (life->core.queue) { /* this life may be a copy */
+    if (life->core.grants) { /* this life may be a copy */
         redlock_lease_may_queue(&life->core, life_queue(life));
     }
     event.now_ns = T0 + life->at_ms * MS;

@@ -17,7 +17,7 @@ TEST(places_are_refreshed_after_a_quarter_of_the_ttl) {
         life.plan.ttl_ms = cases[i].ttl_ms;
         life.in_line = true;
         life_begin(&life);
-        assert_int_equal(redlock_waiter_stale_ms(life.core.queue), 3 * cases[i].refresh_ms);
+        assert_int_equal(redlock_waiter_stale_ms(life.core.grants), 3 * cases[i].refresh_ms);
         int64_t least_ns = INT64_MAX, most_ns = 0;
         for (unsigned round = 2; round < 50; round++) {
             const int64_t in_ns = redlock_lease_next_ns(&life.core) - life.core.start_ns;
