@@ -38,7 +38,7 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         redlock_waiter_enter(lease, event, actions);
         return;
     }
-    lease->state = REDLOCK_LEASE_WAITING;
+    lease->state = REDLOCK_LEASE_RETRYING;
     lease->next_try_ns = redlock_lease_retry_ns(lease, now_ns);
 }
 

@@ -40,7 +40,7 @@ struct redlock_grants_node {
 };
 
 /* What a waiter did, for the statistics and the log. */
-enum redlock_grants_step {
+enum redlock_grants_did {
     REDLOCK_GRANTS_NOTHING,
     REDLOCK_GRANTS_ENTERED,
     REDLOCK_GRANTS_REFRESHED,

@@ -28,7 +28,7 @@ static void decide_release(struct redlock_lease_core *lease, struct redlock_acti
     }
 }
 
-static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave,
+static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave_free,
                        struct redlock_actions *actions) {
     switch (lease->state) {
     case REDLOCK_LEASE_ADOPTED:
@@ -43,7 +43,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->keys.to_release) >= lease->votes.quorum);
         redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.to_release, now_ns, actions);
-        if (may_leave && redlock_waiter_leaves(lease, now_ns)) {
+        if (may_leave_free && redlock_waiter_leaves(lease, now_ns)) {
             actions->handing = REDLOCK_HAND_LATER;
         }
         break;
@@ -62,7 +62,7 @@ static void on_cancel(struct redlock_lease_core *lease, int code, struct redlock
     case REDLOCK_LEASE_ACQUIRING:
     case REDLOCK_LEASE_FENCING:
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         redlock_lease_clean_up(lease, actions);
         redlock_attempt_end(lease, code, actions);
         break;
@@ -121,7 +121,7 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
     case REDLOCK_LEASE_QUEUED:
         redlock_attempt_queued(lease, event, actions);
         break;
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         if (now_ns >= lease->wait_until_ns) {
             redlock_attempt_end(lease, lease->last_code, actions);
         } else if (due) {
@@ -311,7 +311,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_RELEASE:
-        on_release(lease, event->now_ns, event->may_leave, actions);
+        on_release(lease, event->now_ns, event->may_leave_free, actions);
         break;
     }
     check(lease);
@@ -325,7 +325,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
     case REDLOCK_LEASE_FENCING:
         return redlock_min_ns(redlock_min_ns(lease->deadline_ns, lease->wait_until_ns), lease->heal_ns);
     case REDLOCK_LEASE_QUEUED:
-    case REDLOCK_LEASE_WAITING:
+    case REDLOCK_LEASE_RETRYING:
         return redlock_min_ns(lease->next_try_ns, lease->wait_until_ns);
     case REDLOCK_LEASE_HELD:
         return redlock_min_ns(redlock_min_ns(loss_ns(lease), redlock_held_expiring_ns(lease)),

@@ -76,7 +76,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     const redlock_nodes all = redlock_nodes_all(lease->node_count);
     const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
     const bool was_taken = is_one_of(lease->state, 1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_LOST);
-    const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_WAITING | 1U << REDLOCK_LEASE_LOST);
+    const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_RETRYING | 1U << REDLOCK_LEASE_LOST);
     const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
     const unsigned votes_count = redlock_nodes_count(votes->granted) + redlock_nodes_count(votes->denied) +

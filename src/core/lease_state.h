@@ -133,7 +133,7 @@ enum redlock_lease_state {
     REDLOCK_LEASE_ACQUIRING,
     REDLOCK_LEASE_FENCING,
     REDLOCK_LEASE_QUEUED,
-    REDLOCK_LEASE_WAITING,
+    REDLOCK_LEASE_RETRYING,
     REDLOCK_LEASE_ADOPTED,
     REDLOCK_LEASE_HELD,
     REDLOCK_LEASE_EXTENDING,
@@ -183,10 +183,10 @@ enum redlock_event_type {
 struct redlock_event {
     enum redlock_event_type type : 8;
     redlock_vote_kind vote : 8;
-    bool accepted;  /* the node raised its counter to the lease's fencing token */
-    bool in_line;   /* BEGIN, TIMER: do not try before you take a place */
-    bool may_leave; /* RELEASE: the lock may be left free for a moment */
-    bool misplaced; /* TIMER: its ticket is wrong; a fresh token has the right one */
+    bool accepted;       /* the node raised its counter to the lease's fencing token */
+    bool in_line;        /* BEGIN, TIMER: do not try before you take a place */
+    bool may_leave_free; /* RELEASE: the lock may be left free for a moment */
+    bool misplaced;      /* TIMER: its ticket is wrong; a fresh token has the right one */
     redlock_nodes nodes;
     uint32_t round;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
@@ -217,7 +217,7 @@ struct redlock_actions {
     redlock_nodes uncertain;
     enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
     bool fresh_token;             /* draw a token before you send */
-    enum redlock_grants_step step;
+    enum redlock_grants_did did;
     enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;

@@ -79,7 +79,7 @@ void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
 
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
-                enum redlock_grants_step step, struct redlock_actions *actions) {
+                enum redlock_grants_did did, struct redlock_actions *actions) {
     assert(lease->grants && lease->grants->ttl_ms > 0);
     struct redlock_grants *grants = lease->grants;
     const int64_t refresh_ns = refresh_ms(grants) * REDLOCK_NS_PER_MS;
@@ -99,7 +99,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     grants->refresh_ns =
         event->now_ns + redlock_between_ns(&lease->jitter, refresh_ns - refresh_ns / 10, refresh_ns + refresh_ns / 10);
     grants->look_ns = grants->ask_ns = REDLOCK_NEVER_NS;
-    actions->step = step;
+    actions->did = did;
     lease->state = REDLOCK_LEASE_QUEUED;
     if (nodes == 0) { /* no vote will come */
         lease->last_code = REDLOCK_ERR_NO_QUORUM;

@@ -20,7 +20,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
         result.lease = (struct redlock_lease *)(uintptr_t)lease;
     }
     if (of == REDLOCK_RESULT_ACQUIRE && lease->waiting) {
-        result.passed_over = lease->core.grants->passed_over;
+        result.passed_over = lease->core.queue->passed_over;
     }
     redlock_handle_fill_result(lease, &result);
     if (of == REDLOCK_RESULT_EXTEND) {

@@ -187,7 +187,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     const redlock_nodes taken = redlock_requester_send(lease->group, &lease->owner, nodes, &message);
     redlock_keys_heal_sent(&lease->core.keys, &lease->core.votes, asked, taken);
     if (lease->waiting) {
-        redlock_push_step_all(lease->core.grants, taken, REDLOCK_PUSH_TELL);
+        redlock_push_step_all(lease->core.queue, taken, REDLOCK_PUSH_TELL);
     }
 }
 

@@ -377,7 +377,7 @@ static void log_wait(struct redlock_lease *lease, const char *name, enum redlock
         break;
     case REDLOCK_GRANTS_LOOKED:
         LOG(lease, DEBUG, "wait '%s': %u nodes granted it, %u are needed: asks why", name,
-            redlock_nodes_count(lease->core.grants->granted), lease->core.votes.quorum);
+            redlock_nodes_count(lease->core.queue->granted), lease->core.votes.quorum);
         break;
     case REDLOCK_GRANTS_YIELDED:
         LOG(lease, DEBUG, "wait '%s': gives back what it got, and waits on as attempt %u", name, lease->core.attempts);

@@ -57,7 +57,7 @@ static bool is_about(const struct redlock_lease *lease, const struct redlock_pus
 
 /* See core/push.h. */
 static enum redlock_push_action step(struct redlock_lease *lease, unsigned node, enum redlock_push_event event) {
-    return redlock_push_step(&lease->core.grants->nodes[node].push, event);
+    return redlock_push_step(&lease->core.queue->nodes[node].push, event);
 }
 
 /* The node gave the lock to a token that nobody here waits with any more. It is ours: the seal says
@@ -82,7 +82,7 @@ static void count(struct redlock_lease *lease, unsigned node, uint32_t round) {
     struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT);
     event.nodes = REDLOCK_NODE(node);
     event.round = round;
-    if (!(event.may_not_vote & event.nodes) && redlock_grants_may_grant(lease->core.grants, node, round)) {
+    if (!(event.may_not_vote & event.nodes) && redlock_grants_may_grant(lease->core.queue, node, round)) {
         redlock_tell_voted(lease->group, node, REDLOCK_VOTE_GRANTED, NULL);
         redlock_tell_log_push(lease, node);
         redlock_driver_feed(lease, &event);
@@ -96,7 +96,7 @@ static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round)
                                       .token = "",
                                       .now_ns = redlock_group_now_ns(lease->group),
                                       .round = REDLOCK_ROUND_PUSHED | round};
-    if (!redlock_grants_may_grant(lease->core.grants, node, round) ||
+    if (!redlock_grants_may_grant(lease->core.queue, node, round) ||
         !redlock_requester_send(lease->group, &lease->owner, REDLOCK_NODE(node), &message)) {
         (void)step(lease, node, REDLOCK_PUSH_NO_TIME);
     }

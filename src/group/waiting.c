@@ -23,7 +23,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
         waiting->arrival_us = redlock_line_ticket(&lease->group->line, &lease->group->env, waiting->arrival_us);
     }
     redlock_lease_may_queue(&lease->core, (struct redlock_grants *)(waiting + 1));
-    lease->core.grants->barred = lease->group->line.polls;
+    lease->core.queue->barred = lease->group->line.polls;
     return true;
 }
 
@@ -68,19 +68,19 @@ static void move_in_line(const struct redlock_lease *lease, enum redlock_lease_s
 }
 
 void redlock_waiting_sent(struct redlock_lease *lease, const struct redlock_actions *actions, redlock_nodes taken) {
-    struct redlock_grants *grants = lease->core.grants;
+    struct redlock_grants *queue = lease->core.queue;
     if (actions->send == REDLOCK_OP_WAIT) {
-        redlock_push_step_all(grants, taken, REDLOCK_PUSH_ASK);
+        redlock_push_step_all(queue, taken, REDLOCK_PUSH_ASK);
     } else if (actions->send == REDLOCK_OP_RELEASE) {
-        redlock_push_step_all(grants, actions->send_nodes, REDLOCK_PUSH_RELEASE);
-        redlock_push_step_all(grants, actions->send_nodes & ~taken, REDLOCK_PUSH_UNCONFIRMED);
-        redlock_push_step_all(grants, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_GIVE_UP);
+        redlock_push_step_all(queue, actions->send_nodes, REDLOCK_PUSH_RELEASE);
+        redlock_push_step_all(queue, actions->send_nodes & ~taken, REDLOCK_PUSH_UNCONFIRMED);
+        redlock_push_step_all(queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_GIVE_UP);
     }
 }
 
 redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum redlock_push_state state) {
-    const struct redlock_grants *grants = lease->core.grants;
-    return grants ? redlock_push_nodes_in(grants, redlock_nodes_all(lease->core.node_count), state) : 0;
+    const struct redlock_grants *queue = lease->core.queue;
+    return queue ? redlock_push_nodes_in(queue, redlock_nodes_all(lease->core.node_count), state) : 0;
 }
 
 /* The releases that were confirmed before the push of their grant came. It may still come until the
@@ -103,7 +103,7 @@ void redlock_waiting_end(struct redlock_lease *lease) {
 }
 
 void redlock_waiting_keep(struct redlock_lease *lease) {
-    redlock_push_step_all(lease->core.grants, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
+    redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
 }
 
 /* Whoever has neither a place nor the lock wants no push. */
@@ -113,7 +113,7 @@ static void give_token_up(struct redlock_lease *lease, const struct redlock_acti
     case REDLOCK_LEASE_WAITING:
     case REDLOCK_LEASE_LOST:
     case REDLOCK_LEASE_ENDED:
-        redlock_push_step_all(lease->core.grants, redlock_nodes_all(lease->core.node_count),
+        redlock_push_step_all(lease->core.queue, redlock_nodes_all(lease->core.node_count),
                               stays ? REDLOCK_PUSH_KEEP : REDLOCK_PUSH_GIVE_UP);
         break;
     default:
@@ -126,7 +126,7 @@ static void note_grants(struct redlock_lease *lease) {
     const int64_t latency_us = (redlock_group_now_ns(lease->group) - lease->core.start_ns) / 1000;
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
-        if ((lease->core.grants->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
+        if ((lease->core.queue->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
             redlock_text_drop(detail->text);
             *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
                                               .kind = REDLOCK_VOTE_GRANTED};
@@ -150,7 +150,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
         note_grants(lease);
     }
     if (actions->acquired) {
-        statistics->passed_over += lease->core.grants->passed_over;
+        statistics->passed_over += lease->core.queue->passed_over;
         statistics->handed_over += actions->acquired_code == REDLOCK_OK && own_ticket(lease) != 0;
     }
     move_in_line(lease, before, lease->core.state);
@@ -164,11 +164,11 @@ bool redlock_waiting_may_ask(const struct redlock_group *group) {
 
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease) {
     return (struct redlock_place){.ticket = own_ticket(lease),
-                                  .stale_ms = redlock_waiter_stale_ms(lease->core.grants),
+                                  .stale_ms = redlock_waiter_stale_ms(lease->core.queue),
                                   .queue_ttl_ms = REDLOCK_WAITER_QUEUE_TTL_MS,
                                   .channel = lease->group->line.channel,
                                   .id = lease->waiting->id,
-                                  .takes = lease->core.grants->takes};
+                                  .takes = lease->core.queue->takes};
 }
 
 struct redlock_place redlock_waiting_sealed_place(const struct redlock_lease *lease, redlock_nodes nodes,
@@ -223,7 +223,7 @@ static void set_polls(struct redlock_line *line, bool polls) {
     line->polls = polls;
     for (uint32_t i = 0; i < line->place_count; i++) {
         if (line->places[i]) {
-            line->places[i]->core.grants->barred = polls;
+            line->places[i]->core.queue->barred = polls;
         }
     }
 }

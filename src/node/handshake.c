@@ -7,6 +7,7 @@
 
 #include "core/planted.h"
 #include "node/proof.h"
+#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/read.h"
 #include "wire/resp.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/rights.h"
 #include "wire/script.h"

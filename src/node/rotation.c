@@ -8,6 +8,7 @@
 
 #include "node/requests.h"
 #include "node/subscription.h"
+#include "wire/cause.h"
 #include "wire/error.h"
 
 #define AUTH_KEEPS_LOGIN_SINCE 6 /* the version of Redis */

@@ -7,6 +7,7 @@
 
 #include "core/time.h"
 #include "node/handshake.h"
+#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"
 

@@ -26,7 +26,7 @@ static void check_lease(const struct sim_client *client, const struct redlock_le
     struct sim_world *world = client->world;
     const unsigned quorum = sim_quorum_of(world, client->index);
     const bool may_queue = count_nodes(client, false) >= quorum && client->unopened_ns <= world->now_ns;
-    const bool polls = lease->state == REDLOCK_LEASE_WAITING || lease->state == REDLOCK_LEASE_ACQUIRING;
+    const bool polls = lease->state == REDLOCK_LEASE_RETRYING || lease->state == REDLOCK_LEASE_ACQUIRING;
     const bool is_kept_out =
         lease->grants->barred || lease->grants->polls_until_ns > sim_clock_local(&client->clock, world->now_ns);
     if (polls && is_kept_out && may_queue) {

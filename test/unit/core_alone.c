@@ -57,7 +57,7 @@ int main(void) {
     expect(actions.send == REDLOCK_OP_ACQUIRE && actions.send_nodes == 7, "the first attempt goes to all nodes");
     vote(1, REDLOCK_VOTE_DENIED, 1 * MS);
     vote(2, REDLOCK_VOTE_DENIED, 50 * MS);
-    expect(lease.state == REDLOCK_LEASE_WAITING && actions.cleanup == 7, "it is lost and cleaned up");
+    expect(lease.state == REDLOCK_LEASE_RETRYING && actions.cleanup == 7, "it is lost and cleaned up");
     redlock_debt_start(&debt, actions.cleanup, 0, redlock_after_ms(50 * MS, plan.ttl_ms));
     expect(redlock_debt_ask(&debt, 7, 50 * MS) == 7, "every node is asked for its release");
     for (unsigned i = 0; i < 3; i++) {

@@ -24,7 +24,7 @@ static struct life *step(struct life *life, struct redlock_event event) {
     event.now_ns = T0 + life->at_ms * MS;
     event.in_line = life->in_line;
     event.misplaced = life->misplaced;
-    event.may_leave = life->may_leave;
+    event.may_leave_free = life->may_leave_free;
     event.view = &life->view;
     event.wall_us = life->wall_us;
     event.may_not_vote = life->may_not_vote;
@@ -196,7 +196,7 @@ static const char *describe(const struct redlock_actions *actions, char *text, s
              "%d (%d) extended "
              "%d (%d) "
              "released %d (%d)",
-             (unsigned)actions->cleanup, (int)actions->handing, (int)actions->step, (int)actions->send,
+             (unsigned)actions->cleanup, (int)actions->handing, (int)actions->did, (int)actions->send,
              (unsigned)actions->send_nodes, (unsigned)actions->round, (unsigned)actions->heal, actions->lost,
              actions->lost_by_votes, actions->lost_by_clock, actions->expiring, actions->acquired,
              actions->acquired_code, actions->extended, actions->extended_code, actions->released,

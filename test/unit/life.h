@@ -25,7 +25,7 @@ struct life {
     redlock_nodes may_not_vote; /* at the next event */
     bool in_line;               /* at the next event: others here wait already */
     bool misplaced;             /* at the next event: its ticket is wrong */
-    bool may_leave;             /* at the next event: a release may leave the lock free */
+    bool may_leave_free;             /* at the next event: a release may leave the lock free */
     struct redlock_grants_view view;
     /* Use life_queue(): a copy of a life has a queue of its own. */
     _Alignas(struct redlock_grants) unsigned char queue[sizeof(struct redlock_grants) +

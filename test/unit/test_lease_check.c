@@ -46,7 +46,7 @@ TEST(each_state_has_only_its_fields) {
     lease.operation = REDLOCK_OP_WAIT;
     assert_string_equal(redlock_lease_check(&lease, true), "QUEUED has a queue");
     lease = held();
-    lease.state = REDLOCK_LEASE_WAITING;
+    lease.state = REDLOCK_LEASE_RETRYING;
     assert_string_equal(redlock_lease_check(&lease, true), "who gave up has cleaned up");
     lease.keys.to_release = 0;
     assert_null(redlock_lease_check(&lease, true));

@@ -166,7 +166,7 @@ LIFE_TEST(a_cancel_gives_the_attempt_up, fenced(&life, 3)) {
 LIFE_TEST(the_next_attempt_proposes_above_what_was_seen, fenced_within(&life, 3, 60000)) {
     life_fenced(&life, 0, D, NUMBER + 5000000);
     life_fenced(&life, 1, D, NUMBER + 4000000);
-    assert_is(life.core.state, REDLOCK_LEASE_WAITING);
+    assert_is(life.core.state, REDLOCK_LEASE_RETRYING);
     life_expect(life_timer(life_at(&life, 1000)), ACQUIRING, SENDS(ACQUIRE, 7, 2));
     assert_true(life.core.fence.token > NUMBER + 5000000);
     accepted(&life);
@@ -205,7 +205,7 @@ TEST(a_lie_is_ignored) {
 LIFE_TEST(a_lie_with_a_denial_does_not_raise_the_next_attempt, fenced_within(&life, 3, 60000)) {
     life_fenced(&life, 0, D, LIE);
     life_fenced(&life, 1, D, NUMBER + 5000000);
-    assert_is(life.core.state, REDLOCK_LEASE_WAITING);
+    assert_is(life.core.state, REDLOCK_LEASE_RETRYING);
     life_expect(life_timer(life_at(&life, 1000)), ACQUIRING, SENDS(ACQUIRE, 7, 2));
     assert_int_equal(life.core.fence.token, NUMBER + 5001000);
 }

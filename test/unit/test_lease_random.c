@@ -109,7 +109,7 @@ static void check_step(struct onlooker *o, const struct redlock_lease_core *befo
         o->may_hold = 0;
     }
     check_send(o, before->round);
-    if (before->state != after->state && (after->state == REDLOCK_LEASE_LOST || after->state == REDLOCK_LEASE_WAITING ||
+    if (before->state != after->state && (after->state == REDLOCK_LEASE_LOST || after->state == REDLOCK_LEASE_RETRYING ||
                                           after->state == REDLOCK_LEASE_ENDED)) {
         assert_int_equal(o->may_hold, 0);
     }

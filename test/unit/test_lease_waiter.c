@@ -292,7 +292,7 @@ static bool is_left_free(uint32_t jitter, int64_t held_ns) {
     life.core.jitter = jitter;
     life.core.begun_ns = T0 + 20 * MS - held_ns;
     life.at_ms = 20;
-    life.may_leave = true;
+    life.may_leave_free = true;
     life_release(&life);
     const bool later = life.did.handing == REDLOCK_HAND_LATER;
     life_expect(&life, RELEASING, SENDS(RELEASE, 7, 2), .handing = later ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER);
@@ -320,7 +320,7 @@ TEST(nothing_else_is_left_free) {
         life_begin(&life);
         life_votes(&life, "GG");
         life.core.begun_ns = T0 - DRAWN_NS;
-        life.may_leave = way != CLOSES;
+        life.may_leave_free = way != CLOSES;
         life.at_ms = way == LOST ? END_MS : 20;
         if (way == LOST) {
             life_timer(&life);
