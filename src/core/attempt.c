@@ -22,11 +22,11 @@ static bool may_queue(const struct redlock_lease_core *lease, int64_t now_ns) {
 
 static void lose(struct redlock_lease_core *lease, int code, const struct redlock_event *event,
                  struct redlock_actions *actions) {
-    const struct redlock_plan *plan = &lease->plan;
+    assert(code != REDLOCK_OK && !redlock_lease_is_held(lease));
     const int64_t now_ns = event->now_ns;
     redlock_lease_clean_up(lease, actions);
     lease->last_code = (int8_t)code;
-    if (plan->wait_timeout_ms == 0 || now_ns >= lease->wait_until_ns) {
+    if (lease->plan.wait_timeout_ms == 0 || now_ns >= lease->wait_until_ns) {
         redlock_attempt_end(lease, code, actions);
         return;
     }
@@ -38,9 +38,8 @@ static void lose(struct redlock_lease_core *lease, int code, const struct redloc
         redlock_waiter_enter(lease, event, actions);
         return;
     }
-    int64_t delay_ns = redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms);
     lease->state = REDLOCK_LEASE_RETRYING;
-    lease->next_try_ns = redlock_after_ns(now_ns, delay_ns);
+    lease->next_try_ns = redlock_lease_retry_ns(lease, now_ns);
 }
 
 void redlock_attempt_begin(struct redlock_lease_core *lease, const struct redlock_event *event,

@@ -58,6 +58,7 @@ static void leave(struct redlock_candidate *candidate, enum redlock_candidate_st
 
 static void left(struct redlock_candidate *candidate, int code, int64_t now_ns,
                  struct redlock_candidate_actions *actions) {
+    assert(candidate->state == REDLOCK_CANDIDATE_LEAVING || candidate->state == REDLOCK_CANDIDATE_ENDING);
     candidate->wake_ns = REDLOCK_NEVER_NS;
     candidate->trouble = REDLOCK_OK;
     candidate->untold = false;
@@ -79,6 +80,7 @@ static void on_timer(struct redlock_candidate *candidate, int code, int64_t now_
     if (now_ns < candidate->wake_ns) {
         return;
     }
+    assert(candidate->state != REDLOCK_CANDIDATE_LEADING && candidate->state != REDLOCK_CANDIDATE_OUT);
     candidate->wake_ns = redlock_after_ms(now_ns, REDLOCK_CANDIDATE_LOOK_MS);
     if (candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING) {
         tell_trouble(candidate, code, actions);
@@ -94,6 +96,7 @@ static void on_timer(struct redlock_candidate *candidate, int code, int64_t now_
 
 static void on_failed(struct redlock_candidate *candidate, int code, int64_t now_ns,
                       struct redlock_candidate_actions *actions) {
+    assert(code != REDLOCK_OK);
     if (candidate->state != REDLOCK_CANDIDATE_CAMPAIGNING) {
         left(candidate, REDLOCK_OK, now_ns, actions); /* the acquire that was cancelled */
         return;
@@ -104,7 +107,7 @@ static void on_failed(struct redlock_candidate *candidate, int code, int64_t now
 }
 
 static void on_refused(struct redlock_candidate *candidate, int code, int64_t now_ns) {
-    assert(candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING);
+    assert(candidate->state == REDLOCK_CANDIDATE_CAMPAIGNING && code != REDLOCK_OK);
     candidate->state = REDLOCK_CANDIDATE_PAUSED;
     candidate->untold = code != candidate->trouble;
     candidate->trouble = code;

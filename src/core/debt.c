@@ -30,6 +30,7 @@ void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_
 }
 
 void redlock_debt_wait(struct redlock_debt *debt, int64_t until_ns) {
+    assert(debt->owing != 0 && debt->asked == 0);
     debt->retry_ns = until_ns;
 }
 

@@ -43,6 +43,7 @@ static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
 }
 
 static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
+    assert(floor >= fence->seen);
     if (floor >= REDLOCK_FENCE_MAX) {
         return false;
     }
@@ -66,6 +67,7 @@ bool redlock_fence_propose(struct redlock_fence *fence, int64_t wall_us) {
 }
 
 bool redlock_fence_raise(struct redlock_fence *fence, int64_t wall_us, bool follow) {
+    assert(fence->far == 0 || fence->far_least != 0);
     const uint64_t floor = highest(fence->token, fence->seen);
     return set_token(fence, follow && fence->far != 0 ? highest(floor, fence->far_least) : floor, wall_us);
 }
@@ -98,6 +100,7 @@ void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepte
 }
 
 bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum) {
+    assert(quorum > 0);
     return redlock_nodes_count(fence->accepted & granted) >= quorum;
 }
 

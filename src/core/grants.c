@@ -8,8 +8,14 @@
 #include "core/planted.h"
 #include "core/time.h"
 
-#define NODES(node, nodes) for (unsigned node = 0; (nodes) >> node != 0; node++)
-#define HAS(nodes, node)   (((nodes)&REDLOCK_NODE(node)) != 0)
+#define HAS(nodes, node) (((nodes)&REDLOCK_NODE(node)) != 0)
+
+/* Takes the first node out of the set. */
+static unsigned pop(redlock_nodes *nodes) {
+    const unsigned node = redlock_nodes_first(*nodes);
+    *nodes &= *nodes - 1;
+    return node;
+}
 
 void redlock_grants_begin(struct redlock_grants *grants, unsigned node_count, uint32_t round) {
     assert(node_count >= 1 && node_count <= REDLOCK_NODES_MAX);
@@ -27,6 +33,7 @@ void redlock_grants_sent(struct redlock_grants *grants, uint32_t round, int64_t 
 }
 
 static bool is_stale(const struct redlock_grants *grants, unsigned node, uint32_t round) {
+    assert(grants->first_round <= grants->round);
     /* The send time of one as old as REDLOCK_GRANTS_SENT_MAX rounds is forgotten. */
     const bool unknown = round == 0 || round < grants->first_round || round > grants->round ||
                          grants->round - round >= REDLOCK_GRANTS_SENT_MAX;
@@ -76,20 +83,16 @@ void redlock_grants_deny(struct redlock_grants *grants, unsigned node, const str
 void redlock_grants_void(struct redlock_grants *grants, redlock_nodes nodes) {
     grants->fresh &= ~(grants->granted & nodes);
     grants->granted &= ~nodes;
-    NODES(i, nodes) {
-        if (HAS(nodes, i)) {
-            grants->nodes[i].queued = grants->round + 1;
-        }
+    while (nodes != 0) {
+        grants->nodes[pop(&nodes)].queued = grants->round + 1;
     }
 }
 
 int64_t redlock_grants_bound_ns(const struct redlock_grants *grants, unsigned quorum) {
     int64_t bounds[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    NODES(i, grants->granted) {
-        if (HAS(grants->granted, i)) {
-            redlock_number_insert(bounds, count++, grants->nodes[i].bound_ns);
-        }
+    for (redlock_nodes left = grants->granted; left != 0;) {
+        redlock_number_insert(bounds, count++, grants->nodes[pop(&left)].bound_ns);
     }
     assert(count >= quorum && quorum > 0);
     return bounds[count - quorum];
@@ -98,10 +101,9 @@ int64_t redlock_grants_bound_ns(const struct redlock_grants *grants, unsigned qu
 redlock_nodes redlock_grants_backing(const struct redlock_grants *grants, int64_t bound_ns) {
     assert(grants->granted != 0);
     redlock_nodes nodes = 0;
-    NODES(i, grants->granted) {
-        if (HAS(grants->granted, i) && grants->nodes[i].bound_ns >= bound_ns) {
-            nodes |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = grants->granted; left != 0;) {
+        const unsigned node = pop(&left);
+        nodes |= grants->nodes[node].bound_ns >= bound_ns ? REDLOCK_NODE(node) : 0;
     }
     return nodes;
 }
@@ -112,41 +114,39 @@ static redlock_nodes viewed(const struct redlock_grants *grants) {
 }
 
 unsigned redlock_grants_count_like(const struct redlock_grants *grants, unsigned node) {
-    const redlock_nodes nodes = viewed(grants);
+    assert(node < REDLOCK_NODES_MAX);
     unsigned count = 0;
-    NODES(i, nodes) {
-        count += HAS(nodes, i) && grants->nodes[i].holder != REDLOCK_HOLDER_NONE &&
-                 grants->nodes[i].holder_id == grants->nodes[node].holder_id;
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const struct redlock_grants_node *at = &grants->nodes[pop(&left)];
+        count += at->holder != REDLOCK_HOLDER_NONE && at->holder_id == grants->nodes[node].holder_id;
     }
     return count;
 }
 
 redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum redlock_grants_holder holder) {
+    assert(holder != REDLOCK_HOLDER_NONE);
     redlock_nodes held = 0;
-    NODES(i, viewed(grants)) {
-        if (HAS(viewed(grants), i) && grants->nodes[i].holder == holder) {
-            held |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const unsigned node = pop(&left);
+        held |= grants->nodes[node].holder == holder ? REDLOCK_NODE(node) : 0;
     }
     return held;
 }
 
 redlock_nodes redlock_grants_first_at(const struct redlock_grants *grants) {
     redlock_nodes first = 0;
-    NODES(i, viewed(grants)) {
-        if (HAS(viewed(grants), i) && grants->nodes[i].rank == 0) {
-            first |= REDLOCK_NODE(i);
-        }
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const unsigned node = pop(&left);
+        first |= grants->nodes[node].rank == 0 ? REDLOCK_NODE(node) : 0;
     }
     return first;
 }
 
 uint32_t redlock_grants_rank(const struct redlock_grants *grants) {
     uint32_t rank = UINT32_MAX;
-    NODES(i, viewed(grants)) {
-        if (HAS(viewed(grants), i) && grants->nodes[i].rank < rank) {
-            rank = grants->nodes[i].rank;
-        }
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        const uint32_t there = grants->nodes[pop(&left)].rank;
+        rank = there < rank ? there : rank;
     }
     return rank;
 }
@@ -155,10 +155,8 @@ int64_t redlock_grants_expiry_ns(const struct redlock_grants *grants, unsigned q
     assert(quorum > 0);
     int64_t ends[REDLOCK_NODES_MAX];
     unsigned count = 0;
-    NODES(i, viewed(grants)) {
-        if (HAS(viewed(grants), i)) {
-            redlock_number_insert(ends, count++, grants->nodes[i].expires_ns);
-        }
+    for (redlock_nodes left = viewed(grants); left != 0;) {
+        redlock_number_insert(ends, count++, grants->nodes[pop(&left)].expires_ns);
     }
     return count >= quorum ? ends[quorum - 1] : REDLOCK_NEVER_NS;
 }

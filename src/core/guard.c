@@ -87,6 +87,7 @@ static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, 
 /* If two clocks disagree, either may be wrong, and one of them is the median. So a quorum of clocks
  * must be near the median. */
 static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_ns, int64_t median_ns) {
+    assert(guard->plan.quorum > 0);
     unsigned near = 0;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
         const struct redlock_clock *clock = &guard->nodes[i].clock;
@@ -98,6 +99,7 @@ static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_n
 /* How long the node's current run has lasted at least. Uses the uptime from its greeting, if other
  * clocks confirm its clock. */
 static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
+    assert(now_ns >= known->greeted_ns && now_ns >= known->run_after_ns);
     if (known->uptime_s < 1 || known->uptime_stepped || !is_fresh(&known->clock, now_ns)) {
         return 0;
     }
@@ -212,6 +214,7 @@ static bool may_have_forgotten(const struct redlock_guard *guard, const struct r
 }
 
 static void quarantine_for_run(struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    assert(guard->plan.restart != REDLOCK_RESTART_GUARD_OFF);
     struct redlock_guard_node *known = &guard->nodes[node];
     known->run_until_ns = end_of_quarantine_ns(guard, now_ns);
     known->run_reason = known->greeted ? REDLOCK_GUARD_RESTARTED : REDLOCK_GUARD_UNKNOWN;

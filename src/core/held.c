@@ -184,11 +184,11 @@ static bool is_gone(const struct redlock_lease_core *lease) {
 }
 
 void redlock_held_pass_deadline(struct redlock_lease_core *lease, int64_t now_ns, struct redlock_actions *actions) {
-    assert(lease->state == REDLOCK_LEASE_EXTENDING);
-    bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
+    assert(redlock_lease_is_held(lease));
     if (lease->was_held) {
         redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
     } else {
+        const bool won = redlock_round_outcome(&lease->votes) == REDLOCK_ROUND_WON;
         fail(lease, won ? REDLOCK_ERR_TOO_SLOW : REDLOCK_ERR_NO_QUORUM, now_ns, actions);
     }
 }

@@ -36,6 +36,7 @@ static bool is_same(const struct redlock_leader_token *a, const struct redlock_l
 }
 
 static void set_token(struct redlock_leader_token *token, const struct redlock_leader_word *word) {
+    assert(word);
     const size_t size = word->token ? word->token_size : 0;
     token->size = (uint8_t)(size < REDLOCK_TOKEN_SIZE_MAX ? size : REDLOCK_TOKEN_SIZE_MAX);
     if (token->size > 0) {
@@ -113,6 +114,7 @@ static void set_leader(struct redlock_leadership *leadership, const struct redlo
 }
 
 static void ask_old(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
+    assert(leadership->known); /* else no word is old */
     for (unsigned i = 0; i < leadership->node_count; i++) {
         struct redlock_leader_node *node = &leadership->nodes[i];
         if (node->old && says(node, token)) {
@@ -144,7 +146,7 @@ static void decide(struct redlock_leadership *leadership, const struct redlock_l
 
 static void take(struct redlock_leadership *leadership, struct redlock_leader_node *node,
                  const struct redlock_leader_word *word, int64_t now_ns) {
-    assert(word);
+    assert(!node->outdated);
     node->knows = true;
     set_token(&node->token, word);
     const bool hints = node->heard && is_elected(&node->token);

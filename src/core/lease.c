@@ -9,27 +9,23 @@
 #include "core/time.h"
 #include "core/waiter.h"
 
+static void end(struct redlock_lease_core *lease, int code, struct redlock_actions *actions) {
+    lease->state = REDLOCK_LEASE_ENDED;
+    actions->released = true;
+    actions->released_code = code;
+}
+
 /* R15: report LOST only if it is certain. While silent nodes leave it open, wait for every vote. */
 static void decide_release(struct redlock_lease_core *lease, struct redlock_actions *actions) {
     const struct redlock_round *votes = &lease->votes;
     if (redlock_round_outcome(votes) == REDLOCK_ROUND_WON) {
-        actions->released_code = REDLOCK_OK;
+        end(lease, REDLOCK_OK, actions);
     } else if (redlock_nodes_count(votes->asked & ~votes->denied) < votes->quorum) {
         /* The nodes that were not asked never had the key. */
-        actions->released_code = REDLOCK_ERR_LOST;
+        end(lease, REDLOCK_ERR_LOST, actions);
     } else if (redlock_round_pending(votes) == 0) {
-        actions->released_code = REDLOCK_ERR_NO_QUORUM;
-    } else {
-        return;
+        end(lease, REDLOCK_ERR_NO_QUORUM, actions);
     }
-    lease->state = REDLOCK_LEASE_ENDED;
-    actions->released = true;
-}
-
-static void end_lost(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    lease->state = REDLOCK_LEASE_ENDED;
-    actions->released = true;
-    actions->released_code = REDLOCK_ERR_LOST;
 }
 
 static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool may_leave_free,
@@ -40,7 +36,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
     case REDLOCK_LEASE_EXTENDING:
         if (lease->was_held && lease->plan.lock_delay_ms > 0 && now_ns >= lease->deadline_ns) {
             redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-            end_lost(lease, actions);
+            end(lease, REDLOCK_ERR_LOST, actions);
             break;
         }
         redlock_held_answer(lease, REDLOCK_ERR_CANCELLED, actions);
@@ -52,7 +48,7 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         }
         break;
     case REDLOCK_LEASE_LOST:
-        end_lost(lease, actions);
+        end(lease, REDLOCK_ERR_LOST, actions);
         break;
     default:
         break;
@@ -133,14 +129,8 @@ static void on_timer(struct redlock_lease_core *lease, const struct redlock_even
         }
         break;
     case REDLOCK_LEASE_HELD:
-        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
-            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
-        } else {
-            redlock_held_due(lease, now_ns, actions);
-        }
-        break;
     case REDLOCK_LEASE_EXTENDING:
-        if (ended) {
+        if (ended && !(due && REDLOCK_PLANTED(EXTEND_AFTER_END))) {
             redlock_held_pass_deadline(lease, now_ns, actions);
         } else {
             redlock_held_due(lease, now_ns, actions);
@@ -197,9 +187,7 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
         return;
     }
     if (event->accepted || event->counter != 0) {
-        assert(redlock_nodes_count(event->nodes) == 1);
-        redlock_fence_note(&lease->fence, (unsigned)__builtin_ctz(event->nodes), event->accepted, event->counter,
-                           event->wall_us);
+        redlock_fence_note(&lease->fence, redlock_event_node(event), event->accepted, event->counter, event->wall_us);
     }
     on_votes(lease, event, event->vote, actions);
 }
@@ -227,6 +215,7 @@ static void on_queue(struct redlock_lease_core *lease, const struct redlock_even
 
 static void on_void(struct redlock_lease_core *lease, const struct redlock_event *event,
                     struct redlock_actions *actions) {
+    assert(event->nodes != 0);
     if (lease->grants) { /* pushes from before the jump may still come */
         redlock_grants_void(lease->grants, event->nodes);
     }
@@ -251,6 +240,7 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
     if (lease->state != REDLOCK_LEASE_IDLE) {
         return;
     }
+    assert(event->plan);
     lease->plan = *event->plan;
     lease->state = REDLOCK_LEASE_ADOPTED;
     lease->is_adopted = true;
@@ -268,6 +258,7 @@ void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, u
 }
 
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants) {
+    assert(grants);
     lease->grants = grants;
 }
 
@@ -348,6 +339,7 @@ int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease) {
 
 bool redlock_lease_counts_under_guards(const struct redlock_lease_core *lease, unsigned node,
                                        redlock_nodes may_not_vote, redlock_nodes may_not_vote_by_clock) {
+    assert(node < lease->node_count);
     switch (lease->operation) {
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_WAIT:
@@ -364,6 +356,6 @@ bool redlock_lease_is_capped(const struct redlock_lease_core *lease) {
 }
 
 int64_t redlock_lease_held_until_ns(const struct redlock_lease_core *lease) {
-    bool held = lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
+    const bool held = lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
     return held && lease->was_held ? lease->deadline_ns : 0;
 }

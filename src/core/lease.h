@@ -31,13 +31,6 @@ static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, un
     return true;
 }
 
-/* Whether the current round still needs votes. */
-static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
-    const unsigned open = 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING | 1U << REDLOCK_LEASE_QUEUED |
-                          1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_RELEASING;
-    return (open >> lease->state & 1) != 0;
-}
-
 /* When the next TIMER event is due; REDLOCK_NEVER_NS for never. */
 int64_t redlock_lease_next_ns(const struct redlock_lease_core *lease);
 

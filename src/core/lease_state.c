@@ -2,6 +2,7 @@
 #include "core/lease_state.h"
 
 #include "core/planted.h"
+#include "core/time.h"
 
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions) {
@@ -25,6 +26,12 @@ void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_act
     actions->cleanup = lease->keys.to_release;
     actions->uncertain = lease->keys.to_release & redlock_keys_late(&lease->keys, &lease->votes);
     lease->keys.to_release = 0;
+}
+
+int64_t redlock_lease_retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
+    const struct redlock_plan *plan = &lease->plan;
+    return redlock_after_ns(
+        now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
 }
 
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns) {
@@ -60,10 +67,7 @@ static bool fits_operation(const struct redlock_lease_core *lease) {
         [REDLOCK_LEASE_ACQUIRING] = REDLOCK_OP_ACQUIRE, [REDLOCK_LEASE_FENCING] = REDLOCK_OP_FENCE,
         [REDLOCK_LEASE_QUEUED] = REDLOCK_OP_WAIT,       [REDLOCK_LEASE_EXTENDING] = REDLOCK_OP_EXTEND,
         [REDLOCK_LEASE_RELEASING] = REDLOCK_OP_RELEASE, [REDLOCK_LEASE_ENDED] = REDLOCK_OP_NONE};
-    const bool has_round = is_one_of(lease->state, 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING |
-                                                       1U << REDLOCK_LEASE_QUEUED | 1U << REDLOCK_LEASE_EXTENDING |
-                                                       1U << REDLOCK_LEASE_RELEASING);
-    return implies(has_round, operations[lease->state] == lease->operation);
+    return implies(redlock_lease_round_is_open(lease), operations[lease->state] == lease->operation);
 }
 
 const char *redlock_lease_check(const struct redlock_lease_core *lease, bool truthful) {
@@ -71,6 +75,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     const struct redlock_keys *keys = &lease->keys;
     const redlock_nodes all = redlock_nodes_all(lease->node_count);
     const bool holds = is_one_of(lease->state, 1U << REDLOCK_LEASE_HELD | 1U << REDLOCK_LEASE_EXTENDING);
+    const bool was_taken = is_one_of(lease->state, 1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_LOST);
     const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_RETRYING | 1U << REDLOCK_LEASE_LOST);
     const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
@@ -99,6 +104,13 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
          implies(lease->extend_by_caller, lease->state == REDLOCK_LEASE_EXTENDING)},
         {"QUEUED has a queue", implies(lease->state == REDLOCK_LEASE_QUEUED, lease->grants != NULL)},
         {"who gave up has cleaned up", implies(gave_up & (lease->plan.lock_delay_ms == 0), !owns_keys)},
+        {"a quorum is some of the nodes", (votes->quorum >= 1) & (votes->quorum <= lease->node_count)},
+        {"EXTENDING and LOST were held or adopted", implies(was_taken, lease->was_held | lease->is_adopted)},
+        {"ADOPTED was never held",
+         implies(lease->state == REDLOCK_LEASE_ADOPTED, lease->is_adopted & !lease->was_held)},
+        {"only who heals has a time for it", implies(lease->heal_ns != REDLOCK_NEVER_NS, lease->plan.heal)},
+        {"only a fencing token is written", implies(lease->fence_written, lease->plan.fencing)},
+        {"what was told to expire was held", implies(lease->expiring_told, lease->was_held)},
     };
     for (unsigned i = 0; i < sizeof relations / sizeof *relations; i++) {
         if (!relations[i].is_true) {

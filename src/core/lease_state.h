@@ -2,6 +2,7 @@
 #ifndef REDLOCK_CORE_LEASE_STATE_H
 #define REDLOCK_CORE_LEASE_STATE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -178,28 +179,35 @@ enum redlock_event_type {
     REDLOCK_EVENT_RELEASE
 };
 
+/* In this order it is small: one is zeroed for each vote that may decide something. */
 struct redlock_event {
-    enum redlock_event_type type;
-    int64_t now_ns;
-    int64_t until_ns;
-    redlock_nodes nodes;
-    redlock_vote_kind vote;
-    uint32_t round;
-    int64_t ttl_ms;
-    int code;
+    enum redlock_event_type type : 8;
+    redlock_vote_kind vote : 8;
     bool accepted;       /* the node raised its counter to the lease's fencing token */
-    uint64_t counter;    /* or sent this counter; 0 for neither */
     bool in_line;        /* BEGIN, TIMER: do not try before you take a place */
     bool may_leave_free; /* RELEASE: the lock may be left free for a moment */
     bool misplaced;      /* TIMER: its ticket is wrong; a fresh token has the right one */
-    /* VOTE, DENIED, of a WAIT: what the node said. */
-    const struct redlock_grants_view *view;
+    redlock_nodes nodes;
+    uint32_t round;
     /* BEGIN, TIMER, and all events of a lease that may queue, before it is HELD: nodes that may not
      * vote on an acquire. */
     redlock_nodes may_not_vote;
-    int64_t wall_us; /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
+    int code;
+    int64_t now_ns;
+    int64_t until_ns;
+    int64_t ttl_ms;
+    int64_t wall_us;  /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
+    uint64_t counter; /* the node did not raise it, and sent this; 0 for neither */
+    /* VOTE, DENIED, of a WAIT: what the node said. */
+    const struct redlock_grants_view *view;
     const struct redlock_plan *plan;
 };
+
+/* The one node that a push or an answer is about. */
+static inline unsigned redlock_event_node(const struct redlock_event *event) {
+    assert((event->nodes & (event->nodes - 1)) == 0);
+    return redlock_nodes_first(event->nodes);
+}
 
 /* What to do, in this order: cleanup, send, callbacks. Each step zeroes it. A code is valid only
  * with its flag. */
@@ -209,8 +217,8 @@ struct redlock_actions {
     redlock_nodes uncertain;
     enum redlock_handing handing; /* of the cleanup, or of the RELEASE that is sent */
     bool fresh_token;             /* draw a token before you send */
-    enum redlock_grants_did did;  /* the waiter */
-    enum redlock_operation send;  /* to send_nodes, as round `round` */
+    enum redlock_grants_did did;
+    enum redlock_operation send; /* to send_nodes, as round `round` */
     redlock_nodes send_nodes;
     uint32_t round;
     /* Set the key again on these nodes, with the current token and outside of any round. */
@@ -263,11 +271,21 @@ static inline bool redlock_lease_is_held(const struct redlock_lease_core *lease)
     return lease->state == REDLOCK_LEASE_HELD || lease->state == REDLOCK_LEASE_EXTENDING;
 }
 
+/* Whether the current round still needs votes. */
+static inline bool redlock_lease_round_is_open(const struct redlock_lease_core *lease) {
+    const unsigned open = 1U << REDLOCK_LEASE_ACQUIRING | 1U << REDLOCK_LEASE_FENCING | 1U << REDLOCK_LEASE_QUEUED |
+                          1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_RELEASING;
+    return (open >> lease->state & 1) != 0;
+}
+
 /* With actions->fresh_token, the round has a token of its own (R10). */
 void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_operation operation, redlock_nodes nodes,
                                int64_t now_ns, struct redlock_actions *actions);
 /* Says where to release the current token (R8), once: from then on this lease has no key there. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions);
+
+/* When to try again, after a random delay. */
+int64_t redlock_lease_retry_ns(struct redlock_lease_core *lease, int64_t now_ns);
 
 /* Whether an EXTEND event is allowed now: REDLOCK_OK, REDLOCK_ERR_BUSY or REDLOCK_ERR_LOST. */
 int redlock_lease_extend_check(const struct redlock_lease_core *lease, int64_t now_ns);

@@ -1,6 +1,8 @@
 /* Push against release, as in the table of core/push.h. */
 #include "core/push.h"
 
+#include <assert.h>
+
 static bool is_push(enum redlock_push_event event) {
     return event == REDLOCK_PUSH_CAME || event == REDLOCK_PUSH_CAME_TIMED;
 }
@@ -65,6 +67,7 @@ static void while_released(uint8_t *state, enum redlock_push_event event) {
 }
 
 enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_event event) {
+    assert(*state <= REDLOCK_PUSH_KEPT);
     if (event == REDLOCK_PUSH_KEEP && *state != REDLOCK_PUSH_UNASKED) {
         *state = REDLOCK_PUSH_KEPT;
     }
@@ -96,6 +99,7 @@ enum redlock_push_action redlock_push_step(uint8_t *state, enum redlock_push_eve
 }
 
 void redlock_push_step_all(struct redlock_grants *grants, redlock_nodes nodes, enum redlock_push_event event) {
+    assert(!is_push(event) && event != REDLOCK_PUSH_TIME);
     for (; nodes != 0; nodes &= nodes - 1) {
         (void)redlock_push_step(&grants->nodes[redlock_nodes_first(nodes)].push, event);
     }
@@ -127,6 +131,7 @@ void redlock_push_expect(struct redlock_push_expected *expected, uint64_t token_
 
 bool redlock_push_is_expected(struct redlock_push_expected *expected, uint64_t token_id, unsigned node,
                               int64_t now_ns) {
+    assert(node < REDLOCK_NODES_MAX);
     for (unsigned i = 0; i < REDLOCK_PUSH_EXPECTED_MAX; i++) {
         redlock_nodes *nodes = &expected->tokens[i].nodes;
         if (expected->tokens[i].token_id == token_id && (*nodes & REDLOCK_NODE(node)) != 0 &&
@@ -139,6 +144,7 @@ bool redlock_push_is_expected(struct redlock_push_expected *expected, uint64_t t
 }
 
 void redlock_push_expect_none(struct redlock_push_expected *expected, unsigned node) {
+    assert(node < REDLOCK_NODES_MAX);
     for (unsigned i = 0; i < REDLOCK_PUSH_EXPECTED_MAX; i++) {
         expected->tokens[i].nodes &= ~REDLOCK_NODE(node);
     }

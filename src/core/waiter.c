@@ -63,14 +63,7 @@ static int64_t open_until_ns(const struct redlock_lease_core *lease) {
 static void schedule(struct redlock_lease_core *lease) {
     const struct redlock_grants *grants = lease->grants;
     const int64_t due_ns = redlock_min_ns(grants->refresh_ns, redlock_min_ns(grants->look_ns, grants->ask_ns));
-    const int64_t open_ns = open_until_ns(lease);
-    lease->next_try_ns = due_ns > open_ns ? due_ns : open_ns;
-}
-
-static int64_t retry_ns(struct redlock_lease_core *lease, int64_t now_ns) {
-    const struct redlock_plan *plan = &lease->plan;
-    return redlock_after_ns(
-        now_ns, redlock_delay_between_ns(&lease->jitter, plan->retry_delay_min_ms, plan->retry_delay_max_ms));
+    lease->next_try_ns = redlock_max_ns(due_ns, open_until_ns(lease));
 }
 
 void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
@@ -87,6 +80,7 @@ void redlock_waiter_poll(struct redlock_lease_core *lease, int64_t now_ns) {
 /* Sends a WAIT. Too few nodes for a quorum are not asked at all. */
 static void ask(struct redlock_lease_core *lease, const struct redlock_event *event, bool takes,
                 enum redlock_grants_did did, struct redlock_actions *actions) {
+    assert(lease->grants && lease->grants->ttl_ms > 0);
     struct redlock_grants *grants = lease->grants;
     const int64_t refresh_ns = refresh_ms(grants) * REDLOCK_NS_PER_MS;
     redlock_nodes nodes = redlock_nodes_all(lease->node_count) & ~event->may_not_vote;
@@ -110,7 +104,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     if (nodes == 0) { /* no vote will come */
         lease->last_code = REDLOCK_ERR_NO_QUORUM;
         grants->granted = 0;
-        grants->ask_ns = retry_ns(lease, event->now_ns);
+        grants->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
     }
     schedule(lease);
 }
@@ -143,6 +137,7 @@ static unsigned most_alike(const struct redlock_lease_core *lease) {
 }
 
 static void note_view(struct redlock_lease_core *lease, unsigned node, const struct redlock_event *event) {
+    assert(node < lease->node_count);
     struct redlock_grants *grants = lease->grants;
     redlock_grants_deny(grants, node, event->view, event->now_ns);
     if (redlock_grants_count_like(grants, node) < lease->votes.quorum) {
@@ -156,14 +151,8 @@ static void note_view(struct redlock_lease_core *lease, unsigned node, const str
     }
 }
 
-/* One node, which a push or an answer is about. */
-static unsigned node_of(const struct redlock_event *event) {
-    assert(redlock_nodes_count(event->nodes) == 1);
-    return (unsigned)__builtin_ctz(event->nodes);
-}
-
 static bool note_grant(struct redlock_lease_core *lease, const struct redlock_event *event) {
-    if (!redlock_grants_grant(lease->grants, node_of(event), event->round, event->now_ns)) {
+    if (!redlock_grants_grant(lease->grants, redlock_event_node(event), event->round, event->now_ns)) {
         return false;
     }
     redlock_keys_granted(&lease->keys, event->nodes);
@@ -171,6 +160,7 @@ static bool note_grant(struct redlock_lease_core *lease, const struct redlock_ev
 }
 
 static void note_vote(struct redlock_lease_core *lease, const struct redlock_event *event) {
+    assert(lease->operation == REDLOCK_OP_WAIT && event->round == lease->round);
     struct redlock_grants *grants = lease->grants;
     const int64_t took_ns = event->now_ns - lease->start_ns;
     switch (event->vote) {
@@ -179,12 +169,12 @@ static void note_vote(struct redlock_lease_core *lease, const struct redlock_eve
         grants->fresh |= event->nodes & grants->granted;
         break;
     case REDLOCK_VOTE_DENIED:
-        note_view(lease, node_of(event), event);
+        note_view(lease, redlock_event_node(event), event);
         break;
     default:
         return;
     }
-    grants->slowest_ns = answered(lease) == 1 || took_ns > grants->slowest_ns ? took_ns : grants->slowest_ns;
+    grants->slowest_ns = answered(lease) == 1 ? took_ns : redlock_max_ns(took_ns, grants->slowest_ns);
 }
 
 void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_event *event) {
@@ -222,6 +212,7 @@ void redlock_waiter_stand_on_grants(struct redlock_lease_core *lease) {
 }
 
 bool redlock_waiter_leaves_free(struct redlock_lease_core *lease, int64_t now_ns) {
+    assert(lease->state == REDLOCK_LEASE_RELEASING);
     const int64_t held_ns = now_ns - lease->begun_ns + HANDOVER_NS;
     return lease->grants && lease->grants->granted != 0 &&
            redlock_between_ns(&lease->jitter, 0, LEAVE_EVERY_MS * REDLOCK_NS_PER_MS - 1) < held_ns;
@@ -263,9 +254,7 @@ static void yield(struct redlock_lease_core *lease, const struct redlock_event *
 /* How long the answers of a handover may take to come in. */
 static int64_t look_delay_ns(const struct redlock_lease_core *lease) {
     const int64_t delay_ns = 2 * lease->grants->slowest_ns, max_ns = lease->plan.node_timeout_ms * REDLOCK_NS_PER_MS;
-    return delay_ns > max_ns                            ? max_ns
-           : delay_ns < LOOK_MIN_MS * REDLOCK_NS_PER_MS ? LOOK_MIN_MS * REDLOCK_NS_PER_MS
-                                                        : delay_ns;
+    return delay_ns > max_ns ? max_ns : redlock_max_ns(delay_ns, LOOK_MIN_MS * REDLOCK_NS_PER_MS);
 }
 
 /* Looks soon when as many keys of others have ended as we lack grants. */
@@ -284,8 +273,7 @@ static int64_t next_look_ns(struct redlock_lease_core *lease, int64_t now_ns) {
     grants->looked = (uint8_t)(grants->looked < UINT8_MAX ? grants->looked + 1 : UINT8_MAX);
     const unsigned lacks = lease->votes.quorum - redlock_nodes_count(grants->granted);
     const int64_t ended_ns = redlock_after_ms(redlock_grants_expiry_ns(grants, lacks), LOOK_MIN_MS);
-    const int64_t look_ns = redlock_min_ns(now_ns + (delay_ns < most_ns ? delay_ns : most_ns), ended_ns);
-    return look_ns > now_ns + soon_ns ? look_ns : now_ns + soon_ns;
+    return redlock_max_ns(redlock_min_ns(now_ns + redlock_min_ns(delay_ns, most_ns), ended_ns), now_ns + soon_ns);
 }
 
 /* Some nodes granted, but no quorum, and the others have answered since. */
@@ -325,6 +313,7 @@ static int64_t poll_delay_ns(struct redlock_lease_core *lease, int64_t now_ns) {
 /* How much later than the first in line this one looks. Where the lock is split, an earlier waiter
  * may be about to get the other nodes. */
 static int64_t looks_after_ns(struct redlock_lease_core *lease, uint32_t rank) {
+    assert(rank > 0);
     return rank < LOOKERS_MAX && lease->grants->behind
                ? rank * NEXT_LOOKER_MS * REDLOCK_NS_PER_MS
                : redlock_delay_between_ns(&lease->jitter, LOOKERS_LEAST_MS, LOOKERS_MOST_MS);
@@ -356,7 +345,7 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
     assert(lease->grants->granted == 0);
     struct redlock_grants *grants = lease->grants;
     if (answered(lease) < lease->votes.quorum) {
-        grants->ask_ns = retry_ns(lease, event->now_ns);
+        grants->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
     } else if (!grants->behind && !grants->takes && redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) == 0) {
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
@@ -442,7 +431,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
     struct redlock_grants *grants = lease->grants;
     if (event->type == REDLOCK_EVENT_VOTE && event->vote == REDLOCK_VOTE_DENIED) {
         const redlock_nodes granted = grants->granted;
-        redlock_grants_deny(grants, node_of(event), event->view, event->now_ns);
+        redlock_grants_deny(grants, redlock_event_node(event), event->view, event->now_ns);
         redlock_keys_lost(&lease->keys, granted & ~grants->granted);
         return;
     }
@@ -453,7 +442,7 @@ void redlock_waiter_note_late(struct redlock_lease_core *lease, const struct red
     }
     /* Whatever the node said of the key before, it is out of date. */
     redlock_keys_set_outside(&lease->keys, event->nodes);
-    if (redlock_deadline_ns(grants->nodes[node_of(event)].bound_ns, grants->ttl_ms) >= lease->deadline_ns ||
+    if (redlock_deadline_ns(grants->nodes[redlock_event_node(event)].bound_ns, grants->ttl_ms) >= lease->deadline_ns ||
         REDLOCK_PLANTED(QUEUE_LATE_BACKING)) {
         lease->keys.backing |= event->nodes;
     }

@@ -30,60 +30,32 @@ const char *redlock_error_name(int code) {
     }
 }
 
+/* An enum of the caller may have any value. */
+#define NAME_OF(value, names) ((unsigned)(value) < sizeof(names) / sizeof *(names) ? (names)[value] : "?")
+
 const char *redlock_vote_name(redlock_vote_kind kind) {
-    switch (kind) {
-    case REDLOCK_VOTE_PENDING:
-        return "PENDING";
-    case REDLOCK_VOTE_GRANTED:
-        return "GRANTED";
-    case REDLOCK_VOTE_DENIED:
-        return "DENIED";
-    case REDLOCK_VOTE_FAILED:
-        return "FAILED";
-    case REDLOCK_VOTE_UNKNOWN:
-        return "UNKNOWN";
-    case REDLOCK_VOTE_ABSTAINED:
-        return "ABSTAINED";
-    }
-    return "?";
+    static const char *const names[] = {
+        [REDLOCK_VOTE_PENDING] = "PENDING", [REDLOCK_VOTE_GRANTED] = "GRANTED", [REDLOCK_VOTE_DENIED] = "DENIED",
+        [REDLOCK_VOTE_FAILED] = "FAILED",   [REDLOCK_VOTE_UNKNOWN] = "UNKNOWN", [REDLOCK_VOTE_ABSTAINED] = "ABSTAINED"};
+    return NAME_OF(kind, names);
 }
 
 const char *redlock_node_state_name(redlock_node_state state) {
-    switch (state) {
-    case REDLOCK_NODE_CONNECTING:
-        return "CONNECTING";
-    case REDLOCK_NODE_READY:
-        return "READY";
-    case REDLOCK_NODE_STALLED:
-        return "STALLED";
-    case REDLOCK_NODE_WAITING:
-        return "WAITING";
-    case REDLOCK_NODE_UNUSABLE:
-        return "UNUSABLE";
-    }
-    return "?";
+    static const char *const names[] = {[REDLOCK_NODE_CONNECTING] = "CONNECTING",
+                                        [REDLOCK_NODE_READY] = "READY",
+                                        [REDLOCK_NODE_STALLED] = "STALLED",
+                                        [REDLOCK_NODE_WAITING] = "WAITING",
+                                        [REDLOCK_NODE_UNUSABLE] = "UNUSABLE"};
+    return NAME_OF(state, names);
 }
 
 const char *redlock_election_event_name(redlock_election_event_kind kind) {
-    switch (kind) {
-    case REDLOCK_ELECTION_NOTHING:
-        return "NOTHING";
-    case REDLOCK_ELECTION_LEADING:
-        return "LEADING";
-    case REDLOCK_ELECTION_LOST:
-        return "LOST";
-    case REDLOCK_ELECTION_RESIGNED:
-        return "RESIGNED";
-    case REDLOCK_ELECTION_LEADER:
-        return "LEADER";
-    case REDLOCK_ELECTION_TROUBLE:
-        return "TROUBLE";
-    case REDLOCK_ELECTION_ENDED:
-        return "ENDED";
-    case REDLOCK_ELECTION_EXPIRING:
-        return "EXPIRING";
-    }
-    return "?";
+    static const char *const names[] = {
+        [REDLOCK_ELECTION_NOTHING] = "NOTHING", [REDLOCK_ELECTION_LEADING] = "LEADING",
+        [REDLOCK_ELECTION_LOST] = "LOST",       [REDLOCK_ELECTION_RESIGNED] = "RESIGNED",
+        [REDLOCK_ELECTION_LEADER] = "LEADER",   [REDLOCK_ELECTION_TROUBLE] = "TROUBLE",
+        [REDLOCK_ELECTION_ENDED] = "ENDED",     [REDLOCK_ELECTION_EXPIRING] = "EXPIRING"};
+    return NAME_OF(kind, names);
 }
 
 const char *redlock_version(void) {

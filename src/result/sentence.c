@@ -1,5 +1,6 @@
 /* The sentence that tells a person the result, what each node said that did not grant, and what to
  * do. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,41 +37,16 @@ static unsigned count_votes(const redlock_result *result, redlock_vote_kind kind
     return count;
 }
 
-static const char *done_what(enum redlock_result_of of) {
-    switch (of) {
-    case REDLOCK_RESULT_ACQUIRE:
-        return "acquired";
-    case REDLOCK_RESULT_EXTEND:
-        return "extended";
-    case REDLOCK_RESULT_RELEASE:
-        return "released";
-    case REDLOCK_RESULT_INSPECT:
-        return "inspected";
-    case REDLOCK_RESULT_CONNECT:
-        return "connected";
-    case REDLOCK_RESULT_LIST:
-        return "listed the locks";
-    }
-    return "";
-}
-
-static const char *failed_what(enum redlock_result_of of) {
-    switch (of) {
-    case REDLOCK_RESULT_ACQUIRE:
-        return "cannot acquire";
-    case REDLOCK_RESULT_EXTEND:
-        return "cannot extend";
-    case REDLOCK_RESULT_RELEASE:
-        return "cannot release";
-    case REDLOCK_RESULT_INSPECT:
-        return "cannot inspect";
-    case REDLOCK_RESULT_CONNECT:
-        return "cannot connect";
-    case REDLOCK_RESULT_LIST:
-        return "cannot list the locks";
-    }
-    return "";
-}
+static const struct {
+    const char *done, *failed, *granted;
+} words[] = {
+    [REDLOCK_RESULT_ACQUIRE] = {"acquired", "cannot acquire", "granted it"},
+    [REDLOCK_RESULT_EXTEND] = {"extended", "cannot extend", "confirmed it"},
+    [REDLOCK_RESULT_RELEASE] = {"released", "cannot release", "confirmed it"},
+    [REDLOCK_RESULT_INSPECT] = {"inspected", "cannot inspect", "hold it"},
+    [REDLOCK_RESULT_CONNECT] = {"connected", "cannot connect", "are ready"},
+    [REDLOCK_RESULT_LIST] = {"listed the locks", "cannot list the locks", "named their locks"},
+};
 
 static void add_subject(struct sentence *sentence, const redlock_result *result) {
     char resource[4 * REDLOCK_RESOURCE_SIZE_MAX + 1];
@@ -80,29 +56,12 @@ static void add_subject(struct sentence *sentence, const redlock_result *result)
     }
 }
 
-static const char *granted_word(enum redlock_result_of of) {
-    switch (of) {
-    case REDLOCK_RESULT_INSPECT:
-        return "hold it";
-    case REDLOCK_RESULT_CONNECT:
-        return "are ready";
-    case REDLOCK_RESULT_LIST:
-        return "named their locks";
-    case REDLOCK_RESULT_ACQUIRE:
-        return "granted it";
-    case REDLOCK_RESULT_EXTEND:
-    case REDLOCK_RESULT_RELEASE:
-        return "confirmed it";
-    }
-    return "";
-}
-
 /* An inspection needs answers, not holders. */
 static void add_tally(struct sentence *sentence, const redlock_result *result) {
     const bool lacks_answers = result->of == REDLOCK_RESULT_INSPECT && result->code != REDLOCK_OK;
     add(sentence, "%u of %u nodes %s, %u are needed",
         count_votes(result, REDLOCK_VOTE_GRANTED) + (lacks_answers ? count_votes(result, REDLOCK_VOTE_DENIED) : 0),
-        result->count, lacks_answers ? "answered" : granted_word(result->of), result->quorum);
+        result->count, lacks_answers ? "answered" : words[result->of].granted, result->quorum);
     const unsigned pending = count_votes(result, REDLOCK_VOTE_PENDING);
     if (pending > 0 && result->code != REDLOCK_OK) {
         add(sentence, ", %u had not answered yet", pending);
@@ -346,21 +305,20 @@ size_t redlock_result_message(const redlock_result *result, char *buffer, size_t
     if (!result) {
         return 0; /* the blocking API has no result if no node was asked */
     }
-    if (result->code == REDLOCK_OK) {
-        add(&sentence, "%s", done_what(result->of));
-        add_subject(&sentence, result);
-        add(&sentence, ": ");
-        if (result->of == REDLOCK_RESULT_INSPECT) {
-            add_holder(&sentence, result, NULL);
-        }
-        add_tally(&sentence, result);
-        add_votes(&sentence, result);
-        add(&sentence, ".");
-    } else {
-        add(&sentence, "%s", failed_what(result->of));
-        add_subject(&sentence, result);
-        add(&sentence, ": ");
+    assert(result->of < sizeof words / sizeof *words);
+    const bool is_done = result->code == REDLOCK_OK;
+    add(&sentence, "%s", is_done ? words[result->of].done : words[result->of].failed);
+    add_subject(&sentence, result);
+    add(&sentence, ": ");
+    if (!is_done) {
         add_reason(&sentence, result);
+        return sentence.length;
     }
+    if (result->of == REDLOCK_RESULT_INSPECT) {
+        add_holder(&sentence, result, NULL);
+    }
+    add_tally(&sentence, result);
+    add_votes(&sentence, result);
+    add(&sentence, ".");
     return sentence.length;
 }

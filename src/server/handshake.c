@@ -7,7 +7,6 @@
 
 #include "core/planted.h"
 #include "server/proof.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/read.h"
 #include "wire/rights.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/rights.h"
 #include "wire/script.h"

@@ -8,7 +8,6 @@
 
 #include "server/requests.h"
 #include "server/subscription.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 
 #define AUTH_KEEPS_LOGIN_SINCE 6 /* the version of Redis */

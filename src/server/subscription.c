@@ -7,7 +7,6 @@
 
 #include "core/time.h"
 #include "server/handshake.h"
-#include "wire/cause.h"
 #include "wire/error.h"
 #include "wire/push.h"
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/holder.h"
-#include "wire/cause.h"
+#include "wire/error.h"
 #include "wire/rights.h"
 
 enum redlock_holder_query_reply redlock_holder_query_reply_of(const struct redlock_reply *reply) {
@@ -31,85 +31,63 @@ static void become(struct redlock_answer *answer, redlock_vote_kind vote, const 
     redlock_text_drop(answer->text);
     answer->vote = vote;
     answer->text = text == NULL ? NULL : redlock_text_constant(text);
+    answer->no_script = false;
 }
 
 static const struct redlock_text not_clear = {
     .string = "the node did not make clear whether it granted the lock: what it answered to SET with GET, twice, "
               "does not fit together"};
 
-static enum redlock_holder_query_proof unclear(struct redlock_answer *answer, enum redlock_holder_query_proof proof) {
-    become(answer, REDLOCK_VOTE_UNKNOWN, &not_clear);
-    answer->no_script = false;
-    return proof;
-}
+/* The entries of the table in holder_query.h; BROKEN is what is not there. */
+enum meaning { BROKEN, UNCLEAR, UNCLEAR_NOT, GRANTED_NOT, DENIED, FAILED };
 
-static enum redlock_holder_query_proof granted(struct redlock_answer *answer, enum redlock_holder_query_proof proof) {
-    become(answer, REDLOCK_VOTE_GRANTED, NULL);
-    return proof;
-}
+static const uint8_t meanings[REDLOCK_HOLDER_QUERY_REPLY_COUNT][REDLOCK_HOLDER_QUERY_REPLY_COUNT] = {
+    [REDLOCK_HOLDER_QUERY_NIL] = {[REDLOCK_HOLDER_QUERY_NIL] = UNCLEAR_NOT,
+                                  [REDLOCK_HOLDER_QUERY_VALUE] = UNCLEAR,
+                                  [REDLOCK_HOLDER_QUERY_OK] = GRANTED_NOT,
+                                  [REDLOCK_HOLDER_QUERY_ERROR] = UNCLEAR},
+    [REDLOCK_HOLDER_QUERY_VALUE] = {[REDLOCK_HOLDER_QUERY_NIL] = UNCLEAR,
+                                    [REDLOCK_HOLDER_QUERY_VALUE] = DENIED,
+                                    [REDLOCK_HOLDER_QUERY_ERROR] = DENIED},
+    [REDLOCK_HOLDER_QUERY_OK] = {[REDLOCK_HOLDER_QUERY_NIL] = GRANTED_NOT, [REDLOCK_HOLDER_QUERY_ERROR] = UNCLEAR},
+    [REDLOCK_HOLDER_QUERY_ERROR] = {[REDLOCK_HOLDER_QUERY_NIL] = UNCLEAR,
+                                    [REDLOCK_HOLDER_QUERY_VALUE] = DENIED,
+                                    [REDLOCK_HOLDER_QUERY_OK] = GRANTED_NOT,
+                                    [REDLOCK_HOLDER_QUERY_ERROR] = FAILED},
+};
 
-static enum redlock_holder_query_proof denied(struct redlock_answer *answer) {
-    if (answer->vote != REDLOCK_VOTE_DENIED) {
-        become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
-        answer->no_script = false;
-    }
-    return REDLOCK_HOLDER_QUERY_OPEN;
-}
-
-static enum redlock_holder_query_proof broken(struct redlock_answer *answer) {
-    static const struct redlock_text text = {.string = "the node answered out of protocol; is it a Redis server?",
-                                             .cause = REDLOCK_CAUSE_NOT_A_NODE};
-    become(answer, REDLOCK_VOTE_UNKNOWN, &text);
-    answer->no_script = false;
-    return REDLOCK_HOLDER_QUERY_BROKEN;
-}
-
-static enum redlock_holder_query_proof after_nil(enum redlock_holder_query_reply second,
-                                                 struct redlock_answer *answer) {
-    return second == REDLOCK_HOLDER_QUERY_OK    ? granted(answer, REDLOCK_HOLDER_QUERY_REFUTED)
-           : second == REDLOCK_HOLDER_QUERY_NIL ? unclear(answer, REDLOCK_HOLDER_QUERY_REFUTED)
-                                                : unclear(answer, REDLOCK_HOLDER_QUERY_OPEN);
-}
-
-static enum redlock_holder_query_proof after_error(enum redlock_holder_query_reply second,
-                                                   struct redlock_answer *answer) {
-    return second == REDLOCK_HOLDER_QUERY_VALUE   ? denied(answer)
-           : second == REDLOCK_HOLDER_QUERY_OK    ? granted(answer, REDLOCK_HOLDER_QUERY_REFUTED)
-           : second != REDLOCK_HOLDER_QUERY_ERROR ? unclear(answer, REDLOCK_HOLDER_QUERY_OPEN)
-           : answer->no_script                    ? REDLOCK_HOLDER_QUERY_REFUTED
-                                                  : REDLOCK_HOLDER_QUERY_OPEN;
-}
-
-/* The table in holder_query.h, row by row. */
 enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_query_reply first,
                                                            enum redlock_holder_query_reply second,
                                                            struct redlock_answer *answer) {
+    static const struct redlock_text broken = {.string = "the node answered out of protocol; is it a Redis server?",
+                                               .cause = REDLOCK_CAUSE_NOT_A_NODE};
     assert(first < REDLOCK_HOLDER_QUERY_REPLY_COUNT && second < REDLOCK_HOLDER_QUERY_REPLY_COUNT);
-    if (second == REDLOCK_HOLDER_QUERY_OTHER) {
-        return broken(answer);
-    }
-    switch (first) {
-    case REDLOCK_HOLDER_QUERY_NIL:
-        return after_nil(second, answer);
-    case REDLOCK_HOLDER_QUERY_VALUE:
-        return second == REDLOCK_HOLDER_QUERY_OK ? broken(answer)
-               : second == REDLOCK_HOLDER_QUERY_VALUE || second == REDLOCK_HOLDER_QUERY_ERROR
-                   ? denied(answer)
-                   : unclear(answer, REDLOCK_HOLDER_QUERY_OPEN);
-    case REDLOCK_HOLDER_QUERY_OK:
-        return second == REDLOCK_HOLDER_QUERY_NIL     ? granted(answer, REDLOCK_HOLDER_QUERY_REFUTED)
-               : second == REDLOCK_HOLDER_QUERY_ERROR ? unclear(answer, REDLOCK_HOLDER_QUERY_OPEN)
-                                                      : broken(answer);
-    case REDLOCK_HOLDER_QUERY_ERROR:
-        return after_error(second, answer);
-    case REDLOCK_HOLDER_QUERY_OTHER:
-    case REDLOCK_HOLDER_QUERY_REPLY_COUNT:
+    const enum meaning meaning = (enum meaning)meanings[first][second];
+    switch (meaning) {
+    case BROKEN:
+        become(answer, REDLOCK_VOTE_UNKNOWN, &broken);
+        return REDLOCK_HOLDER_QUERY_BROKEN;
+    case UNCLEAR:
+    case UNCLEAR_NOT:
+        become(answer, REDLOCK_VOTE_UNKNOWN, &not_clear);
+        break;
+    case GRANTED_NOT:
+        become(answer, REDLOCK_VOTE_GRANTED, NULL);
+        break;
+    case DENIED:
+        if (answer->vote != REDLOCK_VOTE_DENIED) { /* only the first was a value */
+            become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
+        }
+        break;
+    case FAILED:
         break;
     }
-    return broken(answer);
+    return meaning == UNCLEAR_NOT || meaning == GRANTED_NOT || answer->no_script ? REDLOCK_HOLDER_QUERY_REFUTED
+                                                                                 : REDLOCK_HOLDER_QUERY_OPEN;
 }
 
 bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours) {
+    assert(answer->named != REDLOCK_NAMED_NOT);
     static const struct redlock_text own = {
         .string = "it had our own token before it was asked: it is the same server as another node",
         .cause = REDLOCK_CAUSE_SAME_SERVER};
@@ -124,9 +102,9 @@ bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_
 }
 
 void redlock_holder_query_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer) {
+    assert(error->type == REDLOCK_REPLY_ERROR && answer->vote == REDLOCK_VOTE_FAILED);
     if (redlock_wire_begins_with(error, "WRONGTYPE")) {
         become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
-        answer->no_script = false;
     } else if (redlock_wire_cause(error) != REDLOCK_CAUSE_NOPERM) {
         answer->no_script = redlock_wire_begins_with(error, "ERR");
     } else if (redlock_rights_of(error->bytes, error->size) == REDLOCK_RIGHT_OPEN) {

@@ -1,6 +1,7 @@
 /* Parses a server's INFO. */
 #include "wire/info.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ struct line {
 
 /* Splits off "name:value\r\n". Returns the rest. */
 static const char *next_line(const char *at, const char *end, struct line *line) {
+    assert(at < end);
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     const char *rest = stop == NULL ? end : stop + 1;
     stop = stop == NULL ? end : stop;

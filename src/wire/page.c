@@ -42,6 +42,7 @@ bool redlock_page_next(const char **at, const char *end, struct redlock_page_ent
 }
 
 bool redlock_page_is_whole(const char *page, size_t size) {
+    assert(page != NULL || size == 0);
     const char *at = page, *end = page + size;
     struct redlock_page_entry entry;
     while (at < end) {

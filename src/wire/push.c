@@ -39,16 +39,15 @@ static bool take_id(struct redlock_reply_value *rest, struct redlock_push *push)
            redlock_number_read(word.bytes + REDLOCK_ID_DIGITS, REDLOCK_SEAL_DIGITS, UINT64_MAX, &push->seal);
 }
 
-static bool is(const struct redlock_reply_value *value, const char *string) {
-    return value->type == REDLOCK_REPLY_STRING && value->size == strlen(string) &&
-           memcmp(value->bytes, string, value->size) == 0;
+/* What a channel says. The reply to a SUBSCRIBE has three elements, too. */
+static bool is_message(const struct redlock_reply *reply) {
+    return redlock_reply_is_array(reply, 3) && redlock_reply_is(&reply->elements[0], "message");
 }
 
 bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push) {
     const struct redlock_reply_value *element = reply->elements;
     struct redlock_reply_value key = element[2], round, seconds, microseconds, token;
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 || !is(&element[0], "message") ||
-        !is(&element[1], channel) || key.type != REDLOCK_REPLY_STRING) {
+    if (!is_message(reply) || !redlock_reply_is(&element[1], channel) || key.type != REDLOCK_REPLY_STRING) {
         return false;
     }
     /* Nobody vouches for the time, so it is not read. */
@@ -66,9 +65,8 @@ bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, s
 
 bool redlock_wire_hint(const struct redlock_reply *reply, struct redlock_hint *hint) {
     static const size_t prefix_size = sizeof REDLOCK_LEADER_CHANNEL - 1;
-    const struct redlock_reply_value *element = reply->elements, *channel = &element[1];
-    if (reply->value.type != REDLOCK_REPLY_ARRAY || reply->element_count != 3 || !is(&element[0], "message") ||
-        channel->type != REDLOCK_REPLY_STRING || channel->size <= prefix_size ||
+    const struct redlock_reply_value *channel = &reply->elements[1];
+    if (!is_message(reply) || channel->type != REDLOCK_REPLY_STRING || channel->size <= prefix_size ||
         memcmp(channel->bytes, REDLOCK_LEADER_CHANNEL, prefix_size) != 0) {
         return false;
     }

@@ -45,6 +45,7 @@ static struct redlock_reply_value *place(struct redlock_reader *reader, const re
 
 static bool keep_string(struct redlock_reader *reader, struct redlock_reply_value *value, const char *bytes,
                         size_t size) {
+    assert(reader->strings_size <= reader->strings_room);
     size_t needed = reader->strings_size + size;
     if (needed > reader->strings_room || reader->strings == NULL) {
         size_t room = needed < 256 ? 256 : needed * 2;
@@ -290,6 +291,7 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
 }
 
 const char *redlock_reader_error(const struct redlock_reader *reader) {
+    assert(reader->error != NULL);
     return reader->error;
 }
 

@@ -45,6 +45,10 @@ struct redlock_reply {
     size_t element_count; /* as the node announced it */
 };
 
+static inline bool redlock_reply_is_array(const struct redlock_reply *reply, size_t count) {
+    return reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == count;
+}
+
 /* The most bytes that one reply may have. */
 #define REDLOCK_REPLY_SIZE_MAX (1024 * 1024)
 

@@ -50,14 +50,14 @@ char *redlock_resp_bulk(char *at, const char *bytes, size_t size) {
     return at;
 }
 
-char *redlock_resp_integer(char *at, int64_t value) {
-    char text[24];
-    char *end = text;
-    uint64_t magnitude = (uint64_t)value;
-    if (value < 0) {
-        *end++ = '-';
-        magnitude = 0 - magnitude;
-    }
-    end = digits(end, magnitude);
+char *redlock_resp_number(char *at, uint64_t number) {
+    char text[20];
+    const char *end = digits(text, number);
+    return redlock_resp_bulk(at, text, (size_t)(end - text));
+}
+
+char *redlock_resp_negative(char *at, uint64_t magnitude) {
+    char text[24] = "-";
+    const char *end = digits(text + 1, magnitude);
     return redlock_resp_bulk(at, text, (size_t)(end - text));
 }

@@ -32,6 +32,7 @@ enum redlock_right redlock_rights_of(const char *error, size_t size) {
 static void append(char list[REDLOCK_RIGHTS_SIZE], const char *separator, const char *mark, const char *name,
                    bool capitals) {
     size_t used = strlen(list);
+    assert(used < REDLOCK_RIGHTS_SIZE);
     int size = snprintf(list + used, REDLOCK_RIGHTS_SIZE - used, "%s%s%s", used == 0 ? "" : separator, mark, name);
     if (size < 0 || (size_t)size >= REDLOCK_RIGHTS_SIZE - used) {
         list[used] = '\0'; /* never half a name */

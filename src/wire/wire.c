@@ -2,8 +2,10 @@
 #include "wire/wire.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "core/number.h"
+#include "wire/error.h"
 #include "wire/format.h"
 #include "wire/holder_query.h"
 #include "wire/read.h"
@@ -29,38 +31,11 @@ static unsigned kind_of(const struct redlock_message *message) {
     }
 }
 
-static char *format(char *at, const struct redlock_message *message, unsigned kind) {
-    switch (message->operation) {
-    case REDLOCK_OP_ACQUIRE:
-        return redlock_format_acquire(at, message, kind);
-    case REDLOCK_OP_EXTEND:
-        return redlock_format_extend(at, message);
-    case REDLOCK_OP_RELEASE:
-        return redlock_format_release(at, message, kind);
-    case REDLOCK_OP_INSPECT:
-        return redlock_format_inspect(at, message);
-    case REDLOCK_OP_FENCE:
-        return redlock_format_fence(at, message);
-    case REDLOCK_OP_HEAL:
-        return redlock_format_set(at, message);
-    case REDLOCK_OP_TIME:
-        return redlock_format_time(at);
-    case REDLOCK_OP_WAIT:
-        return redlock_format_wait(at, message);
-    case REDLOCK_OP_LIST:
-        return redlock_format_list(at, message);
-    case REDLOCK_OP_NONE:
-        break;
-    }
-    assert(false);
-    return at;
-}
-
 size_t redlock_wire_format(const struct redlock_message *message, char *buffer, unsigned *kind) {
     assert(message->target == NULL || redlock_target_key_size(message->target) <= REDLOCK_RESOURCE_SIZE_MAX);
     assert(message->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     *kind = kind_of(message);
-    return (size_t)(format(buffer, message, *kind) - buffer);
+    return (size_t)(redlock_format(buffer, message, *kind) - buffer);
 }
 
 /* Behind the id there are one or two arguments of one digit. */
@@ -73,10 +48,43 @@ void redlock_wire_seal(const struct redlock_message *message, unsigned node, cha
                                REDLOCK_SEAL_DIGITS);
 }
 
-/* What each lock has comes first. Function pointers would cost 1 % more instructions per lock. */
+static const struct redlock_text no_script = {.string = "the node does not know the script",
+                                              .cause = REDLOCK_CAUSE_NOSCRIPT};
+
+__attribute__((noinline, cold)) static void read_error(const struct redlock_reply_value *error, const char *password,
+                                                       struct redlock_answer *answer) {
+    assert(error->type == REDLOCK_REPLY_ERROR);
+    const enum redlock_cause cause = redlock_wire_cause(error);
+    answer->vote = REDLOCK_VOTE_FAILED;
+    if (cause == REDLOCK_CAUSE_NOSCRIPT) {
+        answer->no_script = true;
+        answer->text = redlock_text_constant(&no_script);
+        return;
+    }
+    char text[REDLOCK_WIRE_ERROR_SIZE];
+    if (redlock_wire_error(error, password, text) == 0) {
+        (void)snprintf(text, sizeof text, "an error without a text");
+    }
+    answer->text = redlock_text_new(cause, "%s", text);
+}
+
+__attribute__((noinline, cold)) static void read_unexpected(const struct redlock_reply *reply,
+                                                            struct redlock_answer *answer) {
+    static const char *const names[] = {[REDLOCK_REPLY_NONE] = "nothing",    [REDLOCK_REPLY_STATUS] = "a status",
+                                        [REDLOCK_REPLY_ERROR] = "an error",  [REDLOCK_REPLY_INTEGER] = "an integer",
+                                        [REDLOCK_REPLY_STRING] = "a string", [REDLOCK_REPLY_NIL] = "nil",
+                                        [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
+    answer->vote = REDLOCK_VOTE_UNKNOWN;
+    answer->fenced = false;
+    answer->counter = 0;
+    answer->clock.server_us = 0;
+    answer->text =
+        redlock_text_new(REDLOCK_CAUSE_NOT_A_NODE, "the node answered out of protocol (%s); is it a Redis server?",
+                         names[reply->value.type]);
+}
+
 void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer) {
-    const unsigned operation = kind & REDLOCK_KIND_OPERATION;
     /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
@@ -85,39 +93,12 @@ void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const
     answer->text = NULL;
     answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
-        redlock_read_error(&reply->value, password, answer);
+        read_error(&reply->value, password, answer);
         answer->no_script |= (kind & REDLOCK_KIND_DELETING) != 0;
         if (kind & REDLOCK_KIND_HOLDER_QUERY) {
             redlock_holder_query_read_error(&reply->value, answer);
         }
-    } else if (operation == REDLOCK_OP_ACQUIRE) {
-        redlock_read_acquire(reply, kind, answer);
-    } else if (operation == REDLOCK_OP_RELEASE) {
-        redlock_read_release(reply, kind, answer);
-    } else if (operation == REDLOCK_OP_EXTEND) {
-        redlock_read_extend(reply, kind, answer);
-    } else {
-        switch (operation) {
-        case REDLOCK_OP_INSPECT:
-            redlock_read_inspect(reply, answer);
-            break;
-        case REDLOCK_OP_FENCE:
-            redlock_read_fence(reply, answer);
-            break;
-        case REDLOCK_OP_HEAL:
-            redlock_read_set(reply, answer);
-            break;
-        case REDLOCK_OP_TIME:
-            redlock_read_time(reply, answer);
-            break;
-        case REDLOCK_OP_WAIT:
-            redlock_read_wait(reply, answer);
-            break;
-        case REDLOCK_OP_LIST:
-            redlock_read_list(reply, answer);
-            break;
-        default:
-            redlock_read_unexpected(reply, answer);
-        }
+    } else if (!redlock_read(kind, reply, answer)) {
+        read_unexpected(reply, answer);
     }
 }

@@ -1,5 +1,5 @@
 # The group over a fake env: exactly-once completion, callbacks, memory. No libev, no sockets.
-redlock_test_archive(redlock_test_group core base result group election wire/page wire/holder_query wire/cause
+redlock_test_archive(redlock_test_group core base result group election wire/page wire/holder_query wire/error
   wire/rights)
 target_sources(redlock_test_group PRIVATE fake_env.c group_kit.c queue_kit.c told_kit.c)
 target_link_libraries(redlock_test_group PUBLIC redlock_test)

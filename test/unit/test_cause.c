@@ -1,6 +1,6 @@
 /* What lies behind each error of a server. */
 #include "test.h"
-#include "wire/cause.h"
+#include "wire/error.h"
 
 /* By the code that it begins with, whatever words follow. */
 TEST(an_error_has_its_cause) {

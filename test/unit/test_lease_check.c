@@ -51,3 +51,29 @@ TEST(each_state_has_only_its_fields) {
     lease.keys.to_release = 0;
     assert_null(redlock_lease_check(&lease, true));
 }
+
+TEST(each_fact_has_its_reason) {
+    struct redlock_lease_core lease = held();
+    lease.votes.quorum = 0;
+    assert_string_equal(redlock_lease_check(&lease, false), "a quorum is some of the nodes");
+    lease = held();
+    lease.state = REDLOCK_LEASE_LOST;
+    lease.keys.to_release = 0;
+    assert_null(redlock_lease_check(&lease, false));
+    lease.was_held = false;
+    assert_string_equal(redlock_lease_check(&lease, false), "EXTENDING and LOST were held or adopted");
+    lease.state = REDLOCK_LEASE_ADOPTED;
+    assert_string_equal(redlock_lease_check(&lease, false), "ADOPTED was never held");
+    lease = held();
+    lease.heal_ns = T0;
+    assert_string_equal(redlock_lease_check(&lease, false), "only who heals has a time for it");
+    lease = held();
+    lease.fence_written = true;
+    assert_string_equal(redlock_lease_check(&lease, false), "only a fencing token is written");
+    lease = held();
+    lease.state = REDLOCK_LEASE_RELEASING;
+    lease.operation = REDLOCK_OP_RELEASE;
+    lease.was_held = false;
+    lease.expiring_told = true;
+    assert_string_equal(redlock_lease_check(&lease, false), "what was told to expire was held");
+}
