@@ -6,7 +6,7 @@
 static int find(const struct sim_world *world, unsigned client, const char *token) {
     for (unsigned i = world->backing_count; i-- > 0;) {
         const struct sim_backing *backing = &world->backings[i];
-        if (backing->client == client && memcmp(backing->token, token, SIM_TOKEN_SIZE) == 0) {
+        if (backing->client == client && sim_token_is(backing->token, token)) {
             return (int)i;
         }
     }

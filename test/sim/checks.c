@@ -34,7 +34,7 @@ static bool backs(const struct sim_node *node, const char *token, int64_t until_
     }
     /* The node lost the key, but until then guards keep it from voting for anybody else. */
     for (unsigned k = 0; k < node->ghost_count; k++) {
-        if (node->ghosts[k].gone_ns >= until_ns && memcmp(node->ghosts[k].token, token, SIM_TOKEN_SIZE) == 0) {
+        if (node->ghosts[k].gone_ns >= until_ns && sim_token_is(node->ghosts[k].token, token)) {
             return true;
         }
     }

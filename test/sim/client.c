@@ -94,7 +94,8 @@ bool sim_names(const struct sim_world *world) {
     return world->seed % 2 == 0;
 }
 
-static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message, unsigned *kind) {
+static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes, const struct redlock_message *message,
+                                  unsigned *kind) {
     char buffer[REDLOCK_WIRE_SIZE_MAX];
     size_t size = redlock_wire_format(message, buffer, kind);
     struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
@@ -111,6 +112,9 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     bytes->size = (uint32_t)size;
     memcpy(bytes->bytes, buffer, size);
     for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
+        if ((nodes & REDLOCK_NODE(i)) == 0) {
+            continue;
+        }
         char *form = sim_arena(client->world, size);
         memcpy(form, buffer, size);
         redlock_wire_seal(message, i, form, size);
@@ -128,7 +132,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     if (message->only_deletes && sim_deletes(world)) {
         form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
-    struct sim_bytes *bytes = bytes_of(client, &form, &kind);
+    struct sim_bytes *bytes = bytes_of(client, nodes, &form, &kind);
     redlock_nodes taken = 0;
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);

@@ -38,19 +38,27 @@ static bool is_alive(const struct fake_node *node, const struct fake_part *part)
     return false;
 }
 
+/* A new part, in the first free place from *at on; moves *at behind it. NULL without room. */
+static struct fake_part *add_part(struct fake_node *node, const struct fake_key *set, const struct sim_argument *token,
+                                  unsigned *at) {
+    while (*at < node->part_count && is_alive(node, &node->parts[*at])) {
+        ++*at;
+    }
+    if (*at >= FAKE_PARTS_MAX || token->size > FAKE_VALUE_MAX) {
+        return NULL;
+    }
+    struct fake_part *part = &node->parts[(*at)++];
+    node->part_count = *at > node->part_count ? *at : node->part_count;
+    *part = (struct fake_part){.set = set->id, .token_size = (uint8_t)token->size};
+    memcpy(part->token, token->bytes, token->size);
+    return part;
+}
+
 /* The part of this token, new if there is none; NULL without room. */
 static struct fake_part *put_part(struct fake_node *node, const struct fake_key *set,
                                   const struct sim_argument *token) {
     struct fake_part *part = find_part(node, set, token->bytes, token->size);
-    for (unsigned i = 0; part == NULL && i < FAKE_PARTS_MAX && token->size <= FAKE_VALUE_MAX; i++) {
-        if (i >= node->part_count || !is_alive(node, &node->parts[i])) {
-            node->part_count = i >= node->part_count ? i + 1 : node->part_count;
-            part = &node->parts[i];
-            *part = (struct fake_part){.set = set->id, .token_size = (uint8_t)token->size};
-            memcpy(part->token, token->bytes, token->size);
-        }
-    }
-    return part;
+    return part != NULL ? part : add_part(node, set, token, &(unsigned){0});
 }
 
 /* A set without members is gone. */
@@ -376,10 +384,10 @@ unsigned fake_queue_room(const struct fake_node *node) {
 }
 
 void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
-                    const char *channel, const int64_t when[2]) {
+                    const char *channel, const int64_t when[2], unsigned *at) {
     const struct sim_argument name = {token, strlen(token)};
     for (unsigned i = 0; i < 2; i++) {
-        struct fake_part *part = put_part(node, sets[i], &name);
+        struct fake_part *part = add_part(node, sets[i], &name, at);
         if (part == NULL) {
             return;
         }

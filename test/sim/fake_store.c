@@ -8,22 +8,19 @@ bool fake_is(const struct sim_argument *argument, const char *word) {
            word[size] == '\0';
 }
 
-/* snprintf() would take a tenth of a schedule. */
-char *fake_digits(char *at, uint64_t value, unsigned least) {
-    char reversed[24];
-    unsigned count = 0;
-    for (; value != 0 || count < least; value /= 10) {
-        reversed[count++] = (char)('0' + value % 10);
-    }
-    while (count > 0) {
-        *at++ = reversed[--count];
-    }
-    return at;
-}
-
 char *fake_bytes(char *at, const char *bytes, size_t size) {
     memcpy(at, bytes, size);
     return at + size;
+}
+
+/* snprintf() would take a tenth of a schedule. */
+char *fake_digits(char *at, uint64_t value, unsigned least) {
+    char digits[24];
+    char *const end = digits + sizeof digits, *from = end;
+    for (const char *latest = end - least; value != 0 || from > latest; value /= 10) {
+        *--from = (char)('0' + value % 10);
+    }
+    return fake_bytes(at, from, (size_t)(end - from));
 }
 
 void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes) {
@@ -86,7 +83,9 @@ static struct fake_key *find_in(struct fake_node *node, struct fake_key *keys, u
                                 size_t size) {
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = &keys[i];
-        if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0) {
+        /* Most names of a size differ in their last letter, if at all. */
+        if (!key->used || key->name_size != size || key->name[size - 1] != name[size - 1] ||
+            memcmp(key->name, name, size) != 0) {
             continue;
         }
         if (key->expires_ms == FAKE_NO_TTL || node->now_ms <= key->expires_ms) {

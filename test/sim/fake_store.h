@@ -47,10 +47,10 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
                         struct fake_reply *reply);
 /* So many members and fields can be added. */
 unsigned fake_queue_room(const struct fake_node *node);
-/* Puts a waiter into the queue and the hash. when: its ticket, and for how long its place is
- * good. */
+/* Puts a waiter whose token is new into the queue and the hash. when: its ticket, and for how long
+ * its place is good. *at: below it no member is free; 0 at first. */
 void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
-                    const char *channel, const int64_t when[2]);
+                    const char *channel, const int64_t when[2], unsigned *at);
 /* a: lock, suffix. How many wait, and for how long the first has. */
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
 

@@ -39,7 +39,7 @@ static void give_up(struct sim_client *client, const char *token) {
     struct sim_world *world = client->world;
     for (uint32_t i = world->ask_count; ask_of(world, i) != NULL; i--) {
         struct sim_ask *ask = ask_of(world, i);
-        if (!ask->given_up && memcmp(ask->token, token, sizeof ask->token) == 0) {
+        if (!ask->given_up && sim_token_is(ask->token, token)) {
             ask->given_up = true;
             ask->given_up_ns = sim_client_now(client);
         }
@@ -51,7 +51,7 @@ static int64_t first_start_ns(struct sim_world *world, const struct sim_bytes *b
     int64_t start_ns = now_ns;
     for (uint32_t i = world->ask_count; ask_of(world, i) != NULL; i--) {
         const struct sim_ask *ask = ask_of(world, i);
-        if (ask->start_ns < start_ns && memcmp(ask->token, bytes->token, sizeof ask->token) == 0) {
+        if (ask->start_ns < start_ns && sim_token_is(ask->token, bytes->token)) {
             start_ns = ask->start_ns;
         }
     }
@@ -94,7 +94,7 @@ void sim_reason_executed(struct sim_world *world, unsigned node, const struct si
     sim_quarantine_look(world, node, bytes->resource, holder);
     reply->did = reply->fake.type == REDLOCK_REPLY_ERROR || reply->fake.type == REDLOCK_REPLY_OTHER ? SIM_DID_NOTHING
                  : holder[0] == '\0'                                                                ? SIM_DID_LEAVE_FREE
-                 : memcmp(holder, bytes->token, sizeof holder) == 0                                 ? SIM_DID_GIVE
+                 : sim_token_is(holder, bytes->token)                                 ? SIM_DID_GIVE
                                                                                                     : SIM_DID_DENY;
 }
 

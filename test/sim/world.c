@@ -6,17 +6,16 @@
 
 #define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 600000u
+#define CHILDREN   4 /* of a node of the heap */
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
     if (world == NULL) {
         return NULL;
     }
-    world->heap_capacity = 4096;
-    world->heap = malloc(world->heap_capacity * sizeof *world->heap);
     world->arena = malloc(ARENA_SIZE);
-    if (world->heap == NULL || world->arena == NULL) {
-        sim_world_delete(world);
+    if (world->arena == NULL) {
+        free(world);
         return NULL;
     }
     return world;
@@ -24,6 +23,7 @@ struct sim_world *sim_world_new(void) {
 
 void sim_world_delete(struct sim_world *world) {
     free(world->heap);
+    free(world->pending);
     free(world->arena);
     free(world);
 }
@@ -47,52 +47,59 @@ int64_t sim_delay_ns(struct sim_world *world) {
     return delay;
 }
 
-static bool before(const struct sim_event *a, const struct sim_event *b) {
-    return a->at < b->at || (a->at == b->at && a->order < b->order);
+/* Without a branch: what it says is a matter of chance. */
+static inline bool before(const struct sim_due *a, const struct sim_due *b) {
+    return (a->at < b->at) | ((a->at == b->at) & (a->order < b->order));
 }
 
-void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at) {
+/* Twice the room. The new places are free. */
+static void grow(struct sim_world *world) {
+    const uint32_t capacity = world->heap_capacity == 0 ? 4096 : 2 * world->heap_capacity;
+    struct sim_due *heap = realloc(world->heap, capacity * sizeof *heap);
+    struct sim_event *pending = realloc(world->pending, capacity * sizeof *pending);
+    if (heap == NULL || pending == NULL) {
+        abort();
+    }
+    for (uint32_t i = world->heap_capacity; i < capacity; i++) {
+        heap[i].event = i;
+    }
+    world->heap = heap;
+    world->pending = pending;
+    world->heap_capacity = capacity;
+}
+
+/* With four children a heap is half as deep. They lie in one cache line, or two. */
+struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order) {
     if (world->heap_count == world->heap_capacity) {
-        struct sim_event *heap = realloc(world->heap, 2 * world->heap_capacity * sizeof *heap);
-        if (heap == NULL) {
-            abort();
-        }
-        world->heap = heap;
-        world->heap_capacity *= 2;
+        grow(world);
     }
-    event.at = at;
-    size_t i = world->heap_count++;
-    for (; i > 0 && before(&event, &world->heap[(i - 1) / 2]); i = (i - 1) / 2) {
-        world->heap[i] = world->heap[(i - 1) / 2];
+    struct sim_due *heap = world->heap;
+    uint32_t i = world->heap_count++;
+    const struct sim_due due = {.at = at, .order = order, .event = heap[i].event};
+    for (; i > 0 && before(&due, &heap[(i - 1) / CHILDREN]); i = (i - 1) / CHILDREN) {
+        heap[i] = heap[(i - 1) / CHILDREN];
     }
-    world->heap[i] = event;
+    heap[i] = due;
+    return &world->pending[due.event];
 }
 
-void sim_push(struct sim_world *world, int64_t at, struct sim_event event) {
-    event.order = world->order++;
-    sim_put_off(world, event, at);
-}
-
-static struct sim_event pop(struct sim_world *world) {
-    struct sim_event first = world->heap[0], last = world->heap[--world->heap_count];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= world->heap_count) {
+static struct sim_due pop(struct sim_world *world) {
+    struct sim_due *heap = world->heap;
+    const uint32_t count = --world->heap_count;
+    const struct sim_due first = heap[0], last = heap[count];
+    uint32_t i = 0;
+    for (uint32_t child; (child = CHILDREN * i + 1) < count; i = child) {
+        const uint32_t end = child + CHILDREN < count ? child + CHILDREN : count;
+        for (uint32_t other = child + 1; other < end; other++) {
+            child = before(&heap[other], &heap[child]) ? other : child;
+        }
+        if (!before(&heap[child], &last)) {
             break;
         }
-        if (child + 1 < world->heap_count && before(&world->heap[child + 1], &world->heap[child])) {
-            child++;
-        }
-        if (!before(&world->heap[child], &last)) {
-            break;
-        }
-        world->heap[i] = world->heap[child];
-        i = child;
+        heap[i] = heap[child];
     }
-    if (world->heap_count > 0) {
-        world->heap[i] = last;
-    }
+    heap[i] = last;
+    heap[count].event = first.event;
     return first;
 }
 
@@ -274,7 +281,12 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->place_count = 0;
     world->dead_ns = world->crashed_ns = 0;
     memset(world->idle_ns, 0, sizeof world->idle_ns);
-    memset(world->lines, 0, sizeof world->lines);
+    for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
+        if (world->has_line[i]) {
+            memset(world->lines[i], 0, sizeof world->lines[i]);
+            world->has_line[i] = false;
+        }
+    }
     world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
     world->ask_count = 0;
@@ -397,9 +409,10 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
     }
     begin(world);
     while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {
-        struct sim_event event = pop(world);
-        assert(event.at >= world->now_ns);
-        world->now_ns = event.at;
+        const struct sim_due due = pop(world);
+        const struct sim_event event = world->pending[due.event];
+        assert(due.at >= world->now_ns);
+        world->now_ns = due.at;
         if (waits(world, &event)) {
             continue;
         }

@@ -73,11 +73,17 @@ enum sim_event_kind {
 };
 
 struct sim_event {
-    int64_t at;
-    uint64_t order; /* for ties, and the order of events that were delayed together */
     const void *data;
     uint32_t gen, entry;
+    uint32_t order; /* for ties, and the order of events that were delayed together */
     uint8_t kind, client, node;
+};
+
+/* When an event is due. The heap moves these alone: an event stays where it was written. */
+struct sim_due {
+    int64_t at;
+    uint32_t order;
+    uint32_t event; /* its index; behind the heap, those of free places */
 };
 
 /* A request's bytes, formatted once a message. */
@@ -347,9 +353,10 @@ struct sim_world {
     uint64_t seed;
     int64_t now_ns;
     enum sim_phase phase;
-    uint64_t order;
-    struct sim_event *heap;
-    size_t heap_count, heap_capacity;
+    uint32_t order;
+    struct sim_due *heap;
+    struct sim_event *pending; /* as many as the heap has room for */
+    uint32_t heap_count, heap_capacity;
     char *arena; /* bytes of a schedule's messages and replies */
     size_t arena_used;
     struct sim_node nodes[SIM_NODES_MAX];
@@ -372,6 +379,7 @@ struct sim_world {
     struct sim_span spans[SIM_SPANS_MAX];
     unsigned span_count;
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
+    bool has_line[SIM_CLIENTS_MAX]; /* else its lines are all zero */
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
     struct sim_forger forger;
