@@ -268,6 +268,12 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
+/* Whether this is a step of a client alone. */
+static bool is_of_client(const struct sim_event *event) {
+    return event->kind == SIM_REPLY || event->kind == SIM_TIMEOUT || event->kind == SIM_WAKE ||
+           event->kind == SIM_CHECK;
+}
+
 static void reset(struct sim_world *world, uint64_t seed) {
     world->seed = seed;
     world->random.state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
@@ -291,6 +297,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->grant_count = world->set_count = world->backing_count = 0;
     world->ask_count = 0;
     world->events = 0;
+    world->changes++;
     world->checker = NULL;
     world->trace_hash = UINT64_C(0xcbf29ce484222325);
 }
@@ -416,6 +423,7 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
         if (waits(world, &event)) {
             continue;
         }
+        world->changes += !is_of_client(&event);
         handle(world, &event);
         if (world->checker == NULL) {
             sim_check(world);

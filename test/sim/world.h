@@ -241,6 +241,9 @@ struct sim_lease {
     int64_t ends_ns;
     int64_t ttl_ms; /* the least that was ever asked */
     int64_t expiring_ms;
+    /* Until when it is backed, by its owner's clock, as of these changes (see sim_world). */
+    int64_t backed_until_ns;
+    uint64_t backed_changes;
     int64_t told_deadline_ns; /* its owner was told that this deadline is near; 0: of none */
     /* When this deadline was first seen to be near, and what its client had been paused for. */
     int64_t due_deadline_ns, due_ns, due_paused_ns;
@@ -394,6 +397,7 @@ struct sim_world {
     /* the first violation */
     const char *checker;
     char violation[512];
+    uint64_t changes; /* counts what may have changed keys at nodes, or what clients know of them */
     uint64_t events, total_events, holds;
     struct sim_totals totals;
     /* the trace */
