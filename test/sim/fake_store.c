@@ -1,13 +1,6 @@
 /* The fake node's keys, and the words of its replies. */
 #include "fake_store.h"
 
-bool fake_is(const struct sim_argument *argument, const char *word) {
-    const size_t size = argument->size;
-    /* Most words differ in the first letter, whatever its case. */
-    return size > 0 && ((argument->bytes[0] ^ word[0]) & ~0x20) == 0 && strncasecmp(argument->bytes, word, size) == 0 &&
-           word[size] == '\0';
-}
-
 char *fake_bytes(char *at, const char *bytes, size_t size) {
     memcpy(at, bytes, size);
     return at + size;

@@ -6,7 +6,12 @@
 #include "fake_node.h"
 #include "wire/script.h"
 
-bool fake_is(const struct sim_argument *argument, const char *word);
+static inline bool fake_is(const struct sim_argument *argument, const char *word) {
+    const size_t size = argument->size;
+    /* Most words differ in the first letter, whatever its case. */
+    return size > 0 && ((argument->bytes[0] ^ word[0]) & ~0x20) == 0 && strncasecmp(argument->bytes, word, size) == 0 &&
+           word[size] == '\0';
+}
 /* Write these, and return the end. `least`: so many digits. No zero follows. */
 char *fake_digits(char *at, uint64_t value, unsigned least);
 char *fake_bytes(char *at, const char *bytes, size_t size);

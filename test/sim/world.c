@@ -6,7 +6,6 @@
 
 #define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 600000u
-#define CHILDREN   4 /* of a node of the heap */
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
@@ -68,37 +67,35 @@ static void grow(struct sim_world *world) {
     world->heap_capacity = capacity;
 }
 
-/* With four children a heap is half as deep. They lie in one cache line, or two. */
+/* Puts it at i, or above. */
+static void rise(struct sim_due *heap, uint32_t i, struct sim_due due) {
+    for (; i > 0 && before(&due, &heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        heap[i] = heap[(i - 1) / 2];
+    }
+    heap[i] = due;
+}
+
 struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order) {
     if (world->heap_count == world->heap_capacity) {
         grow(world);
     }
-    struct sim_due *heap = world->heap;
-    uint32_t i = world->heap_count++;
-    const struct sim_due due = {.at = at, .order = order, .event = heap[i].event};
-    for (; i > 0 && before(&due, &heap[(i - 1) / CHILDREN]); i = (i - 1) / CHILDREN) {
-        heap[i] = heap[(i - 1) / CHILDREN];
-    }
-    heap[i] = due;
-    return &world->pending[due.event];
+    const uint32_t i = world->heap_count++, event = world->heap[i].event;
+    rise(world->heap, i, (struct sim_due){.at = at, .order = order, .event = event});
+    return &world->pending[event];
 }
 
+/* The gap at the top sinks to the bottom. What was last belongs near there: most of what is pending
+ * are timeouts. */
 static struct sim_due pop(struct sim_world *world) {
     struct sim_due *heap = world->heap;
     const uint32_t count = --world->heap_count;
     const struct sim_due first = heap[0], last = heap[count];
     uint32_t i = 0;
-    for (uint32_t child; (child = CHILDREN * i + 1) < count; i = child) {
-        const uint32_t end = child + CHILDREN < count ? child + CHILDREN : count;
-        for (uint32_t other = child + 1; other < end; other++) {
-            child = before(&heap[other], &heap[child]) ? other : child;
-        }
-        if (!before(&heap[child], &last)) {
-            break;
-        }
+    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
+        child += child + 1 < count && before(&heap[child + 1], &heap[child]);
         heap[i] = heap[child];
     }
-    heap[i] = last;
+    rise(heap, i, last);
     heap[count].event = first.event;
     return first;
 }
