@@ -43,8 +43,13 @@ void fake_reply_wrong_type(struct fake_reply *reply) {
     fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
-void fake_reply_time(struct fake_reply *reply, const struct fake_node *node) {
-    *fake_digits(reply->seconds, (uint64_t)(node->now_us / 1000000) % 100000000000, 1) = '\0';
+void fake_reply_time(struct fake_reply *reply, struct fake_node *node) {
+    const int64_t now_s = node->now_us / 1000000;
+    if (now_s != node->told_s || node->seconds[0] == '\0') {
+        *fake_digits(node->seconds, (uint64_t)now_s % 100000000000, 1) = '\0';
+        node->told_s = now_s;
+    }
+    memcpy(reply->seconds, node->seconds, sizeof reply->seconds);
     *fake_digits(reply->micros, (uint64_t)(node->now_us % 1000000), 1) = '\0';
 }
 

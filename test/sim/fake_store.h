@@ -22,7 +22,7 @@ void fake_reply_integer(struct fake_reply *reply, int64_t value);
 /* As a STRING, or as the first element of an INSPECT. */
 void fake_reply_value(struct fake_reply *reply, const struct fake_key *key);
 void fake_reply_wrong_type(struct fake_reply *reply);
-void fake_reply_time(struct fake_reply *reply, const struct fake_node *node);
+void fake_reply_time(struct fake_reply *reply, struct fake_node *node);
 
 /* Whether the mode of the node forbids this write, with the reply if it does; `grows`: the write
  * needs memory. */

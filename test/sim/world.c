@@ -6,6 +6,7 @@
 
 #define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 600000u
+#define SOON_NS    (2 * SIM_MS)
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
@@ -21,8 +22,10 @@ struct sim_world *sim_world_new(void) {
 }
 
 void sim_world_delete(struct sim_world *world) {
-    free(world->heap);
+    free(world->soon.due);
+    free(world->late.due);
     free(world->pending);
+    free(world->vacant);
     free(world->arena);
     free(world);
 }
@@ -51,20 +54,25 @@ static inline bool before(const struct sim_due *a, const struct sim_due *b) {
     return (a->at < b->at) | ((a->at == b->at) & (a->order < b->order));
 }
 
-/* Twice the room. The new places are free. */
-static void grow(struct sim_world *world) {
-    const uint32_t capacity = world->heap_capacity == 0 ? 4096 : 2 * world->heap_capacity;
-    struct sim_due *heap = realloc(world->heap, capacity * sizeof *heap);
-    struct sim_event *pending = realloc(world->pending, capacity * sizeof *pending);
-    if (heap == NULL || pending == NULL) {
+static void *resized(void *items, uint32_t count, size_t size) {
+    void *resized = realloc(items, count * size);
+    if (resized == NULL) {
         abort();
     }
-    for (uint32_t i = world->heap_capacity; i < capacity; i++) {
-        heap[i].event = i;
+    return resized;
+}
+
+/* Twice the room. The new places are free. */
+static void grow(struct sim_world *world) {
+    const uint32_t old = world->pending_capacity, capacity = old == 0 ? 4096 : 2 * old;
+    world->soon.due = resized(world->soon.due, capacity, sizeof world->soon.due[0]);
+    world->late.due = resized(world->late.due, capacity, sizeof world->late.due[0]);
+    world->pending = resized(world->pending, capacity, sizeof world->pending[0]);
+    world->vacant = resized(world->vacant, capacity, sizeof world->vacant[0]);
+    for (uint32_t i = old; i < capacity; i++) {
+        world->vacant[world->vacant_count++] = i;
     }
-    world->heap = heap;
-    world->pending = pending;
-    world->heap_capacity = capacity;
+    world->pending_capacity = capacity;
 }
 
 /* Puts it at i, or above. */
@@ -76,28 +84,35 @@ static void rise(struct sim_due *heap, uint32_t i, struct sim_due due) {
 }
 
 struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order) {
-    if (world->heap_count == world->heap_capacity) {
+    if (world->vacant_count == 0) {
         grow(world);
     }
-    const uint32_t i = world->heap_count++, event = world->heap[i].event;
-    rise(world->heap, i, (struct sim_due){.at = at, .order = order, .event = event});
+    struct sim_heap *heap = at - world->now_ns < SOON_NS ? &world->soon : &world->late;
+    const uint32_t event = world->vacant[--world->vacant_count];
+    rise(heap->due, heap->count++, (struct sim_due){.at = at, .order = order, .event = event});
     return &world->pending[event];
 }
 
-/* The gap at the top sinks to the bottom. What was last belongs near there: most of what is pending
- * are timeouts. */
-static struct sim_due pop(struct sim_world *world) {
-    struct sim_due *heap = world->heap;
-    const uint32_t count = --world->heap_count;
-    const struct sim_due first = heap[0], last = heap[count];
+/* The gap at the top sinks to the bottom: what was last belongs near there. */
+static struct sim_due take_first(struct sim_heap *heap) {
+    struct sim_due *due = heap->due;
+    const uint32_t count = --heap->count;
+    const struct sim_due first = due[0], last = due[count];
     uint32_t i = 0;
     for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
-        child += child + 1 < count && before(&heap[child + 1], &heap[child]);
-        heap[i] = heap[child];
+        child += child + 1 < count && before(&due[child + 1], &due[child]);
+        due[i] = due[child];
     }
-    rise(heap, i, last);
-    heap[count].event = first.event;
+    rise(due, i, last);
     return first;
+}
+
+static struct sim_due pop(struct sim_world *world) {
+    struct sim_heap *soon = &world->soon, *late = &world->late;
+    const bool is_soon = soon->count > 0 && (late->count == 0 || before(&soon->due[0], &late->due[0]));
+    const struct sim_due due = take_first(is_soon ? soon : late);
+    world->vacant[world->vacant_count++] = due.event;
+    return due;
 }
 
 /* A SUBSCRIBE waits for the node, and for the way to it. */
@@ -277,7 +292,10 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->now_ns = 0;
     world->phase = SIM_ACTIVE;
     world->order = 0;
-    world->heap_count = 0;
+    world->soon.count = world->late.count = world->vacant_count = 0;
+    for (uint32_t i = 0; i < world->pending_capacity; i++) {
+        world->vacant[world->vacant_count++] = i;
+    }
     world->arena_used = 0;
     world->lease_count = world->call_count = world->span_count = 0;
     world->probed = world->probes = world->users = world->forgotten_count = 0;
@@ -304,10 +322,9 @@ static void set_clock(struct sim_world *world, struct sim_clock *clock) {
     /* A guard allows for 1 % of the time that the client measured; 1.005 over 0.995 is more. */
     int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : world->profile.clock_guard ? 4900 : 5000;
     clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
-    clock->ppm = sim_random_between(&world->random, -edge, edge);
-    if (sim_random_percent(&world->random, 50)) {
-        clock->ppm = clock->ppm < 0 ? -edge : edge;
-    }
+    const int64_t ppm = sim_random_between(&world->random, -edge, edge);
+    const bool is_extreme = sim_random_percent(&world->random, 50);
+    sim_clock_set_ppm(clock, is_extreme ? (ppm < 0 ? -edge : edge) : ppm);
 }
 
 static void begin_node(struct sim_world *world, struct sim_node *node) {
@@ -412,7 +429,7 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
         world->clients[i].group = NULL;
     }
     begin(world);
-    while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {
+    while (world->checker == NULL && world->soon.count + world->late.count > 0 && !all_gone(world)) {
         const struct sim_due due = pop(world);
         const struct sim_event event = world->pending[due.event];
         assert(due.at >= world->now_ns);

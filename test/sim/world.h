@@ -79,11 +79,16 @@ struct sim_event {
     uint8_t kind, client, node;
 };
 
-/* When an event is due. The heap moves these alone: an event stays where it was written. */
+/* When an event is due. Heaps move these alone: an event stays where it was written. */
 struct sim_due {
     int64_t at;
     uint32_t order;
-    uint32_t event; /* its index; behind the heap, those of free places */
+    uint32_t event; /* its index */
+};
+
+struct sim_heap {
+    struct sim_due *due; /* as many as there is room for events */
+    uint32_t count;
 };
 
 /* A request's bytes, formatted once a message. */
@@ -357,9 +362,12 @@ struct sim_world {
     int64_t now_ns;
     enum sim_phase phase;
     uint32_t order;
-    struct sim_due *heap;
-    struct sim_event *pending; /* as many as the heap has room for */
-    uint32_t heap_count, heap_capacity;
+    /* Of what is due soon, and later. Most events are the former, most that are pending the latter:
+     * timeouts. */
+    struct sim_heap soon, late;
+    struct sim_event *pending;
+    uint32_t *vacant; /* the free places there */
+    uint32_t pending_capacity, vacant_count;
     char *arena; /* bytes of a schedule's messages and replies */
     size_t arena_used;
     struct sim_node nodes[SIM_NODES_MAX];
