@@ -51,7 +51,7 @@ int64_t sim_delay_ns(struct sim_world *world) {
 
 /* Without a branch: what it says is a matter of chance. */
 static inline bool before(const struct sim_due *a, const struct sim_due *b) {
-    return (a->at < b->at) | ((a->at == b->at) & (a->order < b->order));
+    return (a->at < b->at) | ((a->at == b->at) & (a->rank < b->rank));
 }
 
 static void *resized(void *items, uint32_t count, size_t size) {
@@ -76,11 +76,17 @@ static void grow(struct sim_world *world) {
 }
 
 /* Puts it at i, or above. */
-static void rise(struct sim_due *heap, uint32_t i, struct sim_due due) {
-    for (; i > 0 && before(&due, &heap[(i - 1) / 2]); i = (i - 1) / 2) {
-        heap[i] = heap[(i - 1) / 2];
+static inline void rise(struct sim_due *heap, uint32_t i, int64_t at, uint64_t rank) {
+    for (; i > 0; i = (i - 1) / 2) {
+        const struct sim_due *above = &heap[(i - 1) / 2];
+        if (above->at < at || (above->at == at && above->rank < rank)) {
+            break;
+        }
+        heap[i].at = above->at;
+        heap[i].rank = above->rank;
     }
-    heap[i] = due;
+    heap[i].at = at;
+    heap[i].rank = rank;
 }
 
 struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order) {
@@ -89,30 +95,33 @@ struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order)
     }
     struct sim_heap *heap = at - world->now_ns < SOON_NS ? &world->soon : &world->late;
     const uint32_t event = world->vacant[--world->vacant_count];
-    rise(heap->due, heap->count++, (struct sim_due){.at = at, .order = order, .event = event});
+    rise(heap->due, heap->count++, at, (uint64_t)order << 32 | event);
     return &world->pending[event];
 }
 
 /* The gap at the top sinks to the bottom: what was last belongs near there. */
-static struct sim_due take_first(struct sim_heap *heap) {
+static void drop_first(struct sim_heap *heap) {
     struct sim_due *due = heap->due;
     const uint32_t count = --heap->count;
-    const struct sim_due first = due[0], last = due[count];
     uint32_t i = 0;
     for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
         child += child + 1 < count && before(&due[child + 1], &due[child]);
-        due[i] = due[child];
+        due[i].at = due[child].at;
+        due[i].rank = due[child].rank;
     }
-    rise(due, i, last);
-    return first;
+    rise(due, i, due[count].at, due[count].rank);
 }
 
-static struct sim_due pop(struct sim_world *world) {
+/* The next event, and when it is due. */
+static struct sim_event pop(struct sim_world *world, int64_t *at) {
     struct sim_heap *soon = &world->soon, *late = &world->late;
     const bool is_soon = soon->count > 0 && (late->count == 0 || before(&soon->due[0], &late->due[0]));
-    const struct sim_due due = take_first(is_soon ? soon : late);
-    world->vacant[world->vacant_count++] = due.event;
-    return due;
+    struct sim_heap *heap = is_soon ? soon : late;
+    const uint32_t event = (uint32_t)heap->due[0].rank;
+    *at = heap->due[0].at;
+    drop_first(heap);
+    world->vacant[world->vacant_count++] = event;
+    return world->pending[event];
 }
 
 /* A SUBSCRIBE waits for the node, and for the way to it. */
@@ -430,10 +439,10 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
     }
     begin(world);
     while (world->checker == NULL && world->soon.count + world->late.count > 0 && !all_gone(world)) {
-        const struct sim_due due = pop(world);
-        const struct sim_event event = world->pending[due.event];
-        assert(due.at >= world->now_ns);
-        world->now_ns = due.at;
+        int64_t at;
+        const struct sim_event event = pop(world, &at);
+        assert(at >= world->now_ns);
+        world->now_ns = at;
         if (waits(world, &event)) {
             continue;
         }

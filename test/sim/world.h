@@ -82,8 +82,7 @@ struct sim_event {
 /* When an event is due. Heaps move these alone: an event stays where it was written. */
 struct sim_due {
     int64_t at;
-    uint32_t order;
-    uint32_t event; /* its index */
+    uint64_t rank; /* its order, and its index in the lower half */
 };
 
 struct sim_heap {
