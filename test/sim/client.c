@@ -96,10 +96,10 @@ bool sim_names(const struct sim_world *world) {
 
 static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes, const struct redlock_message *message,
                                   unsigned *kind) {
-    char buffer[REDLOCK_WIRE_SIZE_MAX];
-    size_t size = redlock_wire_format(message, buffer, kind);
-    struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
+    struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + REDLOCK_WIRE_SIZE_MAX);
     memset(bytes, 0, sizeof *bytes);
+    const size_t size = redlock_wire_format(message, bytes->bytes, kind);
+    sim_arena_give_back(client->world, bytes->bytes + size);
     bytes->operation = (uint8_t)message->operation;
     if (message->token != NULL) {
         sim_token_set(bytes->token, message->token, message->token_size);
@@ -110,13 +110,12 @@ static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes
     bytes->resource = message->target != NULL &&
                       redlock_target_key(message->target)[redlock_target_key_size(message->target) - 1] == '2';
     bytes->size = (uint32_t)size;
-    memcpy(bytes->bytes, buffer, size);
     for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
         if ((nodes & REDLOCK_NODE(i)) == 0) {
             continue;
         }
         char *form = sim_arena(client->world, size);
-        memcpy(form, buffer, size);
+        memcpy(form, bytes->bytes, size);
         redlock_wire_seal(message, i, form, size);
         bytes->forms[i] = form;
     }

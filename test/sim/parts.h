@@ -28,6 +28,8 @@ static inline void sim_put_off(struct sim_world *world, struct sim_event event, 
     *sim_place(world, at, event.order) = event;
 }
 void *sim_arena(struct sim_world *world, size_t size);
+/* The last that was taken ends there already. */
+void sim_arena_give_back(struct sim_world *world, const char *end);
 /* The key of this token may stay until its ttl. */
 void sim_forget_token(struct sim_world *world, const char *token);
 /* How long bytes travel, this time. */

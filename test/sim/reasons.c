@@ -88,7 +88,7 @@ void sim_reason_executed(struct sim_world *world, unsigned node, const struct si
     sim_quarantine_look(world, node, bytes->resource, holder);
     reply->did = reply->fake.type == REDLOCK_REPLY_ERROR || reply->fake.type == REDLOCK_REPLY_OTHER ? SIM_DID_NOTHING
                  : holder[0] == '\0'                                                                ? SIM_DID_LEAVE_FREE
-                 : sim_token_is(holder, bytes->token)                                 ? SIM_DID_GIVE
+                 : sim_token_is(holder, bytes->token)                                               ? SIM_DID_GIVE
                                                                                                     : SIM_DID_DENY;
 }
 

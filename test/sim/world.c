@@ -40,6 +40,10 @@ void *sim_arena(struct sim_world *world, size_t size) {
     return world->arena + at;
 }
 
+void sim_arena_give_back(struct sim_world *world, const char *end) {
+    world->arena_used = ((size_t)(end - world->arena) + 15) & ~(size_t)15;
+}
+
 int64_t sim_delay_ns(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     int64_t delay = sim_random_between(&world->random, profile->delay_min_ns, profile->delay_max_ns);
