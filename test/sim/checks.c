@@ -159,9 +159,10 @@ static void check_held(struct sim_world *world, const struct sim_client *client,
 
 void sim_check(struct sim_world *world) {
     const struct sim_lease *holders[SIM_RESOURCES_MAX] = {NULL};
-    for (unsigned i = 0; i < world->profile.clients; i++) {
+    const unsigned clients = world->profile.clients, slots = world->profile.slots;
+    for (unsigned i = 0; i < clients; i++) {
         const struct sim_client *client = &world->clients[i];
-        for (unsigned slot = 0; slot < world->profile.slots && client->group != NULL; slot++) {
+        for (unsigned slot = 0; slot < slots && client->group != NULL; slot++) {
             struct sim_lease *lease = client->slots[slot].lease;
             if (lease != NULL && lease->held) {
                 check_held(world, client, lease, holders);

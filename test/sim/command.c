@@ -7,8 +7,8 @@
 static inline long number(const char **at, const char *end) {
     long value = 0;
     const char *p = *at;
-    for (; p < end && *p >= '0' && *p <= '9' && value < 1000000; p++) {
-        value = value * 10 + (*p - '0');
+    for (unsigned digit; p < end && (digit = (unsigned)*p - '0') <= 9 && value < 1000000; p++) {
+        value = value * 10 + (long)digit;
     }
     if (p == *at || end - p < 2 || p[0] != '\r' || p[1] != '\n') {
         return -1;
