@@ -61,8 +61,11 @@ static struct fake_part *put_part(struct fake_node *node, const struct fake_key 
     return part != NULL ? part : add_part(node, set, token, &(unsigned){0});
 }
 
-/* A set without members is gone. */
+/* If there is one. A set without members is gone. */
 static void drop_part(struct fake_node *node, struct fake_key *set, struct fake_part *part) {
+    if (part == NULL) {
+        return;
+    }
     part->set = 0;
     node->wrote = true;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -93,14 +96,6 @@ static struct fake_part *first_part(struct fake_node *node, const struct fake_ke
     return first;
 }
 
-static unsigned size_of(const struct fake_node *node, const struct fake_key *set) {
-    unsigned size = 0;
-    for (unsigned i = 0; i < node->part_count; i++) {
-        size += is_part_of(&node->parts[i], set);
-    }
-    return size;
-}
-
 static int64_t rank_of(const struct fake_node *node, const struct fake_key *set, const struct fake_part *part) {
     int64_t rank = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -125,9 +120,7 @@ static bool leave(struct fake_node *node, const struct sim_argument *name, enum 
         return false;
     }
     struct fake_part *part = find_part(node, set, token->bytes, token->size);
-    if (part != NULL) {
-        drop_part(node, set, part);
-    }
+    drop_part(node, set, part);
     return part != NULL;
 }
 
@@ -210,9 +203,7 @@ static enum served serve(struct fake_node *node, const struct sim_argument *a, c
         struct fake_part *part = find_part(node, waiters, token.bytes, token.size);
         const bool living = is_living(node, part, own);
         const struct fake_part waiter = part != NULL ? *part : (struct fake_part){.set = 0};
-        if (part != NULL) {
-            drop_part(node, waiters, part);
-        }
+        drop_part(node, waiters, part);
         if (!living) {
             continue;
         }
@@ -240,15 +231,13 @@ static bool drop_dead(struct fake_node *node, struct fake_key *queue, struct fak
         return false;
     }
     drop_part(node, queue, part);
-    if (waiter != NULL) {
-        drop_part(node, waiters, waiter);
-    }
+    drop_part(node, waiters, waiter);
     return true;
 }
 
-/* The dead in a row, from this rank on. */
-static void drop_from(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters, unsigned rank,
-                      const struct sim_argument *own) {
+/* In a longer queue, the dead in a row from somewhere on. */
+static void drop_within(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters,
+                        const struct sim_argument *own) {
     struct fake_part *parts[FAKE_PARTS_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -256,7 +245,11 @@ static void drop_from(struct fake_node *node, struct fake_key *queue, struct fak
             parts[count++] = &node->parts[i];
         }
     }
+    if (count <= SHORT_MAX) {
+        return;
+    }
     qsort(parts, count, sizeof parts[0], compare_parts);
+    unsigned rank = (unsigned)(node->now_us % 1000000 % count);
     while (rank < count && drop_dead(node, queue, waiters, parts[rank], own)) {
         rank++;
     }
@@ -269,15 +262,11 @@ static void drop(struct fake_node *node, const struct sim_argument *a) {
         return;
     }
     /* Mostly the first is alive: the others need no order. */
-    for (struct fake_part *first; (first = first_part(node, queue)) != NULL;) {
-        if (!drop_dead(node, queue, waiters, first, &a[3])) {
-            break;
-        }
+    struct fake_part *first = first_part(node, queue);
+    while (first != NULL && drop_dead(node, queue, waiters, first, &a[3])) {
+        first = first_part(node, queue);
     }
-    const unsigned count = size_of(node, queue);
-    if (count > SHORT_MAX) {
-        drop_from(node, queue, waiters, (unsigned)(node->now_us % 1000000 % count), &a[3]);
-    }
+    drop_within(node, queue, waiters, &a[3]);
 }
 
 static void delete_lock(struct fake_node *node, const struct sim_argument *name) {
