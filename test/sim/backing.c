@@ -6,7 +6,7 @@
 static int find(const struct sim_world *world, unsigned client, const char *token) {
     for (unsigned i = world->backing_count; i-- > 0;) {
         const struct sim_backing *backing = &world->backings[i];
-        if (backing->client == client && memcmp(backing->token, token, SIM_TOKEN_SIZE) == 0) {
+        if (backing->client == client && sim_token_is(backing->token, token)) {
             return (int)i;
         }
     }
@@ -23,6 +23,7 @@ void sim_backing_clock(struct sim_client *client, unsigned node, const struct si
     link->off_ns = stepped->off_ns;
     link->steps = seen ? stepped->steps : link->steps;
     link->jumped_ns = seen ? stepped->jumped_ns : link->jumped_ns;
+    world->changes += seen;
     for (unsigned i = 0; i < world->backing_count && seen; i++) {
         struct sim_backing *backing = &world->backings[i];
         if (backing->client == client->index && backing->steps[node] < stepped->steps) {
@@ -33,6 +34,7 @@ void sim_backing_clock(struct sim_client *client, unsigned node, const struct si
 
 void sim_backing_granted(struct sim_client *client, unsigned node, const char *token, uint32_t steps) {
     struct sim_world *world = client->world;
+    world->changes++;
     int at = find(world, client->index, token);
     if (at < 0) {
         if (world->backing_count == SIM_BACKINGS_MAX) {

@@ -24,21 +24,45 @@ void sim_violation(struct sim_world *world, const char *checker, const char *for
     SIM_TRACE(world, "VIOLATION (%s): %s", checker, world->violation);
 }
 
-/* Nodes that will have the token until this time. */
-static bool backs(const struct sim_node *node, const char *token, int64_t until_ns) {
+/* Until when the node will have the token; 0: it has not. */
+static int64_t backs_until(const struct sim_node *node, const char *token) {
+    int64_t until_ns = 0;
     for (unsigned k = 0; k < node->fake.key_count; k++) {
         const struct fake_key *key = &node->fake.keys[k];
-        if (key->used && key->gone_ns >= until_ns && sim_key_has(key, token)) {
-            return true;
-        }
+        until_ns = key->used && key->gone_ns > until_ns && sim_key_has(key, token) ? key->gone_ns : until_ns;
     }
     /* The node lost the key, but until then guards keep it from voting for anybody else. */
     for (unsigned k = 0; k < node->ghost_count; k++) {
-        if (node->ghosts[k].gone_ns >= until_ns && memcmp(node->ghosts[k].token, token, SIM_TOKEN_SIZE) == 0) {
-            return true;
-        }
+        const struct sim_ghost *ghost = &node->ghosts[k];
+        until_ns = ghost->gone_ns > until_ns && sim_token_is(ghost->token, token) ? ghost->gone_ns : until_ns;
     }
-    return false;
+    return until_ns;
+}
+
+/* Until when a quorum of nodes backs the lease, by its client's clock, or for an hour. */
+static int64_t backed_until(struct sim_world *world, const struct sim_lease *lease) {
+    const unsigned quorum = sim_quorum_of(world, lease->client), asked = sim_nodes_of(world, lease->client);
+    const redlock_nodes nodes = world->profile.clock_guard ? sim_backing_nodes(world, lease) : redlock_nodes_all(asked);
+    int64_t latest_ns[SIM_NODES_MAX + 1] = {0}; /* the longest first */
+    for (unsigned i = 0; i < asked; i++) {
+        const int64_t until_ns = (nodes & REDLOCK_NODE(i)) != 0 ? backs_until(&world->nodes[i], lease->token) : 0;
+        unsigned k = i;
+        for (; k > 0 && latest_ns[k - 1] < until_ns; k--) {
+            latest_ns[k] = latest_ns[k - 1];
+        }
+        latest_ns[k] = until_ns;
+    }
+    const int64_t hour_ns = world->now_ns + 3600 * 1000 * SIM_MS, until_ns = latest_ns[quorum - 1];
+    return sim_clock_local(&world->clients[lease->client].clock, until_ns < hour_ns ? until_ns : hour_ns);
+}
+
+/* Whether check_backing() can find nothing. Most steps change nothing at the nodes. */
+static bool is_backed(struct sim_world *world, struct sim_lease *lease, int64_t local_ns) {
+    if (lease->backed_changes != world->changes) {
+        lease->backed_until_ns = backed_until(world, lease);
+        lease->backed_changes = world->changes;
+    }
+    return local_ns <= lease->backed_until_ns;
 }
 
 /* If the library says "valid for v ms more", a quorum of nodes must have the key for so long. A
@@ -49,7 +73,7 @@ static void check_backing(struct sim_world *world, const struct sim_lease *lease
     const int64_t until = sim_clock_true(&client->clock, sim_client_now(client) + validity_ms * SIM_MS);
     redlock_nodes nodes = 0;
     for (unsigned i = 0; i < asked; i++) {
-        nodes |= backs(&world->nodes[i], lease->token, until) ? REDLOCK_NODE(i) : 0;
+        nodes |= backs_until(&world->nodes[i], lease->token) >= until ? REDLOCK_NODE(i) : 0;
     }
     if (redlock_nodes_count(nodes) < quorum) {
         sim_violation(world, "backing",
@@ -116,24 +140,29 @@ static void check_held(struct sim_world *world, const struct sim_client *client,
                       sim_resource_name(lease->resource), sim_name(lease->token));
     }
     lease->ends_ns = sim_client_now(client) + (validity_ms + 1) * SIM_MS;
-    if (world->profile.clock_guard &&
+    const bool is_alone = !lease->shared && world->profile.trust != SIM_RECKLESS;
+    const bool is_sure = is_alone && is_backed(world, lease, lease->ends_ns - SIM_MS);
+    if (world->profile.clock_guard && !is_sure &&
         redlock_nodes_count(sim_backing_nodes(world, lease)) < sim_quorum_of(world, lease->client)) {
         sim_violation(world, "void", "client %u holds '%s' (%.8s), but it knows of steps that leave too few votes",
                       lease->client, sim_resource_name(lease->resource), sim_name(lease->token));
     }
     sim_check_expiring(lease);
     sim_grant_promise(world, lease, validity_ms);
-    if (!lease->shared && world->profile.trust != SIM_RECKLESS) {
-        check_backing(world, lease, validity_ms);
+    if (is_alone) {
+        if (!is_sure) {
+            check_backing(world, lease, validity_ms);
+        }
         check_exclusion(world, lease, &holders[lease->resource]);
     }
 }
 
 void sim_check(struct sim_world *world) {
     const struct sim_lease *holders[SIM_RESOURCES_MAX] = {NULL};
-    for (unsigned i = 0; i < world->profile.clients; i++) {
+    const unsigned clients = world->profile.clients, slots = world->profile.slots;
+    for (unsigned i = 0; i < clients; i++) {
         const struct sim_client *client = &world->clients[i];
-        for (unsigned slot = 0; slot < world->profile.slots && client->group != NULL; slot++) {
+        for (unsigned slot = 0; slot < slots && client->group != NULL; slot++) {
             struct sim_lease *lease = client->slots[slot].lease;
             if (lease != NULL && lease->held) {
                 check_held(world, client, lease, holders);

@@ -94,11 +94,12 @@ bool sim_names(const struct sim_world *world) {
     return world->seed % 2 == 0;
 }
 
-static struct sim_bytes *bytes_of(struct sim_client *client, const struct redlock_message *message, unsigned *kind) {
-    char buffer[REDLOCK_WIRE_SIZE_MAX];
-    size_t size = redlock_wire_format(message, buffer, kind);
-    struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + size);
+static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes, const struct redlock_message *message,
+                                  unsigned *kind) {
+    struct sim_bytes *bytes = sim_arena(client->world, sizeof *bytes + REDLOCK_WIRE_SIZE_MAX);
     memset(bytes, 0, sizeof *bytes);
+    const size_t size = redlock_wire_format(message, bytes->bytes, kind);
+    sim_arena_give_back(client->world, bytes->bytes + size);
     bytes->operation = (uint8_t)message->operation;
     if (message->token != NULL) {
         sim_token_set(bytes->token, message->token, message->token_size);
@@ -109,10 +110,12 @@ static struct sim_bytes *bytes_of(struct sim_client *client, const struct redloc
     bytes->resource = message->target != NULL &&
                       redlock_target_key(message->target)[redlock_target_key_size(message->target) - 1] == '2';
     bytes->size = (uint32_t)size;
-    memcpy(bytes->bytes, buffer, size);
     for (unsigned i = 0; message->operation == REDLOCK_OP_WAIT && i < client->world->profile.nodes; i++) {
+        if ((nodes & REDLOCK_NODE(i)) == 0) {
+            continue;
+        }
         char *form = sim_arena(client->world, size);
-        memcpy(form, buffer, size);
+        memcpy(form, bytes->bytes, size);
         redlock_wire_seal(message, i, form, size);
         bytes->forms[i] = form;
     }
@@ -128,7 +131,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     if (message->only_deletes && sim_deletes(world)) {
         form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
-    struct sim_bytes *bytes = bytes_of(client, &form, &kind);
+    struct sim_bytes *bytes = bytes_of(client, nodes, &form, &kind);
     redlock_nodes taken = 0;
     /* An env may write at once or at the end of the turn. The start must be read before either. */
     bool at_once = sim_random_percent(&world->random, 30);

@@ -12,7 +12,13 @@
 struct sim_clock {
     int64_t offset_ns;
     int64_t ppm; /* fast if positive */
+    double rate; /* about the same: of true time to its time */
 };
+
+static inline void sim_clock_set_ppm(struct sim_clock *clock, int64_t ppm) {
+    clock->ppm = ppm;
+    clock->rate = 1.0 / (1.0 + (double)ppm / 1e6);
+}
 
 static inline int64_t sim_clock_local(const struct sim_clock *clock, int64_t true_ns) {
     return clock->offset_ns + true_ns + true_ns * clock->ppm / 1000000;
@@ -20,7 +26,7 @@ static inline int64_t sim_clock_local(const struct sim_clock *clock, int64_t tru
 
 /* The first true time at which the clock shows local_ns or more. */
 static inline int64_t sim_clock_true(const struct sim_clock *clock, int64_t local_ns) {
-    int64_t true_ns = (int64_t)((double)(local_ns - clock->offset_ns) / (1.0 + (double)clock->ppm / 1e6));
+    int64_t true_ns = (int64_t)((double)(local_ns - clock->offset_ns) * clock->rate);
     while (sim_clock_local(clock, true_ns) < local_ns) {
         true_ns += 1 + (local_ns - sim_clock_local(clock, true_ns)) / 2;
     }

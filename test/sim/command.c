@@ -4,16 +4,13 @@
 #include <string.h>
 
 /* A decimal number and CR LF; moves *at behind them. Returns -1 if there is none. */
-static long number(const char **at, const char *end) {
+static inline long number(const char **at, const char *end) {
     long value = 0;
     const char *p = *at;
-    if (p == end || *p < '0' || *p > '9') {
-        return -1;
+    for (unsigned digit; p < end && (digit = (unsigned)*p - '0') <= 9 && value < 1000000; p++) {
+        value = value * 10 + (long)digit;
     }
-    for (; p < end && *p >= '0' && *p <= '9' && value < 1000000; p++) {
-        value = value * 10 + (*p - '0');
-    }
-    if (end - p < 2 || p[0] != '\r' || p[1] != '\n') {
+    if (p == *at || end - p < 2 || p[0] != '\r' || p[1] != '\n') {
         return -1;
     }
     *at = p + 2;

@@ -234,7 +234,8 @@ static void put_integer(struct redlock_reply *flat, int64_t integer) {
 }
 
 void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *flat) {
-    *flat = (struct redlock_reply){.value = {.type = reply->type}};
+    flat->value = (struct redlock_reply_value){.type = reply->type};
+    flat->element_count = 0; /* beyond it nobody reads: all of it is much to clear */
     if (reply->type != REDLOCK_REPLY_ARRAY) {
         flat->value.integer = reply->integer;
         flat->value.bytes = reply->bytes;

@@ -49,6 +49,8 @@ struct fake_part {
 struct fake_node {
     int64_t now_us; /* its wall clock; set it before each command */
     int64_t now_ms; /* the same, as of the last command */
+    int64_t told_s; /* and in seconds, as the last reply told them: `seconds` */
+    char seconds[16];
     enum fake_mode mode;
     bool deletes;       /* has DELIFEQ, as Valkey from 9.0 on */
     bool names;         /* has SET with NX and GET, as Redis from 7.0 on */

@@ -38,23 +38,34 @@ static bool is_alive(const struct fake_node *node, const struct fake_part *part)
     return false;
 }
 
+/* A new part, in the first free place from *at on; moves *at behind it. NULL without room. */
+static struct fake_part *add_part(struct fake_node *node, const struct fake_key *set, const struct sim_argument *token,
+                                  unsigned *at) {
+    while (*at < node->part_count && is_alive(node, &node->parts[*at])) {
+        ++*at;
+    }
+    if (*at >= FAKE_PARTS_MAX || token->size > FAKE_VALUE_MAX) {
+        return NULL;
+    }
+    struct fake_part *part = &node->parts[(*at)++];
+    node->part_count = *at > node->part_count ? *at : node->part_count;
+    *part = (struct fake_part){.set = set->id, .token_size = (uint8_t)token->size};
+    memcpy(part->token, token->bytes, token->size);
+    return part;
+}
+
 /* The part of this token, new if there is none; NULL without room. */
 static struct fake_part *put_part(struct fake_node *node, const struct fake_key *set,
                                   const struct sim_argument *token) {
     struct fake_part *part = find_part(node, set, token->bytes, token->size);
-    for (unsigned i = 0; part == NULL && i < FAKE_PARTS_MAX && token->size <= FAKE_VALUE_MAX; i++) {
-        if (i >= node->part_count || !is_alive(node, &node->parts[i])) {
-            node->part_count = i >= node->part_count ? i + 1 : node->part_count;
-            part = &node->parts[i];
-            *part = (struct fake_part){.set = set->id, .token_size = (uint8_t)token->size};
-            memcpy(part->token, token->bytes, token->size);
-        }
-    }
-    return part;
+    return part != NULL ? part : add_part(node, set, token, &(unsigned){0});
 }
 
-/* A set without members is gone. */
+/* If there is one. A set without members is gone. */
 static void drop_part(struct fake_node *node, struct fake_key *set, struct fake_part *part) {
+    if (part == NULL) {
+        return;
+    }
     part->set = 0;
     node->wrote = true;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -85,14 +96,6 @@ static struct fake_part *first_part(struct fake_node *node, const struct fake_ke
     return first;
 }
 
-static unsigned size_of(const struct fake_node *node, const struct fake_key *set) {
-    unsigned size = 0;
-    for (unsigned i = 0; i < node->part_count; i++) {
-        size += is_part_of(&node->parts[i], set);
-    }
-    return size;
-}
-
 static int64_t rank_of(const struct fake_node *node, const struct fake_key *set, const struct fake_part *part) {
     int64_t rank = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -117,9 +120,7 @@ static bool leave(struct fake_node *node, const struct sim_argument *name, enum 
         return false;
     }
     struct fake_part *part = find_part(node, set, token->bytes, token->size);
-    if (part != NULL) {
-        drop_part(node, set, part);
-    }
+    drop_part(node, set, part);
     return part != NULL;
 }
 
@@ -202,9 +203,7 @@ static enum served serve(struct fake_node *node, const struct sim_argument *a, c
         struct fake_part *part = find_part(node, waiters, token.bytes, token.size);
         const bool living = is_living(node, part, own);
         const struct fake_part waiter = part != NULL ? *part : (struct fake_part){.set = 0};
-        if (part != NULL) {
-            drop_part(node, waiters, part);
-        }
+        drop_part(node, waiters, part);
         if (!living) {
             continue;
         }
@@ -224,9 +223,21 @@ static int compare_parts(const void *a, const void *b) {
     return is_before(*first, *second) ? -1 : is_before(*second, *first);
 }
 
-/* The dead in a row, from this rank on. */
-static void drop_from(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters, unsigned rank,
+/* Whether this member of the queue was dead, and is gone. */
+static bool drop_dead(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters, struct fake_part *part,
                       const struct sim_argument *own) {
+    struct fake_part *waiter = find_part(node, waiters, part->token, part->token_size);
+    if (is_token(part, own) || is_living(node, waiter, own)) {
+        return false;
+    }
+    drop_part(node, queue, part);
+    drop_part(node, waiters, waiter);
+    return true;
+}
+
+/* In a longer queue, the dead in a row from somewhere on. */
+static void drop_within(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters,
+                        const struct sim_argument *own) {
     struct fake_part *parts[FAKE_PARTS_MAX];
     unsigned count = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
@@ -234,16 +245,13 @@ static void drop_from(struct fake_node *node, struct fake_key *queue, struct fak
             parts[count++] = &node->parts[i];
         }
     }
+    if (count <= SHORT_MAX) {
+        return;
+    }
     qsort(parts, count, sizeof parts[0], compare_parts);
-    for (unsigned i = rank; i < count; i++) {
-        struct fake_part *waiter = find_part(node, waiters, parts[i]->token, parts[i]->token_size);
-        if (is_token(parts[i], own) || is_living(node, waiter, own)) {
-            return;
-        }
-        drop_part(node, queue, parts[i]);
-        if (waiter != NULL) {
-            drop_part(node, waiters, waiter);
-        }
+    unsigned rank = (unsigned)(node->now_us % 1000000 % count);
+    while (rank < count && drop_dead(node, queue, waiters, parts[rank], own)) {
+        rank++;
     }
 }
 
@@ -253,11 +261,12 @@ static void drop(struct fake_node *node, const struct sim_argument *a) {
     if (REDLOCK_PLANTED(QUEUE_SERVES_FEW)) {
         return;
     }
-    drop_from(node, queue, waiters, 0, &a[3]);
-    const unsigned count = size_of(node, queue);
-    if (count > SHORT_MAX) {
-        drop_from(node, queue, waiters, (unsigned)(node->now_us % 1000000 % count), &a[3]);
+    /* Mostly the first is alive: the others need no order. */
+    struct fake_part *first = first_part(node, queue);
+    while (first != NULL && drop_dead(node, queue, waiters, first, &a[3])) {
+        first = first_part(node, queue);
     }
+    drop_within(node, queue, waiters, &a[3]);
 }
 
 static void delete_lock(struct fake_node *node, const struct sim_argument *name) {
@@ -376,10 +385,10 @@ unsigned fake_queue_room(const struct fake_node *node) {
 }
 
 void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
-                    const char *channel, const int64_t when[2]) {
+                    const char *channel, const int64_t when[2], unsigned *at) {
     const struct sim_argument name = {token, strlen(token)};
     for (unsigned i = 0; i < 2; i++) {
-        struct fake_part *part = put_part(node, sets[i], &name);
+        struct fake_part *part = add_part(node, sets[i], &name, at);
         if (part == NULL) {
             return;
         }

@@ -1,29 +1,19 @@
 /* The fake node's keys, and the words of its replies. */
 #include "fake_store.h"
 
-bool fake_is(const struct sim_argument *argument, const char *word) {
-    const size_t size = argument->size;
-    /* Most words differ in the first letter, whatever its case. */
-    return size > 0 && ((argument->bytes[0] ^ word[0]) & ~0x20) == 0 && strncasecmp(argument->bytes, word, size) == 0 &&
-           word[size] == '\0';
+char *fake_bytes(char *at, const char *bytes, size_t size) {
+    memcpy(at, bytes, size);
+    return at + size;
 }
 
 /* snprintf() would take a tenth of a schedule. */
 char *fake_digits(char *at, uint64_t value, unsigned least) {
-    char reversed[24];
-    unsigned count = 0;
-    for (; value != 0 || count < least; value /= 10) {
-        reversed[count++] = (char)('0' + value % 10);
+    char digits[24];
+    char *const end = digits + sizeof digits, *from = end;
+    for (const char *latest = end - least; value != 0 || from > latest; value /= 10) {
+        *--from = (char)('0' + value % 10);
     }
-    while (count > 0) {
-        *at++ = reversed[--count];
-    }
-    return at;
-}
-
-char *fake_bytes(char *at, const char *bytes, size_t size) {
-    memcpy(at, bytes, size);
-    return at + size;
+    return fake_bytes(at, from, (size_t)(end - from));
 }
 
 void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes) {
@@ -53,8 +43,13 @@ void fake_reply_wrong_type(struct fake_reply *reply) {
     fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
-void fake_reply_time(struct fake_reply *reply, const struct fake_node *node) {
-    *fake_digits(reply->seconds, (uint64_t)(node->now_us / 1000000) % 100000000000, 1) = '\0';
+void fake_reply_time(struct fake_reply *reply, struct fake_node *node) {
+    const int64_t now_s = node->now_us / 1000000;
+    if (now_s != node->told_s || node->seconds[0] == '\0') {
+        *fake_digits(node->seconds, (uint64_t)now_s % 100000000000, 1) = '\0';
+        node->told_s = now_s;
+    }
+    memcpy(reply->seconds, node->seconds, sizeof reply->seconds);
     *fake_digits(reply->micros, (uint64_t)(node->now_us % 1000000), 1) = '\0';
 }
 
@@ -86,7 +81,9 @@ static struct fake_key *find_in(struct fake_node *node, struct fake_key *keys, u
                                 size_t size) {
     for (unsigned i = 0; i < count; i++) {
         struct fake_key *key = &keys[i];
-        if (!key->used || key->name_size != size || memcmp(key->name, name, size) != 0) {
+        /* Most names of a size differ in their last letter, if at all. */
+        if (!key->used || key->name_size != size || key->name[size - 1] != name[size - 1] ||
+            memcmp(key->name, name, size) != 0) {
             continue;
         }
         if (key->expires_ms == FAKE_NO_TTL || node->now_ms <= key->expires_ms) {

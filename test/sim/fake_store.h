@@ -6,7 +6,12 @@
 #include "fake_node.h"
 #include "wire/script.h"
 
-bool fake_is(const struct sim_argument *argument, const char *word);
+static inline bool fake_is(const struct sim_argument *argument, const char *word) {
+    const size_t size = argument->size;
+    /* Most words differ in the first letter, whatever its case. */
+    return size > 0 && ((argument->bytes[0] ^ word[0]) & ~0x20) == 0 && strncasecmp(argument->bytes, word, size) == 0 &&
+           word[size] == '\0';
+}
 /* Write these, and return the end. `least`: so many digits. No zero follows. */
 char *fake_digits(char *at, uint64_t value, unsigned least);
 char *fake_bytes(char *at, const char *bytes, size_t size);
@@ -17,7 +22,7 @@ void fake_reply_integer(struct fake_reply *reply, int64_t value);
 /* As a STRING, or as the first element of an INSPECT. */
 void fake_reply_value(struct fake_reply *reply, const struct fake_key *key);
 void fake_reply_wrong_type(struct fake_reply *reply);
-void fake_reply_time(struct fake_reply *reply, const struct fake_node *node);
+void fake_reply_time(struct fake_reply *reply, struct fake_node *node);
 
 /* Whether the mode of the node forbids this write, with the reply if it does; `grows`: the write
  * needs memory. */
@@ -47,10 +52,10 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
                         struct fake_reply *reply);
 /* So many members and fields can be added. */
 unsigned fake_queue_room(const struct fake_node *node);
-/* Puts a waiter into the queue and the hash. when: its ticket, and for how long its place is
- * good. */
+/* Puts a waiter whose token is new into the queue and the hash. when: its ticket, and for how long
+ * its place is good. *at: below it no member is free; 0 at first. */
 void fake_queue_add(struct fake_node *node, struct fake_key *const sets[2], int64_t ttl_ms, const char *token,
-                    const char *channel, const int64_t when[2]);
+                    const char *channel, const int64_t when[2], unsigned *at);
 /* a: lock, suffix. How many wait, and for how long the first has. */
 void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply);
 

@@ -149,7 +149,7 @@ static void pause_client(struct sim_world *world, unsigned index) {
 
 void sim_node_back_up(const struct sim_world *world, struct sim_node *node) {
     if (world->profile.trust == SIM_GUARDED && world->profile.forgets_at_once && world->events % BACKUP_EVENTS == 0) {
-        node->copy = node->fake;
+        memcpy(&node->copy, &node->fake, offsetof(struct fake_node, parts[node->fake.part_count]));
         node->has_copy = true;
     }
 }
@@ -161,7 +161,7 @@ static void restore(struct sim_world *world, struct sim_node *node) {
     char token[SIM_TOKEN_SIZE];
     memcpy(fake->keys, node->copy.keys, sizeof fake->keys);
     memcpy(fake->sets, node->copy.sets, sizeof fake->sets);
-    memcpy(fake->parts, node->copy.parts, sizeof fake->parts);
+    memcpy(fake->parts, node->copy.parts, node->copy.part_count * sizeof fake->parts[0]);
     fake->key_count = node->copy.key_count;
     fake->set_count = node->copy.set_count;
     fake->part_count = node->copy.part_count;

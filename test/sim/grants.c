@@ -4,7 +4,7 @@
 
 struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     for (unsigned i = world->grant_count; i-- > 0;) {
-        if (memcmp(world->grants[i].token, token, SIM_TOKEN_SIZE) == 0) {
+        if (sim_token_is(world->grants[i].token, token)) {
             return &world->grants[i];
         }
     }
@@ -63,7 +63,7 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
 
 static struct sim_sets *sets_of(struct sim_world *world, const char *token) {
     for (unsigned i = world->set_count; i-- > 0;) {
-        if (memcmp(world->sets[i].token, token, SIM_TOKEN_SIZE) == 0) {
+        if (sim_token_is(world->sets[i].token, token)) {
             return &world->sets[i];
         }
     }

@@ -12,7 +12,7 @@ static struct sim_line *slot_of(struct sim_world *world, const char *token) {
 
 static struct sim_line *line_of(struct sim_world *world, const char *token) {
     struct sim_line *line = slot_of(world, token);
-    return line != NULL && memcmp(line->token, token, SIM_TOKEN_SIZE) == 0 ? line : NULL;
+    return line != NULL && sim_token_is(line->token, token) ? line : NULL;
 }
 
 static void enter_place(struct sim_client *client, const struct sim_bytes *bytes) {
@@ -41,6 +41,7 @@ void sim_line_sent(struct sim_client *client, uint32_t nodes, const struct sim_b
         return;
     }
     if (line == NULL && (line = slot_of(world, bytes->token)) != NULL) {
+        world->has_line[client->index] = true;
         *line = (struct sim_line){.released = 0};
         memcpy(line->token, bytes->token, SIM_TOKEN_SIZE);
     }
@@ -80,11 +81,10 @@ static const struct fake_part *next_in(const struct fake_node *fake, const struc
     return NULL;
 }
 
-/* Whether this token is that of the place, or was. */
-static bool is_of(const struct sim_place *place, const char *bytes, size_t size) {
-    char token[SIM_TOKEN_SIZE];
-    sim_token_set(token, bytes, size);
-    return sim_ticket(token) == place->ticket && sim_name(token)[1] == (char)('0' + place->client);
+/* Whether this token is that of the place, or was. Only tokens of this size have a ticket. */
+static bool is_of(const struct sim_place *place, const char *token, size_t size) {
+    return size == SIM_TOKEN_SIZE && sim_name(token)[1] == (char)('0' + place->client) &&
+           sim_ticket(token) == place->ticket;
 }
 
 void sim_line_first(struct sim_world *world, unsigned node, unsigned resource, char token[SIM_TOKEN_SIZE]) {
@@ -111,10 +111,8 @@ int64_t sim_line_since(const struct sim_world *world, unsigned node, const char 
     return 0;
 }
 
-static bool is_in_line(struct sim_world *world, unsigned node, const struct sim_place *place) {
-    const struct fake_key *lock = sim_key_at(world, node, place->resource, "");
-    const struct fake_node *fake = &world->nodes[node].fake;
-    const struct fake_key *queue = sim_key_at(world, node, place->resource, ":wait");
+static bool is_in_line(const struct fake_node *fake, const struct fake_key *lock, const struct fake_key *queue,
+                       const struct sim_place *place) {
     unsigned at = 0;
     if (lock != NULL && is_of(place, lock->value, lock->value_size)) {
         return true;
@@ -128,12 +126,14 @@ static bool is_in_line(struct sim_world *world, unsigned node, const struct sim_
 }
 
 static void follow_places(struct sim_world *world, unsigned node, unsigned resource) {
+    const struct fake_key *lock = sim_key_at(world, node, resource, "");
+    const struct fake_key *queue = sim_key_at(world, node, resource, ":wait");
     for (unsigned i = 0; i < world->place_count; i++) {
         struct sim_place *place = &world->places[i];
         if (place->resource != resource) {
             continue;
         }
-        if (!is_in_line(world, node, place)) {
+        if (!is_in_line(&world->nodes[node].fake, lock, queue, place)) {
             place->since_ns[node] = 0;
         } else if (place->since_ns[node] == 0) {
             place->since_ns[node] = world->now_ns;
@@ -154,7 +154,7 @@ static void check_left_queue(struct sim_world *world, unsigned node, const struc
     for (const struct fake_part *part; (part = next_in(fake, queue, &at)) != NULL;) {
         char token[SIM_TOKEN_SIZE];
         sim_token_set(token, part->token, part->token_size);
-        if (memcmp(token, bytes->token, SIM_TOKEN_SIZE) == 0) {
+        if (sim_token_is(token, bytes->token)) {
             sim_violation(world, "queued", "node %u still has %.8s in line after its release", node,
                           sim_name(bytes->token));
         }
@@ -229,7 +229,7 @@ void sim_line_acquired(const struct sim_call *call, const char *token) {
 /* The lease was forgotten before all nodes had granted it: these places end by themselves. */
 static bool is_forgotten(const struct sim_world *world, const char *token) {
     for (unsigned i = 0; i < world->forgotten_count; i++) {
-        if (memcmp(world->forgotten[i], token, SIM_TOKEN_SIZE) == 0) {
+        if (sim_token_is(world->forgotten[i], token)) {
             return true;
         }
     }

@@ -98,15 +98,15 @@ bool sim_key_is_counter(const struct fake_key *key) {
 }
 
 struct fake_key *sim_key_at(struct sim_world *world, unsigned node, unsigned resource, const char *suffix) {
-    const char *const parts[] = {world->seed % 3 == 0 ? "lock:" : "", sim_resource_name(resource), suffix};
-    char name[FAKE_NAME_MAX];
-    size_t size = 0;
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
-        for (const char *at = parts[i]; *at != '\0'; at++) {
-            name[size++] = *at;
-        }
+    char name[FAKE_NAME_MAX], *end = name;
+    if (world->seed % 3 == 0) {
+        end = mempcpy(end, "lock:", 5);
     }
-    return fake_node_find(&world->nodes[node].fake, name, size);
+    end = mempcpy(end, sim_resource_name(resource), 2);
+    while (*suffix != '\0') {
+        *end++ = *suffix++;
+    }
+    return fake_node_find(&world->nodes[node].fake, name, (size_t)(end - name));
 }
 
 void sim_node_clock(const struct sim_world *world, struct sim_node *node) {
@@ -224,7 +224,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     const bool waits = bytes->operation == REDLOCK_OP_WAIT;
     char holder[SIM_TOKEN_SIZE];
     sim_quarantine_look(world, event->node, bytes->resource, holder);
-    const bool had = memcmp(holder, bytes->token, sizeof holder) == 0;
+    const bool had = sim_token_is(holder, bytes->token);
     const bool starves = world->control == SIM_CONTROL_STARVED && world->phase == SIM_PROBING &&
                          event->client + 1U == world->profile.clients && bytes->operation != REDLOCK_OP_RELEASE;
     if ((waits && sim_refuses_queue(world, node)) || starves) {

@@ -16,10 +16,20 @@ void sim_world_delete(struct sim_world *world);
 /* Runs one schedule; returns true if no checker complained (else: world->checker,
  * world->violation). */
 bool sim_world_run(struct sim_world *world, uint64_t seed);
-void sim_push(struct sim_world *world, int64_t at, struct sim_event event);
+/* A place for an event that is due then, before those of the same time with a higher order. */
+struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order);
+/* Inline: it is written straight into its place. */
+static inline void sim_push(struct sim_world *world, int64_t at, struct sim_event event) {
+    event.order = world->order++;
+    *sim_place(world, at, event.order) = event;
+}
 /* The same event later, but still before events that were pushed after it. */
-void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at);
+static inline void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at) {
+    *sim_place(world, at, event.order) = event;
+}
 void *sim_arena(struct sim_world *world, size_t size);
+/* The last that was taken ends there already. */
+void sim_arena_give_back(struct sim_world *world, const char *end);
 /* The key of this token may stay until its ttl. */
 void sim_forget_token(struct sim_world *world, const char *token);
 /* How long bytes travel, this time. */

@@ -48,10 +48,13 @@ void sim_plague_die_in_line(struct sim_world *world) {
         }
         /* The living need room, too. */
         const unsigned room = fake_queue_room(&node->fake) / 2;
+        unsigned at = 0;
+        (void)snprintf(token, sizeof token, "%016x%s%031llx", 0, "d", (unsigned long long)world->events);
         for (unsigned k = 0; k < count && k + 32 < room && sets[0] != NULL && sets[1] != NULL && !node->down; k++) {
-            (void)snprintf(token, sizeof token, "%016x%s%031llx", k + 1, "d", (unsigned long long)world->events);
+            token[SIM_TICKET_SIZE - 2] = "0123456789abcdef"[(k + 1) >> 4];
+            token[SIM_TICKET_SIZE - 1] = "0123456789abcdef"[(k + 1) & 15];
             fake_queue_add(&node->fake, sets, ttl_ms, token, SIM_DEAD_CHANNEL,
-                           (const int64_t[]){k + 1, (int64_t)(k % 7) * 2000 - 500});
+                           (const int64_t[]){k + 1, (int64_t)(k % 7) * 2000 - 500}, &at);
         }
     }
     world->dead_ns = world->now_ns + sim_random_between(&world->random, 0, 8000 * SIM_MS);

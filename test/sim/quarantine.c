@@ -31,7 +31,7 @@ void sim_quarantine_check(struct sim_world *world, unsigned node, const struct s
         return;
     }
     sim_quarantine_look(world, node, bytes->resource, after);
-    if (after[0] != '\0' && memcmp(after, before, SIM_TOKEN_SIZE) != 0) {
+    if (after[0] != '\0' && !sim_token_is(after, before)) {
         sim_violation(world, "quarantine", "node %u sets '%s' to %.8s at a request of %.8s, in quarantine for %.3f ms",
                       node, sim_resource_name(bytes->resource), sim_name(after), sim_name(bytes->token), left_ms);
     } else if (wants_vote(bytes)) {

@@ -34,25 +34,20 @@ static bool repeats(struct sim_world *world, const struct redlock_message *messa
     return false;
 }
 
-/* What comes later does not count: the token is released, or asked for anew. */
-static void give_up(struct sim_client *client, const char *token) {
+/* What comes later does not count: the token is released, or asked for anew. Returns when the first
+ * request with it was sent, from which its ttl counts; now_ns if there was none. */
+static int64_t give_up(struct sim_client *client, const char *token, int64_t now_ns) {
     struct sim_world *world = client->world;
-    for (uint32_t i = world->ask_count; ask_of(world, i) != NULL; i--) {
-        struct sim_ask *ask = ask_of(world, i);
-        if (!ask->given_up && memcmp(ask->token, token, sizeof ask->token) == 0) {
-            ask->given_up = true;
-            ask->given_up_ns = sim_client_now(client);
-        }
-    }
-}
-
-/* When the first request with this token was sent: its ttl counts from then. */
-static int64_t first_start_ns(struct sim_world *world, const struct sim_bytes *bytes, int64_t now_ns) {
     int64_t start_ns = now_ns;
     for (uint32_t i = world->ask_count; ask_of(world, i) != NULL; i--) {
-        const struct sim_ask *ask = ask_of(world, i);
-        if (ask->start_ns < start_ns && memcmp(ask->token, bytes->token, sizeof ask->token) == 0) {
-            start_ns = ask->start_ns;
+        struct sim_ask *ask = ask_of(world, i);
+        if (!sim_token_is(ask->token, token)) {
+            continue;
+        }
+        start_ns = ask->start_ns < start_ns ? ask->start_ns : start_ns;
+        if (!ask->given_up) {
+            ask->given_up = true;
+            ask->given_up_ns = sim_client_now(client);
         }
     }
     return start_ns;
@@ -63,14 +58,13 @@ void sim_reason_sent(struct sim_client *client, const struct redlock_message *me
     struct sim_world *world = client->world;
     const uint8_t operation = bytes->operation;
     if (operation == REDLOCK_OP_RELEASE) {
-        give_up(client, bytes->token);
+        (void)give_up(client, bytes->token, message->now_ns);
     }
     const bool asks = operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_WAIT || operation == REDLOCK_OP_FENCE;
     if (!asks || repeats(world, message, taken, bytes)) {
         return;
     }
-    give_up(client, bytes->token);
-    const int64_t start_ns = first_start_ns(world, bytes, message->now_ns);
+    const int64_t start_ns = give_up(client, bytes->token, message->now_ns);
     bytes->ask = ++world->ask_count;
     struct sim_ask *ask = &world->asks[bytes->ask % SIM_ASKS_MAX];
     *ask = (struct sim_ask){.owner = message->requester,
@@ -94,7 +88,7 @@ void sim_reason_executed(struct sim_world *world, unsigned node, const struct si
     sim_quarantine_look(world, node, bytes->resource, holder);
     reply->did = reply->fake.type == REDLOCK_REPLY_ERROR || reply->fake.type == REDLOCK_REPLY_OTHER ? SIM_DID_NOTHING
                  : holder[0] == '\0'                                                                ? SIM_DID_LEAVE_FREE
-                 : memcmp(holder, bytes->token, sizeof holder) == 0                                 ? SIM_DID_GIVE
+                 : sim_token_is(holder, bytes->token)                                               ? SIM_DID_GIVE
                                                                                                     : SIM_DID_DENY;
 }
 

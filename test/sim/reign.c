@@ -233,9 +233,9 @@ int64_t sim_news_ns(const struct sim_world *world) {
 bool sim_has_said(const struct sim_world *world, unsigned node, unsigned resource, const char *token,
                   int64_t since_ns) {
     const struct sim_word *word = &world->elections.offices[resource].words[node];
-    bool said = memcmp(word->token, token, SIM_TOKEN_SIZE) == 0;
+    bool said = sim_token_is(word->token, token);
     for (unsigned i = 0; i < SIM_PAST_MAX && !said; i++) {
-        said = word->past[i].until_ns >= since_ns && memcmp(word->past[i].token, token, SIM_TOKEN_SIZE) == 0;
+        said = word->past[i].until_ns >= since_ns && sim_token_is(word->past[i].token, token);
     }
     /* It said more than is kept. */
     return said ||
@@ -270,7 +270,7 @@ static unsigned count_hearable(const struct sim_world *world, const struct sim_c
                                const char token[SIM_TOKEN_SIZE]) {
     unsigned count = 0;
     for (unsigned i = 0; i < sim_nodes_of(world, candidate->client->index); i++) {
-        count += memcmp(world->elections.offices[candidate->resource].words[i].token, token, SIM_TOKEN_SIZE) == 0 &&
+        count += sim_token_is(world->elections.offices[candidate->resource].words[i].token, token) &&
                  is_hearable(world, candidate, i);
     }
     return count;
@@ -281,7 +281,7 @@ static void check_observed(struct sim_world *world, const struct sim_candidate *
     const struct sim_word *words = world->elections.offices[candidate->resource].words;
     for (unsigned i = 0; i < sim_nodes_of(world, client); i++) {
         const char *token = words[i].token;
-        const bool is_known = candidate->knows && memcmp(candidate->known, token, SIM_TOKEN_SIZE) == 0;
+        const bool is_known = candidate->knows && sim_token_is(candidate->known, token);
         /* News of a campaign that is not won yet is kept back until LEADING. */
         const bool is_ours = !candidate->leading && token[0] != '\0' && sim_name(token)[1] == (char)('0' + client);
         if (is_known || is_ours || count_hearable(world, candidate, token) < quorum) {

@@ -19,6 +19,7 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     if (node->stepped.off_ns == 0) {
         node->righted_ns = world->now_ns;
     }
+    world->changes++;
     SIM_TRACE(world, "node %u: its clock steps by %.3f ms", index, (double)by_ns / 1e6);
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         struct fake_key *key = &node->fake.keys[i];

@@ -322,7 +322,7 @@ void sim_listening_event(struct sim_world *world, const struct sim_event *event)
 static bool holds(const struct sim_client *client, const char *token) {
     for (unsigned i = 0; i < client->world->profile.slots; i++) {
         const struct sim_lease *lease = client->slots[i].lease;
-        if (lease != NULL && lease->held && memcmp(lease->token, token, SIM_TOKEN_SIZE) == 0) {
+        if (lease != NULL && lease->held && sim_token_is(lease->token, token)) {
             return true;
         }
     }

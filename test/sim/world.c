@@ -6,24 +6,26 @@
 
 #define ARENA_SIZE (64u << 20)
 #define EVENTS_MAX 600000u
+#define SOON_NS    (2 * SIM_MS)
 
 struct sim_world *sim_world_new(void) {
     struct sim_world *world = calloc(1, sizeof *world);
     if (world == NULL) {
         return NULL;
     }
-    world->heap_capacity = 4096;
-    world->heap = malloc(world->heap_capacity * sizeof *world->heap);
     world->arena = malloc(ARENA_SIZE);
-    if (world->heap == NULL || world->arena == NULL) {
-        sim_world_delete(world);
+    if (world->arena == NULL) {
+        free(world);
         return NULL;
     }
     return world;
 }
 
 void sim_world_delete(struct sim_world *world) {
-    free(world->heap);
+    free(world->soon.due);
+    free(world->late.due);
+    free(world->pending);
+    free(world->vacant);
     free(world->arena);
     free(world);
 }
@@ -38,6 +40,10 @@ void *sim_arena(struct sim_world *world, size_t size) {
     return world->arena + at;
 }
 
+void sim_arena_give_back(struct sim_world *world, const char *end) {
+    world->arena_used = ((size_t)(end - world->arena) + 15) & ~(size_t)15;
+}
+
 int64_t sim_delay_ns(struct sim_world *world) {
     const struct sim_profile *profile = &world->profile;
     int64_t delay = sim_random_between(&world->random, profile->delay_min_ns, profile->delay_max_ns);
@@ -47,53 +53,79 @@ int64_t sim_delay_ns(struct sim_world *world) {
     return delay;
 }
 
-static bool before(const struct sim_event *a, const struct sim_event *b) {
-    return a->at < b->at || (a->at == b->at && a->order < b->order);
+/* Without a branch: what it says is a matter of chance. */
+static inline bool before(const struct sim_due *a, const struct sim_due *b) {
+    return (a->at < b->at) | ((a->at == b->at) & (a->rank < b->rank));
 }
 
-void sim_put_off(struct sim_world *world, struct sim_event event, int64_t at) {
-    if (world->heap_count == world->heap_capacity) {
-        struct sim_event *heap = realloc(world->heap, 2 * world->heap_capacity * sizeof *heap);
-        if (heap == NULL) {
-            abort();
-        }
-        world->heap = heap;
-        world->heap_capacity *= 2;
+static void *resized(void *items, uint32_t count, size_t size) {
+    void *resized = realloc(items, count * size);
+    if (resized == NULL) {
+        abort();
     }
-    event.at = at;
-    size_t i = world->heap_count++;
-    for (; i > 0 && before(&event, &world->heap[(i - 1) / 2]); i = (i - 1) / 2) {
-        world->heap[i] = world->heap[(i - 1) / 2];
+    return resized;
+}
+
+/* Twice the room. The new places are free. */
+static void grow(struct sim_world *world) {
+    const uint32_t old = world->pending_capacity, capacity = old == 0 ? 4096 : 2 * old;
+    world->soon.due = resized(world->soon.due, capacity, sizeof world->soon.due[0]);
+    world->late.due = resized(world->late.due, capacity, sizeof world->late.due[0]);
+    world->pending = resized(world->pending, capacity, sizeof world->pending[0]);
+    world->vacant = resized(world->vacant, capacity, sizeof world->vacant[0]);
+    for (uint32_t i = old; i < capacity; i++) {
+        world->vacant[world->vacant_count++] = i;
     }
-    world->heap[i] = event;
+    world->pending_capacity = capacity;
 }
 
-void sim_push(struct sim_world *world, int64_t at, struct sim_event event) {
-    event.order = world->order++;
-    sim_put_off(world, event, at);
-}
-
-static struct sim_event pop(struct sim_world *world) {
-    struct sim_event first = world->heap[0], last = world->heap[--world->heap_count];
-    size_t i = 0;
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= world->heap_count) {
+/* Puts it at i, or above. */
+static inline void rise(struct sim_due *heap, uint32_t i, int64_t at, uint64_t rank) {
+    for (; i > 0; i = (i - 1) / 2) {
+        const struct sim_due *above = &heap[(i - 1) / 2];
+        if (above->at < at || (above->at == at && above->rank < rank)) {
             break;
         }
-        if (child + 1 < world->heap_count && before(&world->heap[child + 1], &world->heap[child])) {
-            child++;
-        }
-        if (!before(&world->heap[child], &last)) {
-            break;
-        }
-        world->heap[i] = world->heap[child];
-        i = child;
+        heap[i].at = above->at;
+        heap[i].rank = above->rank;
     }
-    if (world->heap_count > 0) {
-        world->heap[i] = last;
+    heap[i].at = at;
+    heap[i].rank = rank;
+}
+
+struct sim_event *sim_place(struct sim_world *world, int64_t at, uint32_t order) {
+    if (world->vacant_count == 0) {
+        grow(world);
     }
-    return first;
+    struct sim_heap *heap = at - world->now_ns < SOON_NS ? &world->soon : &world->late;
+    const uint32_t event = world->vacant[--world->vacant_count];
+    rise(heap->due, heap->count++, at, (uint64_t)order << 32 | event);
+    return &world->pending[event];
+}
+
+/* The gap at the top sinks to the bottom: what was last belongs near there. */
+static void drop_first(struct sim_heap *heap) {
+    struct sim_due *due = heap->due;
+    const uint32_t count = --heap->count;
+    uint32_t i = 0;
+    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
+        child += child + 1 < count && before(&due[child + 1], &due[child]);
+        due[i].at = due[child].at;
+        due[i].rank = due[child].rank;
+    }
+    rise(due, i, due[count].at, due[count].rank);
+}
+
+/* The next event, and when it is due. */
+static struct sim_event pop(struct sim_world *world, int64_t *at) {
+    struct sim_heap *soon = &world->soon, *late = &world->late;
+    const bool is_soon = soon->count > 0 && (late->count == 0 || before(&soon->due[0], &late->due[0]));
+    struct sim_heap *heap = is_soon ? soon : late;
+    const uint32_t event = (uint32_t)heap->due[0].rank;
+    *at = heap->due[0].at;
+    drop_first(heap);
+    world->vacant[world->vacant_count++] = event;
+    return world->pending[event];
 }
 
 /* A SUBSCRIBE waits for the node, and for the way to it. */
@@ -261,24 +293,39 @@ static void handle(struct sim_world *world, const struct sim_event *event) {
     }
 }
 
+/* Whether this is a step of a client alone. */
+static bool is_of_client(const struct sim_event *event) {
+    return event->kind == SIM_REPLY || event->kind == SIM_TIMEOUT || event->kind == SIM_WAKE ||
+           event->kind == SIM_CHECK;
+}
+
 static void reset(struct sim_world *world, uint64_t seed) {
     world->seed = seed;
     world->random.state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1;
     world->now_ns = 0;
     world->phase = SIM_ACTIVE;
     world->order = 0;
-    world->heap_count = 0;
+    world->soon.count = world->late.count = world->vacant_count = 0;
+    for (uint32_t i = 0; i < world->pending_capacity; i++) {
+        world->vacant[world->vacant_count++] = i;
+    }
     world->arena_used = 0;
     world->lease_count = world->call_count = world->span_count = 0;
     world->probed = world->probes = world->users = world->forgotten_count = 0;
     world->place_count = 0;
     world->dead_ns = world->crashed_ns = 0;
     memset(world->idle_ns, 0, sizeof world->idle_ns);
-    memset(world->lines, 0, sizeof world->lines);
+    for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
+        if (world->has_line[i]) {
+            memset(world->lines[i], 0, sizeof world->lines[i]);
+            world->has_line[i] = false;
+        }
+    }
     world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
     world->ask_count = 0;
     world->events = 0;
+    world->changes++;
     world->checker = NULL;
     world->trace_hash = UINT64_C(0xcbf29ce484222325);
 }
@@ -288,10 +335,9 @@ static void set_clock(struct sim_world *world, struct sim_clock *clock) {
     /* A guard allows for 1 % of the time that the client measured; 1.005 over 0.995 is more. */
     int64_t edge = world->control == SIM_CONTROL_SKEW ? 30000 : world->profile.clock_guard ? 4900 : 5000;
     clock->offset_ns = sim_random_between(&world->random, 1, 1000 * 1000 * SIM_MS);
-    clock->ppm = sim_random_between(&world->random, -edge, edge);
-    if (sim_random_percent(&world->random, 50)) {
-        clock->ppm = clock->ppm < 0 ? -edge : edge;
-    }
+    const int64_t ppm = sim_random_between(&world->random, -edge, edge);
+    const bool is_extreme = sim_random_percent(&world->random, 50);
+    sim_clock_set_ppm(clock, is_extreme ? (ppm < 0 ? -edge : edge) : ppm);
 }
 
 static void begin_node(struct sim_world *world, struct sim_node *node) {
@@ -396,13 +442,15 @@ bool sim_world_run(struct sim_world *world, uint64_t seed) {
         world->clients[i].group = NULL;
     }
     begin(world);
-    while (world->checker == NULL && world->heap_count > 0 && !all_gone(world)) {
-        struct sim_event event = pop(world);
-        assert(event.at >= world->now_ns);
-        world->now_ns = event.at;
+    while (world->checker == NULL && world->soon.count + world->late.count > 0 && !all_gone(world)) {
+        int64_t at;
+        const struct sim_event event = pop(world, &at);
+        assert(at >= world->now_ns);
+        world->now_ns = at;
         if (waits(world, &event)) {
             continue;
         }
+        world->changes += !is_of_client(&event);
         handle(world, &event);
         if (world->checker == NULL) {
             sim_check(world);

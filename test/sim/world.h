@@ -72,11 +72,21 @@ enum sim_event_kind {
 };
 
 struct sim_event {
-    int64_t at;
-    uint64_t order; /* for ties, and the order of events that were delayed together */
     const void *data;
     uint32_t gen, entry;
+    uint32_t order; /* for ties, and the order of events that were delayed together */
     uint8_t kind, client, node;
+};
+
+/* When an event is due. Heaps move these alone: an event stays where it was written. */
+struct sim_due {
+    int64_t at;
+    uint64_t rank; /* its order, and its index in the lower half */
+};
+
+struct sim_heap {
+    struct sim_due *due; /* as many as there is room for events */
+    uint32_t count;
 };
 
 /* A request's bytes, formatted once a message. */
@@ -234,6 +244,9 @@ struct sim_lease {
     int64_t ends_ns;
     int64_t ttl_ms; /* the least that was ever asked */
     int64_t expiring_ms;
+    /* Until when it is backed, by its owner's clock, as of these changes (see sim_world). */
+    int64_t backed_until_ns;
+    uint64_t backed_changes;
     int64_t told_deadline_ns; /* its owner was told that this deadline is near; 0: of none */
     /* When this deadline was first seen to be near, and what its client had been paused for. */
     int64_t due_deadline_ns, due_ns, due_paused_ns;
@@ -346,9 +359,13 @@ struct sim_world {
     uint64_t seed;
     int64_t now_ns;
     enum sim_phase phase;
-    uint64_t order;
-    struct sim_event *heap;
-    size_t heap_count, heap_capacity;
+    uint32_t order;
+    /* Of what is due soon, and later. Most events are the former, most that are pending the latter:
+     * timeouts. */
+    struct sim_heap soon, late;
+    struct sim_event *pending;
+    uint32_t *vacant; /* the free places there */
+    uint32_t pending_capacity, vacant_count;
     char *arena; /* bytes of a schedule's messages and replies */
     size_t arena_used;
     struct sim_node nodes[SIM_NODES_MAX];
@@ -371,6 +388,7 @@ struct sim_world {
     struct sim_span spans[SIM_SPANS_MAX];
     unsigned span_count;
     struct sim_line lines[SIM_CLIENTS_MAX][SIM_LINES_MAX];
+    bool has_line[SIM_CLIENTS_MAX]; /* else its lines are all zero */
     struct sim_place places[SIM_PLACES_MAX];
     struct sim_elections elections;
     struct sim_forger forger;
@@ -385,6 +403,7 @@ struct sim_world {
     /* the first violation */
     const char *checker;
     char violation[512];
+    uint64_t changes; /* counts what may have changed keys at nodes, or what clients know of them */
     uint64_t events, total_events, holds;
     struct sim_totals totals;
     /* the trace */
