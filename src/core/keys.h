@@ -68,10 +68,11 @@ void redlock_keys_granted(struct redlock_keys *keys, redlock_nodes nodes);
 /* These nodes granted, and have said since that they have the key no more. */
 void redlock_keys_lost(struct redlock_keys *keys, redlock_nodes nodes);
 
-/* Whether a jump of these nodes' clocks takes votes away from those that back a lease, and leaves
- * fewer than a quorum. A node that backs nothing takes nothing away, however few there are. */
+/* Whether fewer nodes than a quorum back a lease when the votes are void that these nodes gave
+ * before their clocks jumped. A node that has said since that the key is gone backs nothing, so it
+ * is no matter whether it is among them: its vote counted for the deadline. */
 static inline bool redlock_keys_jump_breaks(redlock_nodes backing, redlock_nodes jumped, unsigned quorum) {
-    return (backing & jumped) != 0 && redlock_nodes_count(backing & ~jumped) < quorum;
+    return redlock_nodes_count(backing & ~jumped) < quorum;
 }
 
 /* We will ask these nodes to HEAL, or they granted a WAIT after its round. */

@@ -68,6 +68,17 @@ LIFE_TEST(a_lease_on_a_bare_quorum_is_lost_with_one_clock, life_start(&life, 5))
     assert_int_equal(life_held_until_ms(&life), -1);
 }
 
+/* The vote of a node that has lost the key since counted for the deadline, too. */
+LIFE_TEST(a_jump_of_a_node_that_lost_the_key_loses_the_lease, life_start(&life, 5)) {
+    life_votes(&life, "GGG");
+    life_votes(&life, "...UU");
+    life_extend(life_at(&life, 100), TTL_MS);
+    life_expect(life_votes(&life, "GFDF"), HELD, EXTENDED(ERR_NO_QUORUM)); /* two may have it late */
+    life_extend(&life, TTL_MS);
+    assert_int_equal(redlock_lease_backing_nodes(&life.core), 3);
+    life_expect(life_void(&life, 4), LOST, .cleanup = 31, LOST_BY_CLOCK, EXTENDED(ERR_LOST));
+}
+
 LIFE_TEST(late_grants_back_the_lease, life_held(&life, false)) {
     life_expect(life_void(&life, 1), HELD, NOTHING);
     life_expect(life_void(&life, 2), HELD, NOTHING);
