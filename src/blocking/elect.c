@@ -102,18 +102,24 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
         return code;
     }
     *election = NULL;
-    redlock_client_election *made = create(client, &code);
-    if (!made) {
+    int cancel_state;
+    struct elect_call elect = {.call = {.begin = elect_begins}, .name = name, .options = options};
+    code = redlock_client_enter(client, &elect.call, &cancel_state);
+    if (code != REDLOCK_OK) {
         return code;
     }
-    struct elect_call elect = {.call = {.begin = elect_begins, .data = made}, .name = name, .options = options};
-    code = redlock_client_perform(client, &elect.call);
-    if (code == REDLOCK_OK) {
-        *election = made;
-    } else {
+    redlock_client_election *made = create(client, &code);
+    if (made) {
+        elect.call.data = made;
+        code = redlock_worker_perform(client->worker, &elect.call);
+    }
+    if (made && code != REDLOCK_OK) {
         redlock_monitor_destroy(&made->monitor);
         free(made);
+        made = NULL;
     }
+    *election = made;
+    redlock_client_exit(client, cancel_state);
     return code;
 }
 

@@ -39,6 +39,7 @@
  *   is backing, and all of it may have the key. `unanswered` is not: an EXTEND goes to all nodes.
  * - Fewer than a quorum may be backing a lease that is HELD. A node that says the key is gone backs
  *   nothing, but the lock is lost only when that is certain: when too few nodes may have the key.
+ *   A jump of any clock loses it then.
  */
 struct redlock_keys {
     redlock_nodes to_release;

@@ -197,7 +197,7 @@ struct redlock_event {
     int64_t until_ns;
     int64_t ttl_ms;
     int64_t wall_us;  /* BEGIN, TIMER, VOTE, GRANT of a lease with fencing: the wall clock */
-    uint64_t counter; /* the node did not raise it, and sent this; 0 for neither */
+    uint64_t counter; /* the node did not raise it, and sent this; 0: it sent none */
     /* VOTE, DENIED, of a WAIT: what the node said. */
     const struct redlock_grants_view *view;
     const struct redlock_plan *plan;

@@ -33,7 +33,8 @@
  *         looked: fewer than a quorum answered    yield; WAIT that takes, after the retry delay
  *         looked: none of these                   look again, after twice the time
  * any     a node can push to us, or can be asked and has not answered
- *                                                 WAIT, 2 ms later: it may have skipped us
+ *                                                 WAIT, 2 ms later: it may have skipped us,
+ *                                                 or was not asked
  *         -                                       WAIT after a quarter of the ttl, 2.5 s at most,
  *                                                 ± 10 %: a refresh. A place is good for three
  *

@@ -1,4 +1,4 @@
-/* What a group needs for queues, besides its leases: the channel, the subscriptions, the fleet's
+/* What a group needs for queues, besides its leases: the channel, the subscriptions, the nodes'
  * clock, and who waits here for which resource. */
 #ifndef REDLOCK_GROUP_LINE_H
 #define REDLOCK_GROUP_LINE_H
@@ -58,7 +58,7 @@ void redlock_line_note_clock(struct redlock_line *line, unsigned node, const str
 /* When an acquire began, in microseconds of CLOCK_BOOTTIME; later each time, so that acquires of
  * the same moment keep their order. */
 uint64_t redlock_line_arrive(struct redlock_line *line, int64_t now_ns);
-/* The same moment of the fleet's clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
+/* The same moment of the nodes' clock: CLOCK_BOOTTIME and the median of how far nodes are ahead.
  * Never 0. */
 uint64_t redlock_line_ticket(const struct redlock_line *line, const struct redlock_env *env, uint64_t arrival_us);
 /* Whether it is too far from the ticket that the clocks give now. Readings differ by little. */

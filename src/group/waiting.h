@@ -9,7 +9,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns);
 /* The ticket for its next token. It stays the same, unless it was wrong. */
 uint64_t redlock_waiting_ticket(struct redlock_lease *lease);
 /* Whether it waits under a wrong ticket: it was guessed before a quorum of clocks was known, or the
- * fleet's clock was corrected. */
+ * nodes' clock was corrected. */
 bool redlock_waiting_is_misplaced(const struct redlock_lease *lease);
 /* Before the lease is freed. */
 void redlock_waiting_end(struct redlock_lease *lease);
@@ -22,7 +22,7 @@ redlock_nodes redlock_waiting_nodes_in(const struct redlock_lease *lease, enum r
 /* The core has stepped: counts what the waiter did, and follows it into the line and out of it. */
 void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_state before,
                              const struct redlock_actions *actions);
-/* A place has a ticket by the fleet's clock. So WAIT goes to nobody before a quorum of nodes has
+/* A place has a ticket by the nodes' clock. So WAIT goes to nobody before a quorum of nodes has
  * said what time it is (docs/waiting.md, "Order"). */
 bool redlock_waiting_may_ask(const struct redlock_group *group);
 /* The place that a WAIT asks for. Fills in the seals of these nodes; there is room for one of

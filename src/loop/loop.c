@@ -185,10 +185,11 @@ static bool add_slot(struct redlock_loop *loop, struct redlock_watch *watch) {
     assert(!watch->loop && !watch->slot);
     watch->events = 0;
     watch->timer_ns = REDLOCK_NEVER_NS;
+    watch->loop = loop;
     if (watch->on_io != NULL) {
         watch->slot = loop->ops.add(loop->adapter, (redlock_loop_watch *)(void *)watch);
+        watch->loop = watch->slot != NULL ? loop : NULL;
     }
-    watch->loop = watch->on_io == NULL || watch->slot != NULL ? loop : NULL;
     return watch->loop != NULL;
 }
 

@@ -29,7 +29,7 @@ void redlock_loop_report(redlock_loop_watch *watch, unsigned events);
 void redlock_loop_enter_child(struct redlock_loop *loop);
 
 void redlock_loop_reactor(struct redlock_loop *loop, struct redlock_reactor *reactor);
-/* The same for any argument. */
+/* The same for any argument, both of them. */
 int64_t redlock_loop_now_ns(void *loop);
 int64_t redlock_loop_wall_us(void *loop); /* never negative */
 int redlock_loop_random(void *loop, void *buffer, size_t size);

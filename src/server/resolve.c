@@ -131,8 +131,10 @@ int redlock_lookup_fd(const struct redlock_lookup *lookup) {
 bool redlock_lookup_done(const struct redlock_lookup *lookup, struct redlock_endpoints *endpoints, const char **error) {
     const bool done = atomic_load(&lookup->done);
     if (done) {
-        *endpoints = lookup->endpoints;
         *error = lookup->error;
+    }
+    if (done && lookup->error == NULL) {
+        *endpoints = lookup->endpoints;
     }
     return done;
 }

@@ -62,12 +62,12 @@ static void begin(void) {
     (void)pthread_atfork(lock, unlock, in_child);
 }
 
-/* Returns the descriptor, or a negative errno. */
 static void set(int fd, int level, int option, int value) {
     /* These options help, but the connection works without them. */
     (void)setsockopt(fd, level, option, &value, sizeof value);
 }
 
+/* Returns the descriptor, or a negative errno. */
 static int open_socket(const struct sockaddr *address, socklen_t size) {
     int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {

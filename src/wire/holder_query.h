@@ -54,7 +54,7 @@ enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_q
  * whether the connection is proven. */
 bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours);
 
-/* After redlock_read_error(): WRONGTYPE is DENIED; a server that does not have the command, or does
+/* After an error was read: WRONGTYPE is DENIED; a server that does not have the command, or does
  * not let us run it so, is asked plainly (no_script). Where the key is refused, the text says what
  * the user needs. */
 void redlock_holder_query_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer);

@@ -16,7 +16,7 @@ flags=()
 count=0
 while read -r source; do
     # -fexceptions, as in the build: without it, cancellation is made of longjmp.
-    "$CC" -m32 -std=c11 -O1 -fexceptions -fvisibility=hidden -D_GNU_SOURCE -DREDLOCK_VERSION='"0"' -Wall -Wextra \
+    "$CC" -m32 -std=c11 -O0 -fexceptions -fvisibility=hidden -D_GNU_SOURCE -DREDLOCK_VERSION='"0"' -Wall -Wextra \
         -Wpedantic -Wshadow -Wconversion -Wno-psabi -Werror "${flags[@]}" -idirafter "$triplet" \
         -I "$REDLOCK_SOURCE/include" -I "$REDLOCK_SOURCE/src" -c -o "$work/object.o" "$source"
     count=$((count + 1))

@@ -53,7 +53,7 @@ redlock_vote tool_vote(const redlock_result *result, size_t node) {
     redlock_vote vote = {
         .size = sizeof vote, .node = "", .kind = REDLOCK_VOTE_PENDING, .error = "", .holder = "", .holder_text = ""};
     if (result != NULL) {
-        (void)redlock_result_vote(result, node, &vote); /* the index is in range */
+        (void)redlock_result_vote(result, node, &vote); /* of a refused result there are none */
     }
     return vote;
 }

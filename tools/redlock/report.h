@@ -2,6 +2,8 @@
 #ifndef TOOL_REPORT_H
 #define TOOL_REPORT_H
 
+#include <limits.h>
+
 #include <redlock/redlock.h>
 
 #include "json.h"
@@ -23,8 +25,8 @@ void tool_report_send(struct tool_json *json, const struct tool_options *options
 void tool_report_line(const struct tool_options *options, enum tool_words_level level, enum tool_words_kind kind,
                       const char *key, const char *name, const char *mark, const char *text);
 
-/* The sentence of the macros below, by its format. */
-#define TOOL_SENTENCE(...) TOOL_TEXT(4096, __VA_ARGS__)
+/* The sentence of the macros below, by its format: as long as a path, and what is said of it. */
+#define TOOL_SENTENCE(...) TOOL_TEXT(PATH_MAX + 1024, __VA_ARGS__)
 
 /* What cannot be written, or what becomes of it: on standard error, as a sentence or as the error
  * OUTPUT. */
