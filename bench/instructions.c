@@ -10,12 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #if __has_include(<valgrind/callgrind.h>)
@@ -27,6 +24,8 @@
 #endif
 
 #include "contender.h"
+#include "request.h"
+#include "still_clock.h"
 
 #define NODES           5
 #define OUTSTANDING_MAX 1024
@@ -34,7 +33,6 @@
 #define TURN_NS         100000 /* how long a wait for the nodes takes: as on loopback */
 #define INPUT_SIZE      65536
 #define OUTPUT_SIZE     32768
-#define WORDS           3 /* of a request, that nodes look at */
 
 /* One listening socket, and one connection at a time. */
 struct node {
@@ -71,86 +69,7 @@ struct bench {
     struct worker workers[OUTSTANDING_MAX];
 };
 
-/*
- * The clock of the library and libev. It stands still while they run, and each wait for the nodes
- * takes TURN_NS. So timers expire about as often as in production, and at the same place in every
- * run.
- */
-static int64_t clock_ns = INT64_C(1000000000000000), timer_ns;
-static int timer_fd = -1;
-
 static char directory[] = "/tmp/redlock-instructions-XXXXXX"; /* for the nodes' sockets */
-
-/* These three replace libc's functions, also for the libraries. */
-#pragma GCC visibility push(default)
-
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    (void)clock;
-    *now = (struct timespec){.tv_sec = clock_ns / 1000000000, .tv_nsec = clock_ns % 1000000000};
-    return 0;
-}
-
-int timerfd_create(int clock, int flags) {
-    (void)clock;
-    if (timer_fd >= 0) {
-        contender_fatal("a second timer descriptor: teach instructions.c to have more than one");
-    }
-    timer_fd = eventfd(0, ((flags & TFD_NONBLOCK) != 0 ? EFD_NONBLOCK : 0) | EFD_CLOEXEC);
-    return timer_fd;
-}
-
-int timerfd_settime(int fd, int flags, const struct itimerspec *to, struct itimerspec *was) {
-    if (fd != timer_fd || flags != TFD_TIMER_ABSTIME || was) {
-        errno = EINVAL;
-        return -1;
-    }
-    timer_ns = (int64_t)to->it_value.tv_sec * 1000000000 + to->it_value.tv_nsec;
-    return 0;
-}
-
-#pragma GCC visibility pop
-
-static void pass_time(void) {
-    clock_ns += TURN_NS;
-    if (timer_ns != 0 && timer_ns <= clock_ns) {
-        timer_ns = 0;
-        if (eventfd_write(timer_fd, 1) != 0) {
-            contender_fatal("eventfd_write: %s", strerror(errno));
-        }
-    }
-}
-
-/* Returns the length of the first complete request (0: none yet) and where its first words
- * begin. */
-static size_t next_request(const char *at, const char *end, const char *words[WORDS]) {
-    const char *begin = at, *line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-    words[0] = words[1] = words[2] = "";
-    if (!line_end) {
-        return 0;
-    }
-    long count = strtol(at + 1, NULL, 10);
-    at = line_end + 1;
-    for (long i = 0; i < count; i++) {
-        line_end = at < end ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        if (!line_end) {
-            return 0;
-        }
-        long size = strtol(at + 1, NULL, 10);
-        if (end - line_end - 1 < size + 2) {
-            return 0;
-        }
-        if (i < WORDS) {
-            words[i] = line_end + 1;
-        }
-        at = line_end + 1 + size + 2;
-    }
-    return (size_t)(at - begin);
-}
-
-static bool is(const char *words, const char *name) {
-    size_t size = strlen(name);
-    return strncmp(words, name, size) == 0 && words[size] == '\r';
-}
 
 static void say(struct node *node, const char *text) {
     size_t size = strlen(text);
@@ -176,23 +95,23 @@ static void answer_set(struct node *node, const char *request, size_t size, cons
     node->last_size = size;
 }
 
-static void answer(struct node *node, const char *request, size_t size, const char *const words[WORDS]) {
+static void answer(struct node *node, const char *request, size_t size, const char *const words[REQUEST_WORDS]) {
     char info[256], reply[300];
-    if (is(words[0], "SET")) {
+    if (request_is(words[0], "SET")) {
         answer_set(node, request, size, words[2]);
-    } else if (is(words[0], "EVALSHA")) {
+    } else if (request_is(words[0], "EVALSHA")) {
         say(node, node->denies ? ":-1\r\n" : ":1\r\n");
-    } else if (is(words[0], "INFO")) {
+    } else if (request_is(words[0], "INFO")) {
         int said = snprintf(info, sizeof info, "redis_version:7.0.15\r\nrun_id:%s\r\nrole:master\r\n", node->run_id);
         (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", said, info);
         say(node, reply);
-    } else if (is(words[0], "PING")) {
+    } else if (request_is(words[0], "PING")) {
         say(node, "+PONG\r\n");
-    } else if (is(words[0], "TIME")) {
+    } else if (request_is(words[0], "TIME")) {
         say(node, "*2\r\n$10\r\n1795000000\r\n$1\r\n0\r\n");
-    } else if (is(words[0], "CLIENT")) {
-        say(node, is(words[1], "ID") ? ":7\r\n" : "+OK\r\n");
-    } else if (is(words[0], "SCRIPT")) {
+    } else if (request_is(words[0], "CLIENT")) {
+        say(node, request_is(words[1], "ID") ? ":7\r\n" : "+OK\r\n");
+    } else if (request_is(words[0], "SCRIPT")) {
         say(node, "$40\r\n0123456789012345678901234567890123456789\r\n");
     } else {
         contender_fatal("a node was asked what it does not know: %.20s", words[0]);
@@ -200,8 +119,8 @@ static void answer(struct node *node, const char *request, size_t size, const ch
 }
 
 static void answer_all(struct node *node) {
-    const char *words[WORDS], *at = node->input, *end = node->input + node->used;
-    for (size_t size; (size = next_request(at, end, words)) > 0; at += size) {
+    const char *words[REQUEST_WORDS], *at = node->input, *end = node->input + node->used;
+    for (size_t size; (size = request_size(at, end, words)) > 0; at += size) {
         answer(node, at, size, words);
     }
     node->last_size = 0; /* the two come in one write */
@@ -261,7 +180,7 @@ static void start_node(struct node *node, unsigned index) {
 static void before_wait(struct ev_loop *loop) {
     struct bench *bench = ev_userdata(loop);
     CALLGRIND_TOGGLE_COLLECT;
-    pass_time();
+    still_clock_pass(TURN_NS);
     for (unsigned i = 0; i < NODES; i++) {
         serve(&bench->nodes[i]);
     }
@@ -420,7 +339,7 @@ static void start(struct bench *bench) {
     CALLGRIND_TOGGLE_COLLECT;
     ev_run(bench->loop, 0);
     CALLGRIND_TOGGLE_COLLECT;
-    if (timer_ns == 0) {
+    if (!still_clock_is_used()) {
         contender_fatal("the library has set no timer of ours: it runs by another clock");
     }
 }

@@ -25,7 +25,8 @@ Installs missing packages, builds, and runs the tests of all parts, or of the pa
   lint      clang-format, shellcheck, man pages, API reference (uses the release build)
   instructions
             callgrind: one acquire and release may cost at most 5 % more instructions than
-            bench/instructions.txt says (uses the release build)
+            bench/instructions.txt says, and one request in redis-server 2 % (uses the release
+            build)
   clang     clang with warnings as errors; builds everything, runs the unit tests
   asan      AddressSanitizer and UndefinedBehaviorSanitizer; every test except those with
             containers and the simulation's control runs; one experiment; fewer schedules in the
