@@ -6,7 +6,8 @@ set -uo pipefail
 # shellcheck source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-ALL_PARTS=(release asan tsan clang lint instructions valgrind coverage)
+# In this order the tests of asan that wait have the rest beside them.
+ALL_PARTS=(release clang tsan asan lint coverage instructions valgrind)
 # OpenSSL 3.2 and newer want libzstd-dev in static programs.
 TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc jq git libcmocka-dev libjansson-dev
     libzstd-dev redis-server openssl abigail-tools gcc-multilib python3 python3-cffi python3-dev python3-setuptools

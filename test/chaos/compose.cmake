@@ -27,6 +27,6 @@ if(TARGET redlock_chaos)
     --availability 1.0 --iptables -- --schedule ${CMAKE_CURRENT_SOURCE_DIR}/lost-packets.txt --backend compose
     --compose-file ${PROJECT_SOURCE_DIR}/docker-compose.yml --seconds 9 --seed 1)
   # Containers start beside them, which is work; see chaos_comparison.
-  set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES PROCESSORS 8
+  set_tests_properties(chaos_compose_minority_down chaos_compose_drop PROPERTIES PROCESSORS 5
     LABELS "chaos;compose;experiment;waiting")
 endif()

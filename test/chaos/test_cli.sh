@@ -265,6 +265,8 @@ killed() {
     local signal part status
     for signal in INT HUP; do
         begin
+        # A run in which no client did anything has a violation.
+        wait_for 'the end of an operation' grep -q '"event":"complete"' run/client-1.jsonl
         kill "-$signal" "$pid"
         ended 0 'interrupted: what has been written down so far is judged'
     done

@@ -42,7 +42,7 @@ endforeach()
 set_tests_properties(tool_list_many PROPERTIES TIMEOUT 600)
 # The longest. Ten takeovers at a time have a busy process beside them, which is enough of a crowd.
 set_tests_properties(tool_elect tool_loss tool_reload PROPERTIES COST 50)
-set_tests_properties(tool_takeover PROPERTIES COST 60 PROCESSORS 8)
+set_tests_properties(tool_takeover PROPERTIES COST 60 PROCESSORS 5)
 
 # A command that is stopped, or not yet forked, while its lease ends. The command also loads the
 # preloaded module, so no sanitizers.
