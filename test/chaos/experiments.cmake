@@ -53,7 +53,7 @@ function(chaos_comparison name)
     SKIP_RETURN_CODE 77)
 endfunction()
 chaos_comparison(clock_jump --refusals clock-jump --seconds 12)
-chaos_comparison(memoryless_restarts memoryless-restarts --seconds 20)
+chaos_comparison(memoryless_restarts memoryless-restarts --seconds 12)
 
 # The library once more, with its planted bugs.
 redlock_planted_objects(objects core base loop wire result server node group election manager blocking)
