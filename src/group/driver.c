@@ -61,6 +61,7 @@ static bool must_linger(const struct redlock_lease *lease) {
 }
 
 static void linger(struct redlock_lease *lease) {
+    assert(lease->waiting && lease->requester.in_flight == 0);
     redlock_handle_become(lease, REDLOCK_LIFE_LINGERING);
     lease->group->lingering++;
     redlock_schedule_set(&lease->group->schedule, &lease->requester.due,
@@ -259,6 +260,7 @@ static bool is_void(const struct redlock_lease *lease, unsigned node) {
 }
 
 void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
+    assert(node < lease->group->node_count);
     struct redlock_detail *detail = &lease->details[node];
     /* A result that waits for its callback keeps the votes that decided it. A release needs no
      * earlier votes. */
@@ -279,6 +281,7 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
 
 /* The lock is wanted, or kept, with one node more. */
 void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
+    assert(node < lease->group->node_count);
     const struct redlock_group *group = lease->group;
     const enum redlock_lease_state state = lease->core.state;
     const bool keeps = (state == REDLOCK_LEASE_HELD || state == REDLOCK_LEASE_EXTENDING) &&
@@ -291,7 +294,7 @@ void redlock_driver_ready(struct redlock_lease *lease, unsigned node) {
 
 void redlock_driver_due(struct redlock_lease *lease, int64_t now_ns) {
     if (redlock_handle_is_forgotten(lease)) {
-        assert(lease->life == REDLOCK_LIFE_LINGERING);
+        assert(lease->life == REDLOCK_LIFE_LINGERING && lease->requester.in_flight == 0);
         redlock_driver_free(lease);
         return;
     }
@@ -316,6 +319,7 @@ int redlock_driver_trouble(const struct redlock_lease *lease) {
 }
 
 void redlock_driver_abort(struct redlock_lease *lease) {
+    assert(lease->group->closing);
     if (redlock_handle_has_span(lease) && !(lease->callbacks & REDLOCK_CALLBACK_RELEASED)) {
         lease->released_code = REDLOCK_ERR_CLOSED;
         queue_callback(lease, REDLOCK_CALLBACK_RELEASED);
@@ -375,6 +379,7 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
 }
 
 void redlock_driver_describe(const struct redlock_lease *lease, int code, redlock_callback cb, void *data) {
+    assert(code != REDLOCK_OK);
     run_callback(lease, REDLOCK_RESULT_ACQUIRE, code, cb, data);
 }
 
@@ -420,6 +425,7 @@ static void call_extended(struct redlock_lease *lease) {
 
 /* Other callbacks may have run since it was decided (R1): one that ended the lease, or was slow. */
 __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *lease) {
+    assert(lease->core.plan.expiring_ms > 0);
     const struct redlock_expiring *expiring = redlock_handle_expiring(lease);
     const int64_t remaining_ms = redlock_lease_validity_ms(lease);
     if (lease->life != REDLOCK_LIFE_OUT || remaining_ms == 0) {
@@ -434,6 +440,7 @@ __attribute__((noinline, cold)) static void call_expiring(struct redlock_lease *
 
 __attribute__((noinline, cold)) static void call_lost(struct redlock_lease *lease) {
     char reason[LOSS_SIZE];
+    assert(lease->loss != REDLOCK_LOSS_NONE);
     redlock_tell_lost(lease);
     if (lease->lost_cb && lease->life == REDLOCK_LIFE_OUT) {
         redlock_handle_loss_text(lease, reason, sizeof reason);

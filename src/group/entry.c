@@ -58,6 +58,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
     assert(options->node_count >= 1 && options->node_count <= REDLOCK_NODES_MAX);
     assert(options->quorum == 0 ||
            (options->quorum > options->node_count / 2 && options->quorum <= options->node_count));
+    assert(options->node_timeout_ms > 0 && options->node_timeout_ms <= REDLOCK_TIMEOUT_MS_MAX);
     struct redlock_group *group = calloc(1, sizeof *group);
     if (!group) {
         return NULL;
@@ -79,6 +80,7 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
         return NULL;
     }
     group->key_prefix_size = strlen(prefix);
+    assert(group->key_prefix_size < REDLOCK_RESOURCE_SIZE_MAX);
     group->fence_keys = (struct redlock_fence_keys){.suffix = group->fence_suffix,
                                                     .suffix_size = strlen(group->fence_suffix),
                                                     .expiry_ms = options->fence_expiry_ms};
@@ -130,6 +132,7 @@ static void count_jump(struct redlock_group *group, unsigned node, const struct 
 
 static void note_begun(struct redlock_group *group, redlock_nodes begun) {
     const struct redlock_guard *guard = &group->guards->guard;
+    assert((begun & ~redlock_nodes_all(group->node_count)) == 0);
     group->statistics.quarantines += redlock_nodes_count(begun);
     for (unsigned i = 0; begun >> i != 0; i++) {
         if (begun & REDLOCK_NODE(i)) {
@@ -202,6 +205,7 @@ static void guards_ready_changed(struct redlock_group *group) {
 __attribute__((noinline)) static void run_oneshots(struct redlock_group *group) {
     for (uint64_t left = group->oneshots_waiting; left > 0; left--) {
         struct redlock_list_entry *first = redlock_list_pop(&group->oneshots);
+        assert(first);
         struct redlock_requester *requester = &REDLOCK_CONTAINER(first, struct redlock_oneshot, done)->requester;
         group->oneshots_waiting--;
         ops[requester->kind]->callback(group, requester);
@@ -394,6 +398,7 @@ int redlock_group_statistics(struct redlock_group *group, redlock_statistics *st
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
+    assert(group->owed_waiting <= group->requesters[REDLOCK_REQUESTER_OWED].count);
     now.releases_owed = group->requesters[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;

@@ -21,6 +21,7 @@ int redlock_group_tell_refused(struct redlock_group *group) {
 /* Whether a close has nothing to wait for. It does not wait for releases owed by nodes that are
  * down. */
 static bool drained(const struct redlock_group *group) {
+    assert(group->lingering <= group->requesters[REDLOCK_REQUESTER_LEASE].count);
     return group->requesters[REDLOCK_REQUESTER_LEASE].count == group->lingering &&
            group->requesters[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
 }
@@ -91,10 +92,12 @@ bool redlock_timer_open(struct redlock_group *group, struct redlock_timer *timer
 }
 
 void redlock_timer_close(struct redlock_group *group, struct redlock_timer *timer) {
+    assert(timer->ring);
     redlock_schedule_unreserve(&group->schedule, &timer->requester.due);
 }
 
 void redlock_timer_set(struct redlock_group *group, struct redlock_timer *timer, int64_t when_ns) {
+    assert(timer->ring);
     redlock_schedule_set(&group->schedule, &timer->requester.due, when_ns);
     redlock_group_rearm(group);
 }

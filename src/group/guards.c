@@ -28,6 +28,7 @@ bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard
 }
 
 static void guards_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
+    assert(group->watching_clocks);
     struct redlock_message message = {.operation = REDLOCK_OP_TIME, .token = "", .now_ns = now_ns};
     (void)redlock_requester_send(group, requester, group->ready, &message);
     redlock_schedule_set(&group->schedule, &requester->due, redlock_after_ms(now_ns, REDLOCK_CLOCK_READ_EVERY_MS));
@@ -35,10 +36,12 @@ static void guards_due(struct redlock_group *group, struct redlock_requester *re
 
 /* A close ends the readings of clocks. */
 static void guards_close(struct redlock_group *group, struct redlock_requester *requester) {
+    assert(group->closing);
     redlock_schedule_set(&group->schedule, &requester->due, REDLOCK_NEVER_NS);
 }
 
 static void guards_free(struct redlock_group *group, struct redlock_requester *requester) {
+    assert(group->deleting && &group->guards->requester == requester);
     group->guards = NULL;
     redlock_requester_delist(group, requester);
     free(requester);
@@ -157,6 +160,7 @@ void redlock_guards_log(struct redlock_group *group, unsigned node) {
 /* A clock that is confirmed at once is not worth a message. */
 redlock_nodes redlock_guards_greet(struct redlock_group *group, unsigned node, const struct redlock_greeting *greeting,
                                    bool *jumped) {
+    assert(group->guards && node < group->node_count);
     struct redlock_guard *guard = &group->guards->guard;
     enum redlock_guard_reason before[REDLOCK_NODES_MAX];
     const int64_t now_ns = redlock_group_now_ns(group);

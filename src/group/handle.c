@@ -1,6 +1,7 @@
 /* The memory of a lease, its votes as a result shows them, and how it was lost. */
 #include "group/handle.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -100,6 +101,7 @@ void redlock_handle_loss_text(const struct redlock_lease *lease, char *buffer, s
 }
 
 void redlock_handle_round_text(const struct redlock_lease *lease, int code, char *buffer, size_t size) {
+    assert(code != REDLOCK_OK && lease->core.operation == REDLOCK_OP_EXTEND);
     struct redlock_result_vote votes[REDLOCK_NODES_MAX];
     struct redlock_result result = {.of = REDLOCK_RESULT_EXTEND, .code = code, .votes = votes};
     redlock_handle_fill_result(lease, &result);
@@ -123,6 +125,7 @@ static enum redlock_grants_holder holder_of(const struct redlock_lease *lease, c
 }
 
 struct redlock_grants_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
+    assert(lease->waiting); /* its token begins with a ticket */
     return (struct redlock_grants_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
                                         .holder_id =
                                             answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,

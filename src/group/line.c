@@ -18,6 +18,7 @@
 #define DRIFT_PARTS   5000 /* 200 parts in a million */
 
 bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, uint32_t *id) {
+    assert(line->free_hint <= line->place_count);
     uint32_t at = line->free_hint;
     while (at < line->place_count && line->places[at]) {
         at++;
@@ -39,6 +40,7 @@ bool redlock_line_add(struct redlock_line *line, struct redlock_lease *lease, ui
 }
 
 void redlock_line_remove(struct redlock_line *line, uint32_t id) {
+    assert(id < line->place_count && line->places[id]);
     line->places[id] = NULL;
     line->free_hint = id < line->free_hint ? id : line->free_hint;
 }
@@ -116,6 +118,7 @@ bool redlock_line_is_wrong(uint64_t ticket, uint64_t right) {
 }
 
 bool redlock_line_knows_time(const struct redlock_line *line, unsigned quorum) {
+    assert(quorum > 0);
     return redlock_nodes_count(line->clocks) >= quorum;
 }
 
@@ -168,6 +171,7 @@ struct sealed {
 
 /* Returns its size. */
 static size_t fill(struct sealed *sealed, const struct redlock_push *push, int64_t now_ns) {
+    assert(push->token_size <= REDLOCK_TOKEN_SIZE_MAX && push->key_size <= REDLOCK_RESOURCE_SIZE_MAX);
     memset(sealed, 0, HEAD_SIZE);
     sealed->period = now_ns / (REDLOCK_LINE_SEAL_PERIOD_MS * REDLOCK_NS_PER_MS);
     sealed->id = push->id;

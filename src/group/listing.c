@@ -131,7 +131,7 @@ static void go_on(struct listing *listing, unsigned node) {
 static void take_page(struct listing *listing, unsigned node, const struct redlock_answer *answer) {
     static const struct redlock_text no_memory = {.string = "no memory for its answer", .cause = REDLOCK_CAUSE_OURS};
     struct listed_node *listed = &listing->nodes[node];
-    assert(!listed->page);
+    assert(!listed->page && answer->vote == REDLOCK_VOTE_GRANTED);
     listed->late = 0;
     listed->cursor = answer->cursor;
     listed->unread += answer->unread;
@@ -185,6 +185,7 @@ static void listing_answer(struct redlock_group *group, struct redlock_requester
 static bool copy_entry(const struct redlock_group *group, const struct redlock_page_entry *entry, char *resource,
                        char *token) {
     const size_t prefix_size = group->key_prefix_size;
+    assert(entry->key_size <= REDLOCK_RESOURCE_SIZE_MAX && entry->token_size <= REDLOCK_TOKEN_SIZE_MAX);
     if (entry->key_size <= prefix_size || memcmp(entry->key, group->key_prefix, prefix_size) != 0 ||
         memchr(entry->key, '\0', entry->key_size) || memchr(entry->token, '\0', entry->token_size) ||
         entry->ttl_ms < -1) {

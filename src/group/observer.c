@@ -81,6 +81,7 @@ static struct redlock_observer *observer_new(struct redlock_group *group, const 
 
 static void observer_free(struct redlock_group *group, struct redlock_requester *requester) {
     struct redlock_observer *observer = (struct redlock_observer *)requester;
+    assert(group->deleting || (observer->ended && requester->in_flight == 0));
     if (!observer->ended) {
         leave_channel(group, observer->channel);
     }
@@ -263,6 +264,7 @@ void redlock_observers_moved(struct redlock_group *group, unsigned node) {
 static void observer_callback(struct redlock_group *group, struct redlock_requester *requester) {
     (void)group;
     struct redlock_observer *observer = (struct redlock_observer *)requester;
+    assert(!observer->in_callback);
     if (!observer->ended && redlock_leadership_has_event(&observer->leadership)) {
         const char *token = redlock_leadership_tell(&observer->leadership)->bytes;
         const struct redlock_leader leader = {
@@ -275,7 +277,7 @@ static void observer_callback(struct redlock_group *group, struct redlock_reques
 }
 
 static void observer_close(struct redlock_group *group, struct redlock_requester *requester) {
-    (void)group;
+    assert(group->closing);
     if (!((struct redlock_observer *)requester)->ended) {
         end((struct redlock_observer *)requester);
     }

@@ -42,6 +42,7 @@ static void owed_free(struct redlock_group *group, struct redlock_requester *req
 static void drop_oldest(struct redlock_group *group) {
     for (unsigned looks = 0; looks < LOOKS_TO_DROP; looks++) {
         struct redlock_requester *requester = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
+        assert(requester);
         if (!requester->in_flight) {
             count_dropped(group, (enum redlock_handing)((struct redlock_owed *)requester)->handing);
             owed_free(group, requester);
@@ -138,6 +139,7 @@ static void owed_due(struct redlock_group *group, struct redlock_requester *requ
 }
 
 void redlock_owed_node_ready(struct redlock_group *group, unsigned node) {
+    assert(node < group->node_count);
     group->owed_back |= REDLOCK_NODE(node);
     group->owed_next = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
     redlock_owed_go_on(group);

@@ -10,6 +10,7 @@
 
 void redlock_query_start(struct redlock_query *query, struct redlock_group *group, enum redlock_result_of of,
                          struct redlock_result_vote *votes, redlock_callback cb, void *data) {
+    assert(votes && cb);
     query->group = group;
     query->cb = cb;
     query->data = data;
@@ -28,6 +29,7 @@ void redlock_query_start(struct redlock_query *query, struct redlock_group *grou
 }
 
 void redlock_query_queue(struct redlock_query *query) {
+    assert(!query->over);
     if (!redlock_list_is_in(&query->oneshot.done) && !query->in_callbacks) {
         redlock_requester_queue_oneshot(query->group, &query->oneshot);
     }
@@ -45,6 +47,7 @@ void redlock_query_decide(struct redlock_query *query, int code) {
 /* An inspection waits for all votes, too: a user wants to see every node. Each has its own
  * timeout. */
 void redlock_query_vote(struct redlock_query *query, unsigned node, redlock_vote_kind kind, struct redlock_text *text) {
+    assert(node < query->group->node_count);
     const struct redlock_round *round = &query->round;
     if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
         query->votes[node].kind = kind;
@@ -66,6 +69,7 @@ void redlock_query_refused(struct redlock_query *query, redlock_nodes nodes) {
 }
 
 void redlock_query_answered(struct redlock_query *query, unsigned node) {
+    assert(node < query->group->node_count);
     query->votes[node].latency_us = (redlock_group_now_ns(query->group) - query->start_ns) / 1000;
 }
 
@@ -81,13 +85,14 @@ struct redlock_result redlock_query_result(const struct redlock_query *query) {
 }
 
 void redlock_query_tell(struct redlock_query *query, const struct redlock_result *result) {
+    assert(query->decided && !query->over);
     query->group->statistics.requests_pending--;
     query->cb(result, query->data);
     query->over = true;
 }
 
 void redlock_query_close(struct redlock_group *group, struct redlock_requester *requester) {
-    (void)group;
+    assert(group->closing);
     redlock_query_decide((struct redlock_query *)requester, REDLOCK_ERR_CLOSED);
 }
 
@@ -181,6 +186,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
     struct inspection *inspection = (struct inspection *)requester;
     struct redlock_query *query = &inspection->query;
     struct sight *sight = &inspection->sights[node];
+    assert(query->of == REDLOCK_RESULT_INSPECT); /* a connect asks nobody */
     if (!query->decided && answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
         ask(inspection, REDLOCK_NODE(node), true)) {
         return;
@@ -193,6 +199,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
             sight->waited_ms = answer->waited_ms;
         }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
+            assert(!sight->holder);
             sight->holder = redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
             query->votes[node].holder = redlock_text_string(sight->holder);
             query->votes[node].holder_ttl_ms = answer->holder_ttl_ms;
@@ -211,6 +218,7 @@ static void finish_connect(struct redlock_query *query) {
         }
     }
     redlock_query_refused(query, redlock_round_pending(&query->round));
+    assert(query->decided);
 }
 
 int redlock_group_connect(struct redlock_group *group, int64_t timeout_ms, redlock_callback cb, void *data) {

@@ -1,6 +1,7 @@
 /* The public calls on locks: each checks its arguments and feeds an event to its lease. */
 #include "group/requests.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/holder.h"
@@ -214,6 +215,7 @@ int redlock_group_campaign(struct redlock_group *group, const char *resource, co
 /* The attempt was won, but its caller does not want the lease any more or cannot have it. It ends
  * with `code` and is released. */
 static void take_back(struct redlock_lease *lease, int code) {
+    assert(code != REDLOCK_OK && lease->acquired_code == REDLOCK_OK);
     lease->acquired_code = (int8_t)code;
     redlock_handle_become(lease, REDLOCK_LIFE_OVER);
     redlock_driver_feed(
@@ -221,6 +223,7 @@ static void take_back(struct redlock_lease *lease, int code) {
 }
 
 static void give_up(struct redlock_lease *lease, int code) {
+    assert(code == REDLOCK_ERR_CANCELLED || code == REDLOCK_ERR_CLOSED);
     if (lease->core.state < REDLOCK_LEASE_ADOPTED) {
         redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_CANCEL,
                                                            .now_ns = redlock_group_now_ns(lease->group),
@@ -357,7 +360,7 @@ void redlock_lease_forget(redlock_lease *lease) {
 
 /* The group closes: a pending acquire gets CLOSED; a lease is released, and its handle ends. */
 static void lease_close(struct redlock_group *group, struct redlock_requester *requester) {
-    (void)group;
+    assert(group->closing);
     struct redlock_lease *lease = (struct redlock_lease *)requester;
     if (redlock_handle_is_forgotten(lease)) {
         return; /* until the end, its token must be known when a push comes */

@@ -15,6 +15,7 @@ static char digit(unsigned nibble) {
 
 /* The tokens of waiters sort by their tickets. */
 static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
+    assert(lease->waiting);
     const uint64_t ticket = for_place ? redlock_waiting_ticket(lease) : 0;
     char *token = redlock_handle_own_token(lease);
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
@@ -74,6 +75,7 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
 
 /* If a guard keeps these nodes from voting, says why. */
 static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked) {
+    assert(lease->group->guards);
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (not_asked & REDLOCK_NODE(i)) {
             lease->details[i].text = redlock_guards_text(lease->group, i);
@@ -182,6 +184,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
 }
 
 void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
+    assert(asked != 0 && redlock_lease_is_held(&lease->core));
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
@@ -195,6 +198,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
 }
 
 bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
+    assert(node < lease->group->node_count);
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
     if (!wanted || !redlock_requester_may_ask_by_source(&lease->requester, node)) {

@@ -3,6 +3,7 @@
 #define REDLOCK_PROBE_SEMAPHORES
 #include "group/tell.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,6 +76,7 @@ redlock_voted redlock_tell_cause(redlock_vote_kind vote, const struct redlock_te
     if (vote == REDLOCK_VOTE_DENIED) {
         return REDLOCK_VOTED_DENIED;
     }
+    assert(vote != REDLOCK_VOTE_GRANTED);
     /* No cause is GRANTED, so 0 stands for one that is not in the table. */
     return cause < sizeof causes && causes[cause] != 0 ? (redlock_voted)causes[cause] : REDLOCK_VOTED_OTHER;
 }
@@ -183,6 +185,7 @@ void redlock_tell_adopted(struct redlock_lease *lease) {
 }
 
 void redlock_tell_queued(struct redlock_lease *lease) {
+    assert(lease->core.state == REDLOCK_LEASE_QUEUED);
     lease->waited = true;
     /* It asks for its place now. */
     REDLOCK_TELL(lease, queued, QUEUED, REDLOCK_OK, lease->core.start_ns - lease->span_ns);
@@ -218,6 +221,7 @@ void redlock_tell_renewed(struct redlock_lease *lease, int64_t planned_ns, int64
 }
 
 void redlock_tell_expiring(const struct redlock_lease *lease, int64_t remaining_ms) {
+    assert(remaining_ms > 0);
     if (redlock_handle_has_span(lease) && REDLOCK_TELL_WANTED(lease->group, expiring)) {
         const int64_t held_ns = redlock_group_now_ns(lease->group) - lease->core.begun_ns;
         tell_of(lease, (redlock_telemetry_event){.kind = REDLOCK_TELEMETRY_EXPIRING,
@@ -254,6 +258,7 @@ static void tell_of_node(const struct redlock_group *group, unsigned node, redlo
 }
 
 void redlock_tell_node(struct redlock_group *group, unsigned node, bool ready) {
+    assert(node < group->node_count);
     group->telemetry.node_ups[node] += ready;
     group->telemetry.node_downs[node] += !ready;
     if (ready && REDLOCK_TELL_WANTED(group, node_up)) {

@@ -1,6 +1,7 @@
 /* What nodes tell of leases: answers to their requests are votes, and so are pushes. */
 #include "group/votes.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -56,6 +57,7 @@ static bool is_about(const struct redlock_lease *lease, const struct redlock_pus
 
 /* See core/push.h. */
 static enum redlock_push_action step(struct redlock_lease *lease, unsigned node, enum redlock_push_event event) {
+    assert(lease->core.grants && node < lease->core.node_count);
     return redlock_push_step(&lease->core.grants->nodes[node].push, event);
 }
 
@@ -63,6 +65,7 @@ static enum redlock_push_action step(struct redlock_lease *lease, unsigned node,
  * so. A lease that was forgotten is known for as long as its seals fit. */
 static void give_back(struct redlock_group *group, unsigned node, const struct redlock_push *push, bool announced) {
     uint16_t room[REDLOCK_RESOURCE_SIZE_MAX];
+    assert(redlock_target_size(push->key_size) <= sizeof room);
     if (!redlock_line_give(&group->line, push)) {
         return; /* a copy */
     }
@@ -78,6 +81,7 @@ static void give_back(struct redlock_group *group, unsigned node, const struct r
 /* The grant of a node that may not vote does not count. It is not given back either: once the node
  * may vote again, a late release could delete a key that counts. No answer has told of a push. */
 static void count(struct redlock_lease *lease, unsigned node, uint32_t round, bool by_push) {
+    assert(lease->core.grants);
     struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_GRANT, REDLOCK_NODE(node));
     event.round = round;
     if ((event.may_not_vote & event.nodes) || !redlock_grants_may_grant(lease->core.grants, node, round)) {
@@ -93,6 +97,7 @@ static void count(struct redlock_lease *lease, unsigned node, uint32_t round, bo
 /* A clock that jumped since we last read it may have ended the key of another holder there. Anybody
  * can say a push again with another time, so we ask for it. */
 static void ask_time(struct redlock_lease *lease, unsigned node, uint32_t round) {
+    assert(lease->group->watching_clocks);
     struct redlock_message message = {.operation = REDLOCK_OP_TIME,
                                       .token = "",
                                       .now_ns = redlock_group_now_ns(lease->group),
@@ -196,6 +201,7 @@ static struct redlock_text *text_of(const struct redlock_lease *lease, const str
 static void take_wait_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
                            const struct redlock_answer *answer) {
     struct redlock_grants_view view;
+    assert(lease->waiting && lease->core.operation == REDLOCK_OP_WAIT);
     struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOTE, REDLOCK_NODE(node));
     event.vote = vote;
     event.round = lease->core.round;

@@ -1,6 +1,7 @@
 /* What a lease that waits in queues asks for, and what came of it. */
 #include "group/waiting.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
+    assert(waiting && lease->core.state == REDLOCK_LEASE_IDLE);
     if (!redlock_line_add(&lease->group->line, lease, &waiting->id)) {
         return false;
     }
@@ -30,6 +32,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
 /* The ticket of its token, which begins with it. That of a first try is 0. */
 static uint64_t own_ticket(const struct redlock_lease *lease) {
     char digits[REDLOCK_TICKET_DIGITS + 1];
+    assert(lease->waiting && lease->token_size > REDLOCK_TICKET_DIGITS);
     memcpy(digits, redlock_handle_own_token(lease), REDLOCK_TICKET_DIGITS);
     digits[REDLOCK_TICKET_DIGITS] = '\0';
     return strtoull(digits, NULL, 16);
@@ -103,6 +106,7 @@ void redlock_waiting_end(struct redlock_lease *lease) {
 }
 
 void redlock_waiting_keep(struct redlock_lease *lease) {
+    assert(redlock_handle_is_forgotten(lease));
     redlock_push_step_all(lease->core.grants, redlock_nodes_all(lease->core.node_count), REDLOCK_PUSH_KEEP);
 }
 
@@ -138,6 +142,7 @@ void redlock_waiting_stepped(struct redlock_lease *lease, enum redlock_lease_sta
                              const struct redlock_actions *actions) {
     redlock_statistics *statistics = &lease->group->statistics;
     const bool queued = lease->core.state == REDLOCK_LEASE_QUEUED;
+    assert(lease->waiting && lease->core.grants);
     if (queued && before != REDLOCK_LEASE_QUEUED && !lease->waiting->counted) {
         lease->waiting->counted = true;
         statistics->queued++;
@@ -185,6 +190,7 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, re
 
 enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes) {
     struct redlock_group *group = lease->group;
+    assert(lease->waiting && lease->core.operation == REDLOCK_OP_RELEASE);
     const struct redlock_owed_release then = {.target = lease->target,
                                               .token = redlock_handle_own_token(lease),
                                               .token_size = lease->token_size,
@@ -212,6 +218,7 @@ static void set_polls(struct redlock_line *line, bool polls) {
 }
 
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
+    assert(node < group->node_count);
     struct redlock_line *line = &group->line;
     line->refusing |= REDLOCK_NODE(node);
     if (line->polls || !too_few(group, line->refusing)) {
@@ -227,6 +234,7 @@ bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, c
 }
 
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) {
+    assert(node < group->node_count);
     struct redlock_line *line = &group->line;
     line->refusing &= ~REDLOCK_NODE(node);
     set_polls(line, line->polls && too_few(group, line->refusing));
@@ -246,6 +254,7 @@ static void warn_of_resource(const struct redlock_lease *lease, unsigned node, c
 }
 
 bool redlock_waiting_must_poll(struct redlock_lease *lease, unsigned node, const struct redlock_text *text) {
+    assert(lease->waiting && node < lease->group->node_count);
     switch (redlock_text_cause(text)) {
     case REDLOCK_CAUSE_NOPERM: /* of this resource, perhaps; and an ACL may change */
     case REDLOCK_CAUSE_CLUSTER:

@@ -92,6 +92,7 @@ void redlock_node_hear(struct redlock_node *node, const struct redlock_channels 
 }
 
 void redlock_node_leave(struct redlock_node *node, const struct redlock_channel *channel) {
+    assert(node->server.subscription.channel != NULL && channel != NULL);
     redlock_subscription_leave(&node->server.subscription, channel);
 }
 
@@ -106,6 +107,7 @@ bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
 }
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
+    assert(rival != NULL);
     redlock_text_drop(node->server.yields);
     node->server.yields = redlock_phase_twice_text(rival);
     redlock_server_rearm(&node->server, redlock_server_now_ns(&node->server));
@@ -161,6 +163,7 @@ void redlock_node_marks(const struct redlock_node *node, const char *marks[2]) {
 
 bool redlock_node_is_at(const struct redlock_node *node, const char *id) {
     const struct redlock_server *server = &node->server;
+    assert(id[0] != '\0');
     return redlock_server_is_known(server) &&
            (strcmp(server->mark, id) == 0 || (redlock_server_is_up(server) && strcmp(server->info.run_id, id) == 0));
 }

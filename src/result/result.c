@@ -69,6 +69,7 @@ static const char *put(char **at, const char *string) {
 }
 
 redlock_result *redlock_result_copy(const redlock_result *result) {
+    assert(result->resource && (result->votes || result->count == 0));
     size_t size = sizeof *result + result->count * (sizeof result->votes[0] + sizeof *result->votes[0].text) +
                   strlen(result->resource) + 1 + (result->reason ? strlen(result->reason) + 1 : 0);
     for (unsigned i = 0; i < result->count; i++) {

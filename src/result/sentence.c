@@ -58,6 +58,7 @@ static void add_subject(struct sentence *sentence, const redlock_result *result)
 
 /* An inspection needs answers, not holders. */
 static void add_tally(struct sentence *sentence, const redlock_result *result) {
+    assert(result->of < sizeof words / sizeof *words);
     const bool lacks_answers = result->of == REDLOCK_RESULT_INSPECT && result->code != REDLOCK_OK;
     add(sentence, "%u of %u nodes %s, %u are needed",
         count_votes(result, REDLOCK_VOTE_GRANTED) + (lacks_answers ? count_votes(result, REDLOCK_VOTE_DENIED) : 0),
@@ -90,6 +91,7 @@ static enum redlock_cause cause_of(const struct redlock_result_vote *vote) {
 }
 
 static bool is_said_before(const redlock_result *result, unsigned index, const char *text) {
+    assert(index < result->count);
     for (unsigned i = 0; i < index; i++) {
         const char *other = complaint(&result->votes[i]);
         if (other && strcmp(other, text) == 0) {
@@ -224,6 +226,7 @@ static void add_lost(struct sentence *sentence, const redlock_result *result) {
 
 /* What the tokens at a quorum of nodes say of their holder, or NULL. */
 static const char *holder_of(const redlock_result *result) {
+    assert(result->quorum > 0 || result->count == 0); /* else nobody would be a quorum, too */
     for (unsigned i = 0; i < result->count; i++) {
         const char *holder = redlock_holder_of_vote(&result->votes[i]);
         unsigned count = 0;
@@ -246,6 +249,7 @@ static void add_holder(struct sentence *sentence, const redlock_result *result, 
 }
 
 static void add_reason(struct sentence *sentence, const redlock_result *result) {
+    assert(result->code != REDLOCK_OK);
     switch (result->code) {
     case REDLOCK_ERR_CONTENDED:
         add_holder(sentence, result, "others");
@@ -288,6 +292,7 @@ static struct sentence begin_sentence(char *buffer, size_t size) {
 }
 
 size_t redlock_message_loss(const struct redlock_result *result, char *buffer, size_t size) {
+    assert(result->loss != REDLOCK_LOSS_NONE);
     struct sentence sentence = begin_sentence(buffer, size);
     add_loss(&sentence, result);
     return sentence.length;

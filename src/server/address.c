@@ -2,6 +2,7 @@
 #include "server/address.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static int hex_digit(char c) {
 
 /* Errors name the parts of a URI that may be secret. They never quote them. */
 static int percent_decode(struct span span, const char *part, char **decoded, struct redlock_error_text *failure) {
+    assert(*decoded == NULL);
     char *text = copy(span);
     if (text == NULL) {
         return REDLOCK_ERR_NO_MEMORY;
@@ -99,6 +101,7 @@ static bool number(struct span span, uint32_t max, uint32_t *value) {
 
 static int parse_db(struct span span, const char *hint, struct redlock_address *address,
                     struct redlock_error_text *failure) {
+    assert(address->host != NULL);
     if (!number(span, DB_MAX, &address->db)) {
         return redlock_fail(failure, REDLOCK_ERR_INVALID, "the database of node '%s' is not a number from 0 to %d%s",
                             address->host, DB_MAX, hint);
@@ -125,6 +128,7 @@ static int parse_user_info(struct span user_info, struct redlock_address *addres
 
 static int parse_host(struct span *rest, struct redlock_address *address, bool *literal,
                       struct redlock_error_text *failure) {
+    assert(address->host == NULL);
     *literal = take_prefix(rest, "[");
     struct span host = until(rest, *literal ? "]/?#" : ":/?#");
     int shown = (int)(host.size < 64 ? host.size : 64);
@@ -175,6 +179,7 @@ static const char *port_hint(const struct redlock_address *address, struct span 
 /* With a scheme, the first of two ':' may stand between a user and a password. */
 static int parse_port(struct span *rest, bool has_user, bool bare, struct redlock_address *address,
                       struct redlock_error_text *failure) {
+    assert(address->host != NULL);
     address->port = PORT_DEFAULT;
     if (!take_prefix(rest, ":")) {
         return REDLOCK_OK;
@@ -331,6 +336,7 @@ static bool lacks_slashes(struct span uri, struct span *scheme) {
 }
 
 static int parse_bare(struct span uri, struct redlock_address *address, struct redlock_error_text *failure) {
+    assert(uri.size > 0);
     struct span scheme;
     if (uri.bytes[0] == '/') {
         return redlock_fail(failure, REDLOCK_ERR_INVALID,

@@ -18,6 +18,7 @@
 
 /* Without a socket the connection does not use its watch, so the lookup can. */
 static void watch_lookup(struct redlock_server *server, int fd) {
+    assert(server->dial.link.connection.stream.fd < 0);
     server->reactor.watch(server->reactor.ctx, &server->dial.link.connection.watch, fd, REDLOCK_READABLE);
 }
 
@@ -54,6 +55,7 @@ static bool greet(struct redlock_link *link) {
 static void resolved(struct redlock_link *link) {
     struct redlock_dial *dial = (struct redlock_dial *)link;
     const char *error;
+    assert(dial->lookup != NULL);
     if (!redlock_lookup_done(dial->lookup, &dial->endpoints, &error)) {
         return;
     }
@@ -131,6 +133,7 @@ static long long enough_ms(int64_t trip_ms) {
 
 /* Such a server answers, but no request is answered in time, so no lock can be taken there. */
 static void say_far(struct redlock_server *server) {
+    assert(redlock_server_is_far(server) && server->shortest_ns != INT64_MAX);
     const int64_t trip_ms = (server->shortest_ns + REDLOCK_NS_PER_MS - 1) / REDLOCK_NS_PER_MS;
     redlock_text_drop(server->far);
     server->far = redlock_text_new(REDLOCK_CAUSE_TIMEOUT,
@@ -143,6 +146,7 @@ static void say_far(struct redlock_server *server) {
 
 static void ready(struct redlock_server *server) {
     assert(server->phase == REDLOCK_PHASE_INTRODUCING && server->connection.stream.fd >= 0);
+    assert(server->address.tls == (server->connection.tls != NULL));
     server->up_ns = redlock_server_now_ns(server);
     server->heard_ns = server->up_ns;
     server->scripts_ns = server->up_ns;
@@ -180,6 +184,7 @@ static void ready(struct redlock_server *server) {
 /* The handshake is done. One server under two names would have two votes (R18): of such nodes the
  * lower index stays, and becomes READY once the other one has given way. */
 static void compare(struct redlock_server *server) {
+    assert(server->phase == REDLOCK_PHASE_INTRODUCING);
     const char *twin = server->handshake.twin;
     const char *id = server->info.run_id[0] != '\0' ? server->info.run_id : twin;
     const char *rival =
@@ -201,6 +206,7 @@ static void compare(struct redlock_server *server) {
 /* The handshake, in whichever part, is over or has failed. */
 static void end_handshake(struct redlock_server *server, const struct redlock_handshake *handshake,
                           enum redlock_handshake_state state) {
+    assert(state != REDLOCK_HANDSHAKE_WAITING);
     if (state == REDLOCK_HANDSHAKE_NO_MEMORY) {
         redlock_spare_or_server_fails(server, redlock_text_new(REDLOCK_CAUSE_OURS, "no memory for the handshake"));
         return;
@@ -227,6 +233,7 @@ static void end_handshake(struct redlock_server *server, const struct redlock_ha
 }
 
 void redlock_connect_reply(struct redlock_server *server, const struct redlock_reply *reply) {
+    assert(server->phase == REDLOCK_PHASE_INTRODUCING);
     if (server->handshake.step >= server->handshake.step_count) {
         redlock_phase_lost(server, redlock_link_unasked_text());
         return;
@@ -246,6 +253,7 @@ void redlock_connect_reply(struct redlock_server *server, const struct redlock_r
 static void take_over(struct redlock_server *server) {
     struct redlock_dial *dial = &server->dial;
     const bool spare = redlock_server_has_spare(server);
+    assert(dial->link.endpoint < dial->endpoints.count);
     if (spare && !redlock_spare_replaces(server)) {
         return;
     }

@@ -14,6 +14,7 @@ static void watch(struct redlock_connection *connection, int fd, unsigned events
 }
 
 int redlock_connection_init(struct redlock_connection *connection, const struct redlock_reactor *reactor) {
+    assert(connection->reactor == NULL);
     const int error = reactor->attach(reactor->ctx, &connection->watch);
     connection->reactor = error == 0 ? reactor : NULL;
     connection->stream.fd = -1;
@@ -126,6 +127,7 @@ __attribute__((always_inline)) static inline int write_to_socket(struct redlock_
 __attribute__((noinline, cold)) static int write_with_tls(struct redlock_connection *connection,
                                                           struct redlock_outbox *box) {
     struct redlock_outbox *wire = &connection->tls->wire;
+    assert(box == wire || box == &connection->hello || box == &connection->outbox);
     for (;;) {
         int error = write_to_socket(connection, wire);
         size_t size = redlock_outbox_size(box);
@@ -146,6 +148,7 @@ int redlock_connection_write(struct redlock_connection *connection, struct redlo
 }
 
 void redlock_connection_unblock(struct redlock_connection *connection) {
+    assert(connection->stream.fd >= 0);
     connection->blocked = false;
     watch_open(connection);
 }

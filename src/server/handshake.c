@@ -79,6 +79,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
     const char *auth[4];
     char db[12];
     bool said = true;
+    assert(address != NULL && handshake->told.options != NULL && handshake->told.credentials != NULL);
     *handshake = (struct redlock_handshake){.told = handshake->told, .info = {.uptime_s = -1}};
     if (redlock_handshake_auth(handshake->told.credentials, auth)) {
         said = say(handshake, outbox, STEP_AUTH, auth);
@@ -96,6 +97,7 @@ enum redlock_handshake_state redlock_handshake_start(struct redlock_handshake *h
 }
 
 static bool say_probe(struct redlock_handshake *handshake, struct redlock_outbox *outbox, enum step step) {
+    assert(handshake->step_count < REDLOCK_HANDSHAKE_STEPS_MAX);
     handshake->steps[handshake->step_count++] = (uint8_t)step;
     return step == STEP_RENEWAL ? redlock_proof_say_renewal(handshake, outbox)
                                 : redlock_proof_say(handshake, outbox, step == STEP_SOURCE);
@@ -103,6 +105,7 @@ static bool say_probe(struct redlock_handshake *handshake, struct redlock_outbox
 
 /* The second part: the server is known now, and may vote. Returns false without memory. */
 static bool introduce(struct redlock_handshake *handshake, struct redlock_outbox *outbox) {
+    assert(handshake->step_count == 0); /* so the second part fits */
     const char *run_id = handshake->info.run_id;
     char id[24];
     bool said = true;
@@ -265,7 +268,8 @@ static enum redlock_handshake_state on_later_step(struct redlock_handshake *hand
     case STEP_RENEWAL:
         return redlock_proof_renewal(handshake, reply);
     default:
-        break; /* KILL: the connection is gone or we lack permission; nothing else to do */
+        assert(step == STEP_KILL);
+        break; /* the connection is gone or we lack permission; nothing else to do */
     }
     return REDLOCK_HANDSHAKE_WAITING;
 }

@@ -1,6 +1,7 @@
 /* How the parts of the handshake speak: commands, warnings, reasons. */
 #include "server/handshake_state.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,7 @@ enum redlock_handshake_state redlock_handshake_refuse(struct redlock_handshake *
                                                       enum redlock_handshake_state state, enum redlock_cause cause,
                                                       const char *format, ...) {
     va_list arguments;
+    assert(state == REDLOCK_HANDSHAKE_RETRY || state == REDLOCK_HANDSHAKE_UNUSABLE);
     handshake->cause = cause;
     va_start(arguments, format);
     (void)vsnprintf(handshake->reason, sizeof handshake->reason, format, arguments);
@@ -46,6 +48,7 @@ bool redlock_handshake_say_words(struct redlock_outbox *outbox, const char *cons
 }
 
 bool redlock_handshake_say(struct redlock_outbox *outbox, const char *const words[4]) {
+    assert(words[0] != NULL);
     size_t count = 0;
     while (count < 4 && words[count] != NULL) {
         count++;

@@ -7,6 +7,7 @@
 #define ROOM_MIN 64
 
 static bool set_room(struct redlock_inflight *inflight, size_t room) {
+    assert(room > 0 && (room & (room - 1)) == 0 && inflight->count <= room);
     struct redlock_inflight_entry *entries = malloc(room * sizeof *entries);
     if (entries == NULL) {
         return false;

@@ -19,6 +19,7 @@ static void set_timer(struct redlock_link *link) {
 }
 
 void redlock_link_set(struct redlock_link *link, enum redlock_link_state state, int64_t due_ns) {
+    assert((link->connection.stream.fd >= 0) == (state >= REDLOCK_LINK_OPENING));
     link->state = state;
     link->due_ns = due_ns;
     set_timer(link);
@@ -41,6 +42,7 @@ void redlock_link_begin(struct redlock_link *link) {
 }
 
 static void fail(struct redlock_link *link, struct redlock_text *why) {
+    assert(link->state >= REDLOCK_LINK_RESOLVING);
     link->ops->failed(link, why);
 }
 
@@ -74,6 +76,7 @@ static bool begin_tls(struct redlock_link *link) {
     const struct redlock_reactor *reactor = link->connection.reactor;
     struct redlock_tls_context *tls = link->options->tls;
     char why[REDLOCK_TLS_FAILURE_SIZE];
+    assert(tls != NULL);
     redlock_link_set(link, REDLOCK_LINK_SECURING, link->give_up_ns);
     switch (redlock_tls_context_refresh(tls, &(struct redlock_error_text){why, sizeof why})) {
     case REDLOCK_TLS_FILES_SAME:
@@ -107,6 +110,7 @@ static void secure(struct redlock_link *link, unsigned events) {
 
 /* error: why the last address was refused. */
 static void try_the_rest(struct redlock_link *link, int error) {
+    assert(link->state == REDLOCK_LINK_RESOLVING || link->state == REDLOCK_LINK_OPENING);
     while (link->tried < link->endpoint_count) {
         error = try_next(link);
         if (error == 0) {
@@ -125,6 +129,7 @@ void redlock_link_open(struct redlock_link *link, const struct redlock_endpoint 
 }
 
 static void refuse(struct redlock_link *link, int error) {
+    assert(link->state == REDLOCK_LINK_OPENING);
     redlock_connection_close(&link->connection);
     try_the_rest(link, error);
 }
@@ -259,6 +264,7 @@ int redlock_link_init(struct redlock_link *link, const struct redlock_link_ops *
 }
 
 int64_t redlock_link_delay_ns(int64_t now_ns, uint32_t *jitter, unsigned *failures, int64_t up_ns) {
+    assert(*failures <= REDLOCK_LINK_FAILURES_MAX);
     if (now_ns >= redlock_after_ms(up_ns, STABLE_AFTER_MS)) {
         *failures = 0;
     }

@@ -61,6 +61,7 @@ void redlock_outbox_withdraw(struct redlock_outbox *outbox, uint64_t position, s
 }
 
 void redlock_outbox_wipe(struct redlock_outbox *outbox) {
+    assert(outbox->head <= outbox->tail && outbox->tail <= outbox->room);
     if (outbox->bytes != NULL) {
         explicit_bzero(outbox->bytes, outbox->head);
         explicit_bzero(outbox->bytes + outbox->tail, outbox->room - outbox->tail);

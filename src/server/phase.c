@@ -1,6 +1,7 @@
 /* A server's changes of state. */
 #include "server/phase.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/time.h"
@@ -14,6 +15,7 @@ struct redlock_text *redlock_phase_twice_text(const char *rival) {
 }
 
 void redlock_phase_set(struct redlock_server *server, enum redlock_server_phase phase, struct redlock_text *why) {
+    assert(phase != REDLOCK_PHASE_NEW && (phase != REDLOCK_PHASE_READY || why == NULL));
     redlock_text_drop(server->why);
     server->why = why;
     server->phase = phase;

@@ -1,6 +1,7 @@
 /* What the handshake proves on the server itself. */
 #include "server/proof.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ bool redlock_proof_say(struct redlock_handshake *handshake, struct redlock_outbo
                                                         "",
                                                         handshake->told.mark};
     size_t count = 6;
+    assert(handshake->told.mark != NULL && handshake->told.mark_count <= REDLOCK_SERVER_OTHERS_MAX);
     if (handshake->told.options->marker != NULL && handshake->info.run_id[0] == '\0') {
         words[4] = handshake->told.options->marker;
         for (size_t i = 0; i < handshake->told.mark_count; i++) {
@@ -84,6 +86,7 @@ static enum redlock_handshake_state lacks(struct redlock_handshake *handshake, c
 /* EVALSHA or EVAL itself was refused, or was not. */
 static enum redlock_handshake_state take_error(struct redlock_handshake *handshake, const struct redlock_reply *reply,
                                                bool by_source) {
+    assert(reply->value.type == REDLOCK_REPLY_ERROR);
     const enum redlock_right right = redlock_rights_of(reply->value.bytes, reply->value.size);
     struct redlock_rights rights = {.denied = ""};
     if (redlock_wire_cause(&reply->value) == REDLOCK_CAUSE_NO_LUA) {

@@ -55,6 +55,7 @@ void redlock_requests_ping(struct redlock_server *server) {
 static void answer(struct redlock_server *server, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,
                    struct redlock_text *text, int64_t now_ns) {
     struct redlock_answer told = {.vote = vote, .read_ns = now_ns, .text = text};
+    assert(vote == REDLOCK_VOTE_UNKNOWN || vote == REDLOCK_VOTE_FAILED);
     if (!entry->own) {
         server->callbacks.answer(server->callbacks.ctx, server->index, entry->owner, entry->round, &told);
     }

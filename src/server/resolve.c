@@ -1,6 +1,7 @@
 /* Name lookups outside the loop's thread. */
 #include "server/resolve.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -50,7 +51,8 @@ bool redlock_resolve_literal(const struct redlock_address *address, struct redlo
     if (address->kind == REDLOCK_ADDRESS_UNIX) {
         struct sockaddr_un path = {.sun_family = AF_UNIX};
         size_t size = strlen(address->host) + 1;
-        memcpy(path.sun_path, address->host, size < sizeof path.sun_path ? size : sizeof path.sun_path - 1);
+        assert(size <= sizeof path.sun_path);
+        memcpy(path.sun_path, address->host, size);
         memcpy(&endpoints->list[0].address, &path, sizeof path);
         endpoints->list[0].size = sizeof path;
         endpoints->count = 1;
@@ -62,7 +64,9 @@ bool redlock_resolve_literal(const struct redlock_address *address, struct redlo
 }
 
 static void drop_one(struct redlock_lookup *lookup) {
-    if (atomic_fetch_sub(&lookup->references, 1) != 1) {
+    const int references = atomic_fetch_sub(&lookup->references, 1);
+    assert(references > 0);
+    if (references != 1) {
         return;
     }
     (void)close(lookup->fd);
@@ -134,6 +138,7 @@ bool redlock_lookup_done(const struct redlock_lookup *lookup, struct redlock_end
         *error = lookup->error;
     }
     if (done && lookup->error == NULL) {
+        assert(lookup->endpoints.count > 0);
         *endpoints = lookup->endpoints;
     }
     return done;

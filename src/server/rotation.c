@@ -89,6 +89,7 @@ static bool queue_auth(struct redlock_server *server) {
     struct redlock_inflight_entry entry = {.owner = &server->rotation, .queued_ns = now_ns, .own = true};
     struct redlock_outbox box = {0};
     const char *words[4], *const ping[4] = {"PING", echo};
+    assert(server->rotation.asked.password != NULL);
     (void)redlock_handshake_auth(&server->rotation.asked, words);
     const bool queued = redlock_handshake_say(&box, words) && redlock_handshake_say(&box, ping) &&
                         redlock_requests_queue(server, box.bytes + box.head, redlock_outbox_size(&box), &entry);
@@ -134,6 +135,7 @@ void redlock_rotation_offer(struct redlock_server *server, struct redlock_creden
 
 const struct redlock_credentials *redlock_rotation_greets(struct redlock_server *server) {
     struct redlock_rotation *rotation = &server->rotation;
+    assert(!rotation->trying);
     if (rotation->newer.password != NULL && !rotation->go_back) {
         redlock_credentials_move(&rotation->older, &server->address.credentials);
         redlock_credentials_move(&server->address.credentials, &rotation->newer);

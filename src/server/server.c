@@ -1,6 +1,7 @@
 /* A server's states, and when they change. */
 #include "server/server.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/time.h"
@@ -65,7 +66,8 @@ static void on_timer(struct redlock_watch *watch) {
     } else if (redlock_server_is_connecting(server)) {
         redlock_connect_due(server, now_ns);
     } else if (server->due_ns <= now_ns) {
-        redlock_connect_begin(server); /* WAITING, UNUSABLE */
+        assert(server->phase == REDLOCK_PHASE_WAITING || server->phase == REDLOCK_PHASE_UNUSABLE);
+        redlock_connect_begin(server);
     }
     redlock_text_drop(server->yields);
     server->yields = NULL;
@@ -94,6 +96,8 @@ static bool attach(struct redlock_server *server) {
 bool redlock_server_init(struct redlock_server *server, unsigned index, struct redlock_address *address,
                          const struct redlock_server_options *options, const struct redlock_reactor *reactor,
                          const struct redlock_server_callbacks *callbacks) {
+    assert(server->phase == REDLOCK_PHASE_NEW && index < REDLOCK_NODES_MAX);
+    assert(options->node_timeout_ms > 0 && options->node_timeout_ms <= REDLOCK_TIMEOUT_MS_MAX);
     server->connection.watch =
         (struct redlock_watch){.on_io = redlock_traffic_io, .on_timer = on_timer, .on_flush = redlock_traffic_flush};
     server->reactor = *reactor;

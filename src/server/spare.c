@@ -96,6 +96,7 @@ static bool keeps_auth(const struct redlock_server *server) {
 }
 
 void redlock_spare_replaced(struct redlock_server *server) {
+    assert(server->phase == REDLOCK_PHASE_INTRODUCING && server->dial.link.state == REDLOCK_LINK_OFF);
     if (!keeps_auth(server)) {
         redlock_rotation_ends(server);
     }

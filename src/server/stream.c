@@ -89,6 +89,7 @@ static int open_socket(const struct sockaddr *address, socklen_t size) {
 }
 
 int redlock_stream_open(struct redlock_stream *stream, const struct sockaddr *address, socklen_t size) {
+    assert(stream->fd < 0);
     (void)pthread_once(&once, begin);
     lock();
     int fd = open_socket(address, size);

@@ -106,6 +106,7 @@ void redlock_subscription_leave(struct redlock_subscription *subscription, const
     if (!heard && subscription->asked != channel) {
         return;
     }
+    assert(redlock_subscription_listens(subscription));
     subscription->asked = heard ? subscription->asked : NULL;
     subscription->leaving++;
     subscription->no_memory |=
@@ -130,6 +131,7 @@ static bool has_zombie(const struct redlock_subscription *subscription) {
 /* Takes over the text. Logs the same reason only once, then as DEBUG. Each restart of a server ends
  * a subscription: the first connection warns of that. */
 static void lost(struct redlock_subscription *subscription, struct redlock_text *why) {
+    assert(subscription->link.state >= REDLOCK_LINK_RESOLVING);
     const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     const bool listened = redlock_subscription_listens(subscription);
     const int64_t up_ns = listened ? subscription->up_ns : REDLOCK_NEVER_NS;
@@ -194,6 +196,7 @@ static bool is_array(const struct redlock_reply *reply, const char *word, size_t
 }
 
 static void confirmed(struct redlock_subscription *subscription) {
+    assert(subscription->link.state == REDLOCK_LINK_GREETING);
     const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     subscription->up_ns = redlock_link_now_ns(&subscription->link);
     subscription->pinged = false;
@@ -208,6 +211,7 @@ static void confirmed(struct redlock_subscription *subscription) {
 }
 
 static void refused(struct redlock_subscription *subscription, struct redlock_text *why) {
+    assert(subscription->link.state == REDLOCK_LINK_GREETING);
     const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     const int64_t delay_ns =
         redlock_backoff_ns(subscription->jitter, ++subscription->refusals, REFUSED_MIN_MS, REFUSED_MAX_MS);
@@ -219,6 +223,7 @@ static void refused(struct redlock_subscription *subscription, struct redlock_te
 
 /* An address may lead to several servers. Pushes of another one grant nothing on this node. */
 static void take_info(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    assert(reply->value.type == REDLOCK_REPLY_STRING);
     struct redlock_info info = {.uptime_s = -1};
     redlock_info_parse(&info, reply->value.bytes, reply->value.size);
     if (strcmp(info.run_id, subscription->run_id) != 0) {
@@ -238,6 +243,7 @@ static void take_info(struct redlock_subscription *subscription, const struct re
 }
 
 static void take_error(struct redlock_subscription *subscription, enum step step, const struct redlock_reply *reply) {
+    assert(reply->value.type == REDLOCK_REPLY_ERROR);
     static const char *const names[] = {"AUTH", "INFO", "CLIENT ID", "CLIENT SETNAME", "CLIENT KILL", "SUBSCRIBE"};
     char error[REDLOCK_WIRE_ERROR_SIZE];
     const bool needless = step == STEP_ID || step == STEP_NAME || step == STEP_KILL;
@@ -274,6 +280,7 @@ static void take_greeting(struct redlock_subscription *subscription, const struc
 }
 
 static void take_refusal(struct redlock_subscription *subscription, const struct redlock_reply *reply) {
+    assert(subscription->asking && reply->value.type == REDLOCK_REPLY_ERROR);
     const struct redlock_reactor *reactor = subscription->link.connection.reactor;
     char error[REDLOCK_WIRE_ERROR_SIZE];
     (void)redlock_wire_error(&reply->value, subscription->link.address->credentials.password, error);

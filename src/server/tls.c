@@ -193,6 +193,7 @@ static bool attach(struct redlock_tls *tls) {
 }
 
 struct redlock_tls *redlock_tls_new(struct redlock_tls_context *context, const char *host, int fd) {
+    assert(context != NULL && fd >= 0);
     struct redlock_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL) {
         return NULL;

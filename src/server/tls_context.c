@@ -2,6 +2,7 @@
 #include "server/tls_context.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -284,6 +285,7 @@ static bool is_literal(const char *name) {
 
 SSL *redlock_tls_context_connect(const struct redlock_tls_context *context, const char *host) {
     char name[NAME_SIZE];
+    assert(context->ssl != NULL);
     ERR_clear_error();
     SSL *ssl = SSL_new(context->ssl);
     if (ssl == NULL) {

@@ -1,6 +1,7 @@
 /* Reads and writes on an open connection, and what a reply means for its request. */
 #include "server/traffic.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "core/time.h"
@@ -50,6 +51,7 @@ __attribute__((noinline, cold)) static void out_of_step(struct redlock_server *s
 /* R17: it returns with the last reply that it owes, the PONG. With an earlier return, new requests
  * would wait behind the old ones and time out too. Under load it would never come back. */
 __attribute__((noinline, cold)) static void drain(struct redlock_server *server) {
+    assert(server->phase == REDLOCK_PHASE_STALLED);
     const int64_t stall_end_ns = redlock_after_ms(server->heard_ns, STALL_LIMIT_MS);
     if (server->connection.inflight.count == 0) {
         redlock_phase_set(server, REDLOCK_PHASE_READY, NULL);
@@ -134,6 +136,7 @@ __attribute__((noinline, cold)) static bool take_own_reply(struct redlock_server
                                                            const struct redlock_inflight_entry *entry, bool in_time,
                                                            const struct redlock_reply *reply) {
     const enum redlock_reply_type type = reply->value.type;
+    assert(entry->own);
     return entry->owner == &server->rotation
                ? redlock_rotation_reply(server, entry, in_time, reply)
                : type == REDLOCK_REPLY_STATUS || type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_ERROR;

@@ -75,6 +75,7 @@ size_t redlock_wire_error(const struct redlock_reply_value *error, const char *p
     /* A server quotes the arguments of an unknown command: a token or a password may be among
      * them. */
     static const char arguments[] = ", with args beginning with";
+    assert(error->type == REDLOCK_REPLY_ERROR || error->type == REDLOCK_REPLY_STRING);
     if (quotes(error, password)) {
         return (size_t)snprintf(buffer, REDLOCK_WIRE_ERROR_SIZE, "an error that quotes the password");
     }

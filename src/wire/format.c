@@ -152,7 +152,9 @@ static char *format_release(char *at, const struct redlock_message *message) {
 
 static char *format_inspect(char *at, const struct redlock_message *message) {
     const char *suffix = message->wait_suffix ? message->wait_suffix : "";
-    return redlock_resp_bulk(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), suffix, strlen(suffix));
+    const size_t suffix_size = strlen(suffix);
+    assert(suffix_size <= REDLOCK_WAIT_SUFFIX_SIZE_MAX);
+    return redlock_resp_bulk(begin_script(at, message, REDLOCK_SCRIPT_INSPECT, 1, 1), suffix, suffix_size);
 }
 
 /* By source only: people list locks now and then, so no connection loads this script. */
@@ -161,6 +163,7 @@ static char *format_list(char *at, const struct redlock_message *message) {
     const struct redlock_page *page = message->page;
     const size_t pattern_size = strlen(page->pattern);
     assert(script->source_size <= SCRIPT_SIZE_MAX && pattern_size <= REDLOCK_PATTERN_SIZE_MAX);
+    assert(page->count > 0 && message->fence_keys->suffix_size <= REDLOCK_FENCE_SUFFIX_SIZE_MAX);
     at = redlock_resp_array(at, 9);
     at = redlock_resp_bulk(at, "EVAL", 4);
     at = redlock_resp_bulk(at, script->source, script->source_size);

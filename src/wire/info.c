@@ -56,6 +56,7 @@ static void take_number(const struct line *line, const char *name, uint64_t *num
 }
 
 void redlock_info_parse(struct redlock_info *info, const char *bytes, size_t size) {
+    assert(bytes != NULL || size == 0);
     char redis[REDLOCK_INFO_WORD_SIZE] = "", valkey[REDLOCK_INFO_WORD_SIZE] = "", kind[REDLOCK_INFO_WORD_SIZE] = "";
     char host[REDLOCK_INFO_WORD_SIZE] = "", port[REDLOCK_INFO_WORD_SIZE] = "";
     uint64_t uptime = UINT64_MAX, loading = 0;

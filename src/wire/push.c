@@ -45,6 +45,7 @@ static bool is_message(const struct redlock_reply *reply) {
 }
 
 bool redlock_wire_push(const struct redlock_reply *reply, const char *channel, struct redlock_push *push) {
+    assert(channel != NULL && channel[0] != '\0');
     const struct redlock_reply_value *element = reply->elements;
     struct redlock_reply_value key = element[2], round, seconds, microseconds, token;
     if (!is_message(reply) || !redlock_reply_is(&element[1], channel) || key.type != REDLOCK_REPLY_STRING) {

@@ -280,6 +280,7 @@ static bool read_inspect(const struct redlock_reply *reply, struct redlock_answe
 /* Kept apart: inlined, they cost each vote some instructions. */
 __attribute__((noinline, cold)) static bool
 read_rare(enum redlock_operation operation, const struct redlock_reply *reply, struct redlock_answer *answer) {
+    assert(answer->vote == REDLOCK_VOTE_UNKNOWN && answer->text == NULL);
     switch (operation) {
     case REDLOCK_OP_INSPECT:
         return read_inspect(reply, answer);

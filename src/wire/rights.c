@@ -10,6 +10,7 @@ static bool has(const char *error, size_t size, const char *words) {
 }
 
 enum redlock_right redlock_rights_of(const char *error, size_t size) {
+    assert(error != NULL || size == 0);
     static const char *const denials[] = {"can't run this command", "no permissions to run",
                                           "o permission to execute this command"};
     static const char *const absences[] = {"unknown command",        "Unknown command",
@@ -70,6 +71,7 @@ static void take(struct redlock_rights *rights, const char *name, enum redlock_r
 }
 
 void redlock_rights_read(struct redlock_rights *rights, const char *lines, size_t size) {
+    assert(lines != NULL || size == 0);
     const char *const end = lines + size;
     *rights = (struct redlock_rights){.denied = ""};
     while (lines < end) {

@@ -74,6 +74,7 @@ __attribute__((noinline, cold)) static void read_unexpected(const struct redlock
                                         [REDLOCK_REPLY_ERROR] = "an error",  [REDLOCK_REPLY_INTEGER] = "an integer",
                                         [REDLOCK_REPLY_STRING] = "a string", [REDLOCK_REPLY_NIL] = "nil",
                                         [REDLOCK_REPLY_ARRAY] = "an array",  [REDLOCK_REPLY_OTHER] = "another type"};
+    assert(reply->value.type < sizeof names / sizeof *names);
     answer->vote = REDLOCK_VOTE_UNKNOWN;
     answer->fenced = false;
     answer->counter = 0;
