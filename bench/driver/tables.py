@@ -307,7 +307,7 @@ def leases(results: Results) -> list[str]:
             rows += [
                 [f"`{record.command}`: {key}", amount(value)]
                 for key, value in record.figures.items()
-                if isinstance(value, (int, float)) and key not in ("load", "wall_seconds")
+                if isinstance(value, (int, float)) and key != "wall_seconds"
             ]
             if record.error:
                 rows.append([f"`{record.command}`", record.error])
