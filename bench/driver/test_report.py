@@ -59,6 +59,15 @@ class Ratios(unittest.TestCase):
         found = by_name(results())["acquire_p50_ratio"]
         self.assertEqual((found.value, found.low, found.high), (1.1, 1.1, 1.1))
 
+    def test_the_nodes_time_a_cycle_is_compared_with_that_under_the_floor(self) -> None:
+        found = by_name(results())
+        # The same processor time for 1000 and for 900 cycles, and for a tenth of each.
+        self.assertAlmostEqual(float(found["servers_cpu_ratio_256"].value or 0), 10 / 9)
+        low, high = found["servers_cpu_us_256"].low, found["servers_cpu_us_256"].high
+        self.assertAlmostEqual(low or 0, 1e6 / 900)
+        self.assertAlmostEqual(high or 0, 1e7 / 900)
+        self.assertIn("servers' processor time a cycle, ours to the floor", "\n".join(tables.throughput(results())))
+
     def test_every_promised_name_is_printed_and_never_as_nan(self) -> None:
         lines = ratios.lines(ratios.make(Results()))
         self.assertEqual(
