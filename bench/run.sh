@@ -12,8 +12,10 @@ usage: bench/run.sh [OPTION]…
 
 Installs missing packages (Debian 12 or 13, as root or with sudo) and builds the library and the
 contenders. Starts redis-servers on free loopback ports in a temporary folder. Lets all contenders
-take turns, and writes results.json, results.md and plots. The last lines of output are the ratios,
-one name=value on each line. Stops everything that it started, also after Ctrl-C.
+take turns, and writes results.json, results.md and plots. Prints the load of others (the processors
+that other programs kept busy), the ratios, one name=value on each line, and last where the results
+are. Warns if the load average is above 1 at the start, or the load of others above 0.1 while it
+measures. Stops everything that it started, also after Ctrl-C.
 
   --quick            less than three minutes of measuring, instead of less than half an hour; wider
                      spreads, peers only in (a), (b), (c), (d)
@@ -41,6 +43,7 @@ Exit status: 0 if it measured, 1 if something failed, 64 for bad usage.
 END
 }
 
+read -r load_average _ </proc/loadavg # before the build raises it
 build=$REDLOCK_ROOT/build/bench
 output=
 install=1
@@ -75,4 +78,5 @@ redlock_build "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=O
 
 cd "$REDLOCK_ROOT/bench"
 # -B: write no bytecode into the tree.
-exec python3 -B -m driver.main --build "$build" --output "$output" "${driver[@]}"
+exec python3 -B -m driver.main --build "$build" --output "$output" \
+    --load-average "$load_average" "${driver[@]}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import selectors
 import socket
 import threading
@@ -160,7 +159,6 @@ class Contention:
         handover_us: Sequence[float] = (),
         error: str | None = None,
     ) -> None:
-        figures["load"] = os.getloadavg()[0]
         record = Record(LETTER, point, name, self._round, point, figures, error)
         self._results.add(record, {"handover_us": handover_us})
 

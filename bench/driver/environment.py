@@ -34,11 +34,7 @@ def _memory_mib() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // (1 << 20)
 
 
-def load() -> str:
-    return " ".join(f"{average:.2f}" for average in os.getloadavg())
-
-
-def gather(root: Path) -> dict[str, str]:
+def gather(root: Path, load_average: float) -> dict[str, str]:
     commit = _said("git", "rev-parse", "--short=12", "HEAD", cwd=root)
     changed = _said("git", "status", "--porcelain", "--untracked-files=no", cwd=root)
     return {
@@ -53,5 +49,5 @@ def gather(root: Path) -> dict[str, str]:
         "compiler": _said("cc", "--version"),
         "python": platform.python_version(),
         "commit": (commit + (", with changes" if changed else "")) if commit else "unknown",
-        "load at the start": load(),
+        "load average before the build": f"{load_average:.2f}",
     }

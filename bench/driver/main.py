@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from . import contest, environment, peers, plots, ratios, report, tool
+from . import contest, environment, load, peers, plots, ratios, report, tool
 from .contenders import Contender, ContenderError, Program
 from .contention import Contention
 from .results import Results
@@ -52,6 +52,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--load-average", type=float, required=True, help="before anything was built")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--peers", default="all")
     parser.add_argument("--only", default=",".join(LETTERS))
@@ -169,14 +170,16 @@ def measure(
             least = Program(FLOOR_HANDOVER, (str(build / "bench" / FLOOR_HANDOVER),))
             every = {**programs, FLOOR_HANDOVER: least}
             contention = Contention(fleet, proxy, contenders, every, results, folder, logs, contests_end)
-            contention.run(plan, others)
+            with load.during("d", results.load):
+                contention.run(plan, others)
         if TOOL in letters:
             progress("the tool, flock and redis-cli")
             fleet.ensure(NODES)
             addresses = tuple(server.address for server in fleet.servers[:NODES])
-            tool.measure(
-                results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end
-            )
+            with load.during(TOOL, results.load):
+                tool.measure(
+                    results, tool_program(build), addresses, folder, mode.tool_rounds, lambda: time.monotonic() < end
+                )
 
 
 def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> int:
@@ -185,13 +188,16 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     logs = output / "logs"
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
-    machine = environment.gather(ROOT)
+    machine = environment.gather(ROOT, options.load_average)
+    for text in load.warnings({}, options.load_average):
+        progress(text)
     made = build_peers(wanted, build, logs)
     programs = own_programs(build, letters)
     programs += [peer.program for peer in made if peer.program]
     results, problems = Results(), []
-    began = time.monotonic()
     contenders, results.absent = introduce(programs, logs)
+    load.rest("before", results.load)
+    began = time.monotonic()
     try:
         if TLS in contenders:
             make_certificate(certificate(build))
@@ -205,7 +211,7 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
         for contender in contenders.values():
             contender.close()
     seconds = time.monotonic() - began
-    machine["load at the end"] = environment.load()
+    load.rest("after", results.load)
     about = {name: contender.about for name, contender in contenders.items() if contender.about}
     made = [
         peers.Peer(peer.name, None, peer.build_seconds, peer.reason or results.absent.get(peer.name)) for peer in made
@@ -222,17 +228,18 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
         peers=made,
         plots={},
         problems=problems,
+        warnings=load.warnings(results.load, options.load_average),
         seconds=seconds,
     )
     # First what cannot be had again, whatever the tables and plots make of it.
     report.write_json(measured, output)
     all_ratios = ratios.make(results)
     drawn, failed = plots.draw(results, output)
-    report.write(replace(measured, ratios=all_ratios, plots=drawn), output)
+    measured = replace(measured, ratios=all_ratios, plots=drawn)
+    report.write(measured, output)
     for problem in problems + failed:
         progress(f"run.sh: {problem}")
-    progress(f"measured for {seconds:.0f} s; the tables are in {output / 'results.md'}")
-    print("\n".join(ratios.lines(all_ratios)))
+    print("\n".join(report.lines(measured, output)))
     return 1 if problems else 0
 
 

@@ -51,6 +51,10 @@ PROMISED = frozenset(
         "cycles_ratio_256",
         "cycles_ratio_1024",
         "cpu_ratio_1024",
+        "servers_cpu_ratio_256",
+        "servers_cpu_ratio_1024",
+        "servers_cpu_us_256",
+        "servers_cpu_us_1024",
         "peer_best_cpu_ratio",
         "peer_best_cycles_ratio",
         "peer_best_name",
@@ -125,11 +129,16 @@ def _to_floor(results: Results) -> list[Ratio]:
     for what, percentile in (("acquire", "p50"), ("acquire", "p99"), ("release", "p50"), ("release", "p99")):
         ratio = results.ratio("a", "1", ASYNC, f"{what}_{percentile}_us", ("1", FLOOR))
         made.append(_spread(f"{what}_{percentile}_ratio", ratio, _why(results, "a", "1", FLOOR, ASYNC)))
-    for key, name in (("cycles_per_s", "cycles_ratio"), ("cpu_us_each", "cpu_ratio")):
+    for key, name in (
+        ("cycles_per_s", "cycles_ratio"), ("cpu_us_each", "cpu_ratio"), ("servers_cpu_us_each", "servers_cpu_ratio")
+    ):
         for workers in CONCURRENCIES:
             point = str(workers)
             ratio = results.ratio("b", point, ASYNC, key, (point, FLOOR))
             made.append(_spread(f"{name}_{workers}", ratio, _why(results, "b", point, FLOOR, ASYNC)))
+    for workers in CONCURRENCIES:
+        servers = results.spread("b", str(workers), ASYNC, "servers_cpu_us_each")
+        made.append(_spread(f"servers_cpu_us_{workers}", servers, _why(results, "b", str(workers), ASYNC)))
     return made
 
 

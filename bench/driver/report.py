@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import tables
+from . import load, tables
 from .contenders import About
 from .peers import Peer
 from .ratios import Ratio
+from .ratios import lines as ratio_lines
 from .results import Results
 from .schedule import TOOL
+
+LOAD = "load of others"
 
 SECTIONS = {
     "a": ("(a) One lock at a time: latency", tables.latency, ["latency"]),
@@ -38,6 +41,7 @@ class Report:
     peers: list[Peer]
     plots: dict[str, str]  # name of a plot, its title
     problems: list[str]  # what broke the run off
+    warnings: list[str]  # what disturbed it
     seconds: float
 
 
@@ -46,6 +50,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "mode": report.mode,
         "seconds": round(report.seconds, 1),
         "problems": report.problems,
+        "warnings": report.warnings,
         "environment": report.environment,
         "contenders": {name: asdict(about) for name, about in report.about.items()},
         "peers": [
@@ -59,6 +64,7 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def as_markdown(report: Report) -> str:
     results = report.results
+    on_what = {**report.environment, LOAD: load.summary(results.load)}
     measured = {record.letter for record in results.records}
     parts = [
         "# Results",
@@ -66,9 +72,9 @@ def as_markdown(report: Report) -> str:
         "round. A figure is the median of its rounds (least … greatest round); a ratio is the median of the ratios of "
         "rounds, in each of which both were measured one right after the other. p99.9 is that of all samples together. "
         "What the words mean is in docs/performance.md.",
-        tables.table(["on what", ""], [[key, value] for key, value in report.environment.items()], words=True),
+        tables.table(["on what", ""], [[key, value] for key, value in on_what.items()], words=True),
     ]
-    parts += [f"**{problem}**" for problem in report.problems]
+    parts += [f"**{text}**" for text in (*report.problems, *report.warnings)]
     skipped = [f"{peer.name} ({peer.reason})" for peer in report.peers if peer.reason]
     if skipped:
         parts.append(f"Not measured: {'; '.join(skipped)}.")
@@ -107,6 +113,12 @@ def ratios_table(ratios: list[Ratio]) -> str:
         rounds = f"{ratio.low:,.3f} … {ratio.high:,.3f}" if ratio.low is not None and ratio.low != ratio.high else ""
         rows.append([f"`{ratio.name}`", value, rounds])
     return tables.table(["name", "value", "least … greatest round"], rows)
+
+
+def lines(report: Report, folder: Path) -> list[str]:
+    """The last lines of the output: the load, what disturbed, the ratios, and where all the rest is."""
+    made = [f"# {LOAD}: {load.summary(report.results.load)}", *(f"# {text}" for text in report.warnings)]
+    return [*made, *ratio_lines(report.ratios), f"# measured for {report.seconds:.0f} s; results: {folder}/results.md"]
 
 
 def write_json(report: Report, folder: Path) -> None:

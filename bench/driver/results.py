@@ -61,6 +61,7 @@ class Results:
         self.records: list[Record] = []
         self.pooled: dict[Cell, dict[str, array[float]]] = {}
         self.absent: dict[str, str] = {}  # contenders that do not start, and why
+        self.load: dict[str, float] = {}  # of others: before, by workload, after
 
     def add(self, record: Record, answer: dict[str, Any] | None = None) -> None:
         self.records.append(record)
@@ -140,4 +141,4 @@ class Results:
             for name, samples in named.items()
             for ordered in [sorted(samples)]
         ]
-        return {"records": [asdict(record) for record in self.records], "pooled": pooled}
+        return {"load": self.load, "records": [asdict(record) for record in self.records], "pooled": pooled}

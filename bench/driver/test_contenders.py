@@ -182,6 +182,7 @@ class Running(WithContenders):
         ):
             self.assertAlmostEqual(cast(float, found[name]), value, delta=0.02)
         self.assertEqual(results.reason("e", "hold", ASYNC), "unsupported")
+        self.assertEqual(list(results.load), [workload.letter for workload in planned])
         self.assertIn("drrrr", fleet.seen)
         self.assertTrue(any(seen.count("h") == 2 for seen in fleet.seen))
         self.assertEqual(proxy.round_trips_us, [0] * 5)

@@ -1,7 +1,10 @@
 # Ratios, tables and plots' scripts, made from records that are written here.
+import json
+import tempfile
 import unittest
+from pathlib import Path
 
-from . import contest, gnuplot, plots, ratios, report, stats, tables
+from . import contest, gnuplot, load, plots, ratios, report, stats, tables
 from .contenders import About
 from .peers import Peer
 from .results import OVER, Record, Results, figures_of
@@ -55,6 +58,15 @@ class Ratios(unittest.TestCase):
     def test_are_those_of_rounds(self) -> None:
         found = by_name(results())["acquire_p50_ratio"]
         self.assertEqual((found.value, found.low, found.high), (1.1, 1.1, 1.1))
+
+    def test_the_nodes_time_a_cycle_is_compared_with_that_under_the_floor(self) -> None:
+        found = by_name(results())
+        # The same processor time for 1000 and for 900 cycles, and for a tenth of each.
+        self.assertAlmostEqual(float(found["servers_cpu_ratio_256"].value or 0), 10 / 9)
+        low, high = found["servers_cpu_us_256"].low, found["servers_cpu_us_256"].high
+        self.assertAlmostEqual(low or 0, 1e6 / 900)
+        self.assertAlmostEqual(high or 0, 1e7 / 900)
+        self.assertIn("servers' processor time a cycle, ours to the floor", "\n".join(tables.throughput(results())))
 
     def test_every_promised_name_is_printed_and_never_as_nan(self) -> None:
         lines = ratios.lines(ratios.make(Results()))
@@ -129,12 +141,29 @@ class Tables(unittest.TestCase):
         about = {ASYNC: About(ASYNC, "0.1", "C", "nothing")}
         peer = Peer("redisson", None, 0.1, "skipped: no Java here")
         text = report.as_markdown(
-            report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, [], 1.0)
+            report.Report("quick", {"kernel": "6"}, made, ratios.make(made), about, [peer], {}, [], [], 1.0)
         )
         self.assertIn("| redisson | – | – | not measured: skipped: no Java here |", text)
         self.assertIn("Not measured: redisson (skipped: no Java here).", text)
         self.assertIn("## (a)", text)
         self.assertNotIn("## (c)", text)
+
+    def test_all_outputs_name_the_load_and_what_disturbed(self) -> None:
+        made = results()
+        made.load = {"before": 0.01, "b": 0.25}
+        found = load.warnings(made.load)
+        one = report.Report("full", {"kernel": "6"}, made, ratios.make(made), {}, [], {}, [], found, 9.0)
+        text = report.as_markdown(one)
+        self.assertIn("| load of others | before 0.01, b 0.25 processors |", text)
+        self.assertIn("**warning: others kept 0.25 processors busy (b)", text)
+        first, second, *between, last = report.lines(one, Path("/here"))
+        self.assertEqual((first, second), ("# load of others: before 0.01, b 0.25 processors", f"# {found[0]}"))
+        self.assertIn("acquire_p50_ratio=1.1", between)
+        self.assertEqual(last, "# measured for 9 s; results: /here/results.md")
+        with tempfile.TemporaryDirectory() as folder:
+            report.write(one, Path(folder))
+            written = json.loads((Path(folder) / "results.json").read_text())
+        self.assertEqual((written["load"], written["warnings"]), (made.load, found))
 
     def test_a_failed_cell_is_listed(self) -> None:
         made = results()
@@ -184,7 +213,7 @@ class WholeRun(unittest.TestCase):
     def test_every_workload_has_its_section_and_its_figures(self) -> None:
         made = of_whole_plan()
         all_ratios = ratios.make(made)
-        text = report.as_markdown(report.Report("full", {}, made, all_ratios, {}, [], {}, [], 1.0))
+        text = report.as_markdown(report.Report("full", {}, made, all_ratios, {}, [], {}, [], [], 1.0))
         for letter in LETTERS:
             if letter != TOOL:
                 self.assertIn(f"## ({letter})", text)

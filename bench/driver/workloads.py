@@ -2,12 +2,12 @@
 # records what came of it.
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from . import load
 from .contenders import UNSUPPORTED, Contender, ContenderError
 from .results import OVER, Cell, Record, Results, figures_of
 from .schedule import OWN, SECURED, Stage, Step, Workload, stage_seconds
@@ -49,7 +49,8 @@ class Runner:
         began, share = self._now(), 0.0
         for workload in workloads:
             share += workload.seconds * scale
-            self._workload(workload, min(began + share, self._end))
+            with load.during(workload.letter, self._results.load):
+                self._workload(workload, min(began + share, self._end))
 
     def _workload(self, workload: Workload, end: float) -> None:
         began, slowness = self._now(), 1.0
@@ -158,7 +159,6 @@ class Runner:
         if step.recorded:
             figures = figures_of(step, answer.figures, answer.cpu_seconds, servers_cpu)
             figures["wall_seconds"] = answer.wall_seconds
-            figures["load"] = os.getloadavg()[0]
             failure = answer.figures.get("error")
             record = Record(letter, step.point, step.contender, number, step.command, figures, failure)
             self._results.add(record, answer.figures)
