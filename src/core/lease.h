@@ -9,6 +9,7 @@
 #include "core/held.h"
 #include "core/lease_state.h"
 
+/* Its memory is all zero. */
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed);
 /* Lets it wait in a queue. The memory, with a node entry for each node, is borrowed and zero. */
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants);
