@@ -23,12 +23,12 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
  */
 static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
     struct redlock_round *votes = &lease->votes;
-    const redlock_nodes may_grant = votes->asked & ~(votes->denied | votes->failed | votes->unknown);
+    const redlock_nodes lost = votes->denied | votes->failed | votes->unknown;
     if (vote != REDLOCK_VOTE_GRANTED || redlock_round_lacks_one(votes) ||
-        redlock_nodes_count(may_grant) < votes->quorum) {
+        (lost != 0 && redlock_nodes_count(votes->asked & ~lost) < votes->quorum)) {
         return false;
     }
-    votes->granted |= REDLOCK_NODE(node) & may_grant;
+    redlock_round_grant(votes, REDLOCK_NODE(node));
     return true;
 }
 
