@@ -102,7 +102,7 @@ void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *c
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
     const struct redlock_inflight *inflight = &node->server.connection.inflight;
     return inflight->count > 0 &&
-           now_ns - redlock_inflight_at(inflight, 0)->queued_ns > BEHIND_AFTER_MS * REDLOCK_NS_PER_MS;
+           now_ns - redlock_inflight_first(inflight)->queued_ns > BEHIND_AFTER_MS * REDLOCK_NS_PER_MS;
 }
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {
