@@ -44,11 +44,4 @@ struct redlock_reactor {
     void (*log)(void *ctx, redlock_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 };
 
-/* Before the loop polls next. Most requests find that asked for. */
-static inline void redlock_reactor_flush_soon(const struct redlock_reactor *reactor, struct redlock_watch *watch) {
-    if (!redlock_list_is_in(&watch->to_flush)) {
-        reactor->flush_soon(reactor->ctx, watch);
-    }
-}
-
 #endif

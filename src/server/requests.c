@@ -22,7 +22,9 @@ bool redlock_requests_queue(struct redlock_server *server, const char *bytes, si
         return false;
     }
     if (are_timed(server)) {
-        redlock_reactor_flush_soon(&server->reactor, &server->connection.watch);
+        if (!redlock_list_is_in(&server->connection.watch.to_flush)) { /* seldom */
+            server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
+        }
         redlock_server_rearm(server, timeout_at_ns(server, entry));
     }
     return true;
@@ -34,7 +36,7 @@ void redlock_requests_begin(struct redlock_server *server) {
         redlock_inflight_at(inflight, i)->queued_ns = server->up_ns;
     }
     if (inflight->count > 0) {
-        redlock_reactor_flush_soon(&server->reactor, &server->connection.watch);
+        server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
         redlock_server_rearm(server, redlock_requests_next_ns(server));
     }
 }
