@@ -52,6 +52,8 @@ plain_release.
                   beside it; default: build them in build/release
   --server PATH   count this server, instead of redis-server and valkey-server where there are any;
                   may be given more than once
+  --parts NAME    print on which part of its way a lock spends the instructions of NAME, such as
+                  cycle_1024: a table of docs/performance.md
   --keep DIR      keep callgrind's files in DIR, for
                   callgrind_annotate --inclusive=yes --threshold=100 DIR/NAME
   --help          this text
@@ -62,7 +64,7 @@ libev, valgrind or server.
 END
 }
 
-mode=print force=0 only='' program='' keep='' servers=()
+mode=print force=0 only='' program='' keep='' parts='' servers=()
 while (($#)); do
     case $1 in
     --check | --record) mode=${1#--} ;;
@@ -70,6 +72,7 @@ while (($#)); do
     --only) only=${2:?--only needs client or nodes} && shift ;;
     --program) program=${2:?--program needs a path} && shift ;;
     --server) servers+=("${2:?--server needs a path}") && shift ;;
+    --parts) parts=${2:?--parts needs a name} && shift ;;
     --keep) keep=${2:?--keep needs a directory} && shift ;;
     --help | -h) usage && exit 0 ;;
     *) echo "instructions.sh: unknown argument $1 (see --help)" >&2 && exit 64 ;;
@@ -177,6 +180,10 @@ count_client() {
         if [[ -n $keep ]]; then
             mkdir -p "$keep" && cp "$file" "$keep/$name"
         fi
+        if [[ $name == "$parts" ]]; then
+            awk -v operations="$operations" -v program="$program" -v root="$REDLOCK_ROOT" \
+                -f "$REDLOCK_ROOT/bench/instructions_parts.awk" "$file" >"$work/parts"
+        fi
     done < <(grep '^operations ' "$work/said")
     (($(wc -l <"$table") > 1)) || redlock_die "$program counted nothing"
 }
@@ -184,6 +191,10 @@ count_client() {
 if [[ $only != nodes ]]; then
     count_client
     conclude
+    if [[ -n $parts ]]; then
+        [[ -r $work/parts ]] || redlock_die "no operation is called $parts"
+        echo && cat "$work/parts"
+    fi
 fi
 if [[ $only != client ]]; then
     for server in "${servers[@]}"; do

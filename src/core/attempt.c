@@ -215,9 +215,7 @@ void redlock_attempt_void(struct redlock_lease_core *lease, const struct redlock
                           struct redlock_actions *actions) {
     assert(lease->state == REDLOCK_LEASE_ACQUIRING || lease->state == REDLOCK_LEASE_FENCING);
     if (lease->operation == REDLOCK_OP_ACQUIRE) {
-        const redlock_nodes granted = lease->votes.granted & event->nodes;
-        lease->votes.granted &= ~granted;
-        lease->votes.unknown |= granted;
+        redlock_round_void(&lease->votes, event->nodes);
         redlock_attempt_decide(lease, event, actions);
         return;
     }

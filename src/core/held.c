@@ -314,10 +314,9 @@ void redlock_held_ready(struct redlock_lease_core *lease, redlock_nodes nodes, i
 void redlock_held_void(struct redlock_lease_core *lease, redlock_nodes nodes, int64_t now_ns,
                        struct redlock_actions *actions) {
     assert(redlock_lease_is_held(lease));
-    const redlock_nodes granted = lease->votes.granted & nodes, backing = redlock_lease_backing_nodes(lease);
+    const redlock_nodes backing = redlock_lease_backing_nodes(lease);
     lease->keys.backing = backing & ~nodes;
-    lease->votes.granted &= ~granted;
-    lease->votes.unknown |= granted;
+    redlock_round_void(&lease->votes, nodes);
     if (lease->was_held && redlock_keys_jump_breaks(backing, nodes, lease->votes.quorum)) {
         redlock_held_lose(lease, REDLOCK_LOST_BY_CLOCK, actions);
     } else if (lease->state == REDLOCK_LEASE_EXTENDING) {

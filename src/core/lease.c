@@ -248,12 +248,9 @@ static void on_adopt(struct redlock_lease_core *lease, const struct redlock_even
 }
 
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed) {
-    *lease = (struct redlock_lease_core){.state = REDLOCK_LEASE_IDLE,
-                                         .node_count = (uint8_t)node_count,
-                                         .jitter = jitter_seed,
-                                         .wait_until_ns = REDLOCK_NEVER_NS,
-                                         .next_try_ns = REDLOCK_NEVER_NS,
-                                         .heal_ns = REDLOCK_NEVER_NS};
+    lease->node_count = (uint8_t)node_count;
+    lease->jitter = jitter_seed;
+    lease->wait_until_ns = lease->next_try_ns = lease->heal_ns = REDLOCK_NEVER_NS;
     redlock_round_start(&lease->votes, quorum, 0);
 }
 

@@ -9,6 +9,7 @@
 #include "core/held.h"
 #include "core/lease_state.h"
 
+/* Its memory is all zero. */
 void redlock_lease_init(struct redlock_lease_core *lease, unsigned node_count, unsigned quorum, uint32_t jitter_seed);
 /* Lets it wait in a queue. The memory, with a node entry for each node, is borrowed and zero. */
 void redlock_lease_may_queue(struct redlock_lease_core *lease, struct redlock_grants *grants);
@@ -17,17 +18,19 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
 
 /*
  * Counts a vote of the current round if it cannot decide anything, and returns true. The caller
- * makes a VOTE event of any other vote. Most votes only need counting: GRANTED, in a round that is
- * not lost, and not the vote that makes the quorum.
+ * makes a VOTE event of any other vote, and of one with a counter. Most votes only need counting:
+ * GRANTED, in a round that is not lost, and not the vote that makes the quorum.
  */
-static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
+static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote,
+                                            bool accepted) {
     struct redlock_round *votes = &lease->votes;
-    const redlock_nodes may_grant = votes->asked & ~(votes->denied | votes->failed | votes->unknown);
+    const redlock_nodes lost = votes->denied | votes->failed | votes->unknown;
     if (vote != REDLOCK_VOTE_GRANTED || redlock_round_lacks_one(votes) ||
-        redlock_nodes_count(may_grant) < votes->quorum) {
+        (lost != 0 && redlock_nodes_count(votes->asked & ~lost) < votes->quorum)) {
         return false;
     }
-    votes->granted |= REDLOCK_NODE(node) & may_grant;
+    redlock_round_grant(votes, REDLOCK_NODE(node));
+    lease->fence.accepted |= accepted ? REDLOCK_NODE(node) : 0;
     return true;
 }
 

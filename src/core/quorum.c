@@ -23,6 +23,7 @@ redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes node
     switch (vote) {
     case REDLOCK_VOTE_GRANTED:
         round->granted |= counted;
+        round->granted_count = (uint8_t)redlock_nodes_count(round->granted);
         break;
     case REDLOCK_VOTE_DENIED:
         round->denied |= counted;
@@ -40,8 +41,14 @@ redlock_nodes redlock_round_vote(struct redlock_round *round, redlock_nodes node
     return counted;
 }
 
+void redlock_round_void(struct redlock_round *round, redlock_nodes nodes) {
+    round->unknown |= round->granted & nodes;
+    round->granted &= ~nodes;
+    round->granted_count = (uint8_t)redlock_nodes_count(round->granted);
+}
+
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round) {
-    unsigned granted = redlock_nodes_count(round->granted);
+    const unsigned granted = round->granted_count;
     if (granted >= round->quorum) {
         return REDLOCK_ROUND_WON;
     }

@@ -38,6 +38,7 @@ struct redlock_round {
     redlock_nodes asked;
     redlock_nodes granted, denied, failed, unknown;
     uint8_t quorum;
+    uint8_t granted_count;
 };
 
 /* The least quorum: n/2 + 1 of the configured nodes, reachable or not. A group may have a larger
@@ -64,8 +65,18 @@ enum redlock_outcome redlock_round_outcome(const struct redlock_round *round);
 
 /* Whether one more GRANTED wins the round. */
 static inline bool redlock_round_lacks_one(const struct redlock_round *round) {
-    return redlock_nodes_count(round->granted) + 1 == round->quorum;
+    return round->granted_count + 1 == round->quorum;
 }
+
+/* Counts the GRANTED of one of these nodes, if it may still vote. */
+static inline void redlock_round_grant(struct redlock_round *round, redlock_nodes node) {
+    const redlock_nodes counted = node & redlock_round_pending(round);
+    round->granted |= counted;
+    round->granted_count = (uint8_t)(round->granted_count + (counted != 0));
+}
+
+/* Makes UNKNOWN votes of what these nodes have granted. */
+void redlock_round_void(struct redlock_round *round, redlock_nodes nodes);
 
 /* For a LOST round: could the nodes that answered, or may still answer, have made a quorum (R13)?
  * Then others hold the lock: CONTENDED, not NO_QUORUM. */

@@ -41,12 +41,8 @@ static int64_t soonest_ns(const struct redlock_group *group, int64_t when_ns) {
     return group->drained && group->close_deadline_ns < when_ns ? group->close_deadline_ns : when_ns;
 }
 
-/* Runs at the end of each vote, so the usual case has one branch. */
-void redlock_group_rearm(struct redlock_group *group) {
-    int64_t when_ns = redlock_schedule_first_ns(&group->schedule);
-    if (redlock_group_has_callbacks(group) | (group->owed_next != NULL) | (group->drained != NULL)) {
-        when_ns = soonest_ns(group, when_ns);
-    }
+void redlock_group_wake_at(struct redlock_group *group, int64_t when_ns) {
+    when_ns = soonest_ns(group, when_ns);
     if (when_ns != group->armed_ns) {
         group->armed_ns = when_ns;
         group->env.wake_at(group->env.ctx, when_ns);

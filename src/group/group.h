@@ -137,8 +137,18 @@ static inline bool redlock_group_has_callbacks(const struct redlock_group *group
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group);
-/* Asks for the next wake-up. Call it at the end of every public function. */
-void redlock_group_rearm(struct redlock_group *group);
+/* For redlock_group_rearm(). */
+void redlock_group_wake_at(struct redlock_group *group, int64_t when_ns);
+/* Asks for the next wake-up. Call it at the end of every public function. It runs at the end of
+ * each vote, too, so the usual case has one branch. */
+static inline void redlock_group_rearm(struct redlock_group *group) {
+    const int64_t when_ns = redlock_schedule_first_ns(&group->schedule);
+    if ((when_ns != group->armed_ns) | redlock_group_has_callbacks(group) | (group->owed_next != NULL) |
+        (group->drained != NULL)) {
+        redlock_group_wake_at(group, when_ns);
+    }
+}
+
 /* For redlock_group_refuse(). */
 int redlock_group_tell_refused(struct redlock_group *group) __attribute__((cold));
 

@@ -77,10 +77,6 @@ void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due 
     settle(schedule, due->place, (struct redlock_schedule_entry){.when_ns = when_ns, .due = due});
 }
 
-int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule) {
-    return schedule->count ? schedule->heap[1].when_ns : REDLOCK_NEVER_NS;
-}
-
 struct redlock_due *redlock_schedule_pop(struct redlock_schedule *schedule, int64_t now_ns) {
     if (redlock_schedule_first_ns(schedule) > now_ns || !schedule->count) {
         return NULL;

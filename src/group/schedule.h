@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/time.h"
+
 /* Embed it. All zero means "not scheduled". */
 struct redlock_due {
     uint32_t place; /* the place in the heap, from 1; 0: not scheduled */
@@ -30,7 +32,9 @@ void redlock_schedule_unreserve(struct redlock_schedule *schedule, struct redloc
 void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due *due, int64_t when_ns);
 
 /* The earliest time; REDLOCK_NEVER_NS if nothing is scheduled. */
-int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule);
+static inline int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule) {
+    return schedule->count ? schedule->heap[1].when_ns : REDLOCK_NEVER_NS;
+}
 /* Takes out and returns the earliest item if it is due at now_ns, else NULL. */
 struct redlock_due *redlock_schedule_pop(struct redlock_schedule *schedule, int64_t now_ns);
 

@@ -67,9 +67,9 @@ static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
     for (; detail < end; detail++, asked >>= 1) {
         redlock_text_drop(detail->text);
-        *detail = (struct redlock_detail){.latency_us = -1,
-                                          .kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED,
-                                          .logged = detail->logged};
+        detail->text = NULL;
+        detail->latency_us = -1;
+        detail->kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
     }
 }
 

@@ -64,17 +64,14 @@ static bool may_wait(const struct redlock_server *server, unsigned reply_kind) {
                                operation != REDLOCK_OP_WAIT && !(server->options.guarded && is_grant(operation)));
 }
 
-bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, unsigned reply_kind, void *owner,
-                       uint32_t round, int64_t now_ns) {
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
+                       struct redlock_inflight_entry *entry) {
     struct redlock_server *server = &node->server;
-    if ((server->phase != REDLOCK_PHASE_READY && !may_wait(server, reply_kind)) ||
+    if ((server->phase != REDLOCK_PHASE_READY && !may_wait(server, entry->reply_kind)) ||
         server->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {
         return false;
     }
-    return redlock_requests_queue(
-        server, bytes, size,
-        &(struct redlock_inflight_entry){
-            .owner = owner, .queued_ns = now_ns, .round = round, .reply_kind = (uint16_t)reply_kind});
+    return redlock_requests_queue(server, bytes, size, entry);
 }
 
 void redlock_node_listen(struct redlock_node *node, const char *channel) {
@@ -103,7 +100,7 @@ void redlock_node_offer(struct redlock_node *node, struct redlock_credentials *c
 bool redlock_node_is_behind(const struct redlock_node *node, int64_t now_ns) {
     const struct redlock_inflight *inflight = &node->server.connection.inflight;
     return inflight->count > 0 &&
-           now_ns - redlock_inflight_at(inflight, 0)->queued_ns > BEHIND_AFTER_MS * REDLOCK_NS_PER_MS;
+           now_ns - redlock_inflight_first(inflight)->queued_ns > BEHIND_AFTER_MS * REDLOCK_NS_PER_MS;
 }
 
 void redlock_node_yield(struct redlock_node *node, const char *rival) {

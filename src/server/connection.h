@@ -123,7 +123,7 @@ static inline bool redlock_connection_has_written(const struct redlock_connectio
 /* Returns whether the server may send a reply now: a written request is not answered yet (R20). */
 static inline bool redlock_connection_owes_reply(const struct redlock_connection *connection) {
     return connection->inflight.count > 0 &&
-           redlock_connection_has_written(connection, redlock_inflight_at(&connection->inflight, 0));
+           redlock_connection_has_written(connection, redlock_inflight_first(&connection->inflight));
 }
 
 #endif

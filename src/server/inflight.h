@@ -32,6 +32,12 @@ static inline struct redlock_inflight_entry *redlock_inflight_at(const struct re
     return &inflight->entries[(inflight->head + index) & (inflight->room - 1)];
 }
 
+/* The oldest; there is one. */
+static inline struct redlock_inflight_entry *redlock_inflight_first(const struct redlock_inflight *inflight) {
+    assert(inflight->count > 0);
+    return &inflight->entries[inflight->head];
+}
+
 /* Makes room for one more. Returns false without memory. Only for redlock_inflight_push(). */
 bool redlock_inflight_grow(struct redlock_inflight *inflight);
 
@@ -51,8 +57,7 @@ static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
 
 /* Removes the oldest entry. Returns true if it has not timed out. */
 static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
-    assert(inflight->count > 0);
-    *entry = *redlock_inflight_at(inflight, 0);
+    *entry = *redlock_inflight_first(inflight);
     inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;

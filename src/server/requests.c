@@ -22,7 +22,9 @@ bool redlock_requests_queue(struct redlock_server *server, const char *bytes, si
         return false;
     }
     if (are_timed(server)) {
-        server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
+        if (!redlock_list_is_in(&server->connection.watch.to_flush)) { /* seldom */
+            server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
+        }
         redlock_server_rearm(server, timeout_at_ns(server, entry));
     }
     return true;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 static char *digits(char *at, uint64_t value) {
-    char reversed[20];
-    size_t count = 0;
+    uint64_t limit = 1000;
+    size_t count = 3;
     if (value < 10) {
         *at = (char)('0' + value);
         return at + 1;
@@ -15,14 +15,13 @@ static char *digits(char *at, uint64_t value) {
         at[1] = (char)('0' + value % 10);
         return at + 2;
     }
-    do {
-        reversed[count++] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value != 0);
-    while (count > 0) {
-        *at++ = reversed[--count];
+    for (; count < 20 && value >= limit; limit *= 10) {
+        count++;
     }
-    return at;
+    for (size_t i = count; i > 0; value /= 10) {
+        at[--i] = (char)('0' + value % 10);
+    }
+    return at + count;
 }
 
 static char *header(char *at, char kind, uint64_t count) {
@@ -51,9 +50,12 @@ char *redlock_resp_bulk(char *at, const char *bytes, size_t size) {
 }
 
 char *redlock_resp_number(char *at, uint64_t number) {
-    char text[20];
-    const char *end = digits(text, number);
-    return redlock_resp_bulk(at, text, (size_t)(end - text));
+    /* Behind its header, which has one digit, or two. */
+    char *text = at + (number < 1000000000 ? 4 : 5), *end = digits(text, number);
+    header(at, '$', (uint64_t)(end - text));
+    *end++ = '\r';
+    *end++ = '\n';
+    return end;
 }
 
 char *redlock_resp_negative(char *at, uint64_t magnitude) {

@@ -330,8 +330,15 @@ void peer_greet(struct peer *peer, const char *run_id, int id, int kills) {
     peer_introduced(peer);
 }
 
+bool peer_queue(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round, int64_t now_ns) {
+    return redlock_node_send(
+        peer->node, bytes, strlen(bytes),
+        &(struct redlock_inflight_entry){
+            .owner = peer, .queued_ns = now_ns, .round = round, .reply_kind = (uint16_t)reply_kind});
+}
+
 bool peer_send_as(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round) {
-    return redlock_node_send(peer->node, bytes, strlen(bytes), reply_kind, peer, round, redlock_loop_now_ns(NULL));
+    return peer_queue(peer, bytes, reply_kind, round, redlock_loop_now_ns(NULL));
 }
 
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round) {

@@ -98,7 +98,9 @@ void peer_hello(struct peer *peer, const char *run_id, int id, int kills);
 /* The second part: hears the name and the scripts, and answers. */
 void peer_introduced(struct peer *peer);
 
-/* Sends `bytes` as a request; peer_send() as an ACQUIRE. Returns what redlock_node_send() did. */
+/* Sends `bytes` as a request; peer_send_as() now, peer_send() as an ACQUIRE. Returns what
+ * redlock_node_send() did. */
+bool peer_queue(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round, int64_t now_ns);
 bool peer_send_as(struct peer *peer, const char *bytes, unsigned reply_kind, uint32_t round);
 bool peer_send(struct peer *peer, const char *bytes, uint32_t round);
 /* It is sent, and the server hears it. */

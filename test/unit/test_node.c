@@ -57,8 +57,7 @@ FRESH_TEST(a_timeout_is_unknown_and_its_reply_is_dropped) {
 }
 
 static bool send_without_timeout(uint32_t round) {
-    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, &peer, round,
-                             redlock_loop_now_ns(NULL));
+    return peer_queue(&peer, "r", REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, round, redlock_loop_now_ns(NULL));
 }
 
 /* Its reply counts however late it comes, before and after the stall; the silence counts for the
@@ -145,8 +144,8 @@ FRESH_TEST(a_node_is_behind_while_it_owes_an_answer) {
     assert_true(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL)));
     /* Queued at times to come, so that nothing times out here. */
     int64_t queued_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * ms_ns;
-    assert_true(redlock_node_send(peer.node, "b", 1, REDLOCK_OP_ACQUIRE, &peer, 2, queued_ns));
-    assert_true(redlock_node_send(peer.node, "c", 1, REDLOCK_OP_ACQUIRE, &peer, 3, queued_ns + 2 * ms_ns));
+    assert_true(peer_queue(&peer, "b", REDLOCK_OP_ACQUIRE, 2, queued_ns));
+    assert_true(peer_queue(&peer, "c", REDLOCK_OP_ACQUIRE, 3, queued_ns + 2 * ms_ns));
     peer_serve(&peer, "bc", "+OK\r\n+OK\r\n");
     peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
     assert_false(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns));
@@ -249,7 +248,7 @@ FRESH_TEST(a_full_socket_withdraws_what_was_not_begun) {
 
 FRESH_TEST(forgotten_scripts_are_loaded_again) {
     connect_it();
-    assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 1, redlock_loop_now_ns(NULL)));
+    assert_true(peer_queue(&peer, "r", REDLOCK_OP_RELEASE, 1, redlock_loop_now_ns(NULL)));
     peer_serve(&peer, "r", "-NOSCRIPT no\r\n");
     peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_FAILED, "does not know the script");
     /* Within the first second of a connection they are not: the handshake has just loaded them. */
@@ -260,7 +259,7 @@ FRESH_TEST(forgotten_scripts_are_loaded_again) {
     while (redlock_loop_now_ns(NULL) < later_ns) {
         peer_turn(&peer);
     }
-    assert_true(redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE, &peer, 3, redlock_loop_now_ns(NULL)));
+    assert_true(peer_queue(&peer, "r", REDLOCK_OP_RELEASE, 3, redlock_loop_now_ns(NULL)));
     peer_serve(&peer, "r", "-NOSCRIPT no\r\n");
     peer_expect(&peer, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
 }

@@ -125,7 +125,7 @@ FRESH_TEST_2(an_answer_that_tells_the_time_tells_the_times_about_it) {
     peer_greet(&peer, "r1", 7, 0);
     peer_until_state(&peer, REDLOCK_NODE_READY);
     int64_t queued_ns = redlock_loop_now_ns(NULL);
-    assert_true(redlock_node_send(peer.node, "a", 1, REDLOCK_OP_ACQUIRE | REDLOCK_KIND_TIMED, &peer, 1, queued_ns));
+    assert_true(peer_queue(&peer, "a", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_TIMED, 1, queued_ns));
     assert_true(peer_send_as(&peer, "b", REDLOCK_OP_TIME, 2));
     assert_true(peer_send(&peer, "c", 3));
     peer_expect(&peer, "abc");

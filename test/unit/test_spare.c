@@ -38,8 +38,7 @@ static int teardown(UNUSED void **state) {
 
 /* A request that does not time out, however slow the machine is. */
 static bool send_for_long(const char *bytes, uint32_t round) {
-    return redlock_node_send(peer.node, bytes, strlen(bytes), REDLOCK_OP_ACQUIRE, &peer, round,
-                             redlock_loop_now_ns(NULL) + 60000 * MS_NS);
+    return peer_queue(&peer, bytes, REDLOCK_OP_ACQUIRE, round, redlock_loop_now_ns(NULL) + 60000 * MS_NS);
 }
 
 /* READY, with a request that gets no answer; the next to connect is the spare. */
@@ -186,8 +185,7 @@ SPARE_TEST(what_was_kept_goes_to_the_new_connection) {
 }
 
 static bool send_without_timeout(uint32_t round) {
-    return redlock_node_send(peer.node, "r", 1, REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, &peer, round,
-                             redlock_loop_now_ns(NULL));
+    return peer_queue(&peer, "r", REDLOCK_OP_RELEASE | REDLOCK_SERVER_NO_TIMEOUT, round, redlock_loop_now_ns(NULL));
 }
 
 /* A release that waits for its answer, however late, is asked again by its owner (R8). */
