@@ -18,11 +18,10 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
 
 /*
  * Counts a vote of the current round if it cannot decide anything, and returns true. The caller
- * makes a VOTE event of any other vote, and of one with a counter. Most votes only need counting:
- * GRANTED, in a round that is not lost, and not the vote that makes the quorum.
+ * makes a VOTE event of any other vote. Most votes only need counting: GRANTED, in a round that is
+ * not lost, and not the vote that makes the quorum.
  */
-static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote,
-                                            bool accepted) {
+static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, unsigned node, redlock_vote_kind vote) {
     struct redlock_round *votes = &lease->votes;
     const redlock_nodes lost = votes->denied | votes->failed | votes->unknown;
     if (vote != REDLOCK_VOTE_GRANTED || redlock_round_lacks_one(votes) ||
@@ -30,7 +29,6 @@ static inline bool redlock_lease_count_only(struct redlock_lease_core *lease, un
         return false;
     }
     redlock_round_grant(votes, REDLOCK_NODE(node));
-    lease->fence.accepted |= accepted ? REDLOCK_NODE(node) : 0;
     return true;
 }
 

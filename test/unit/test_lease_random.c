@@ -141,7 +141,7 @@ static void check_counted(const struct onlooker *o, const struct redlock_lease_c
     struct redlock_actions by_clock;
     redlock_lease_step(&timed, &(struct redlock_event){.type = REDLOCK_EVENT_TIMER, .now_ns = T0 + o->life.at_ms * MS},
                        &by_clock);
-    if (timed.state != before->state || !redlock_lease_count_only(&counted, node, (redlock_vote_kind)kind, false)) {
+    if (timed.state != before->state || !redlock_lease_count_only(&counted, node, (redlock_vote_kind)kind)) {
         return;
     }
     const struct redlock_lease_core *after = &o->life.core;
