@@ -88,6 +88,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     } relations[] = {
         {"votes are of nodes that were asked", is_in(voted, votes->asked)},
         {"a node has one vote", redlock_nodes_count(voted) == votes_count},
+        {"granted_count counts the granted", votes->granted_count == redlock_nodes_count(votes->granted)},
         {"nodes are those of the group",
          is_in(votes->asked | keys->to_release | keys->may_have | keys->unanswered, all)},
         {"heal_unanswered is in unanswered", is_in(keys->heal_unanswered, keys->unanswered)},

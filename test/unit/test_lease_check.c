@@ -15,6 +15,7 @@ TEST(each_broken_relation_is_told) {
     } table[] = {
         {"votes are of nodes that were asked", offsetof(struct redlock_lease_core, votes.asked), 0},
         {"a node has one vote", offsetof(struct redlock_lease_core, votes.denied), 1},
+        {"granted_count counts the granted", offsetof(struct redlock_lease_core, votes.granted), 3},
         {"nodes are those of the group", offsetof(struct redlock_lease_core, keys.may_have), 1U << 30 | 31},
         {"heal_unanswered is in unanswered", offsetof(struct redlock_lease_core, keys.heal_unanswered), 1U << 30},
         {"asked_earlier is in to_release", offsetof(struct redlock_lease_core, keys.asked_earlier), 1U << 30},
