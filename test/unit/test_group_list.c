@@ -257,6 +257,18 @@ GROUP_TEST(without_memory_it_says_so, five_nodes) {
     assert_int_equal(listed.count, 0);
 }
 
+GROUP_TEST(without_memory_no_other_query_begins, five_nodes) {
+    struct seen refused = {0};
+    memory_fails_at(1);
+    assert_is(redlock_group_inspect(fake.group, "r", see, &refused), REDLOCK_ERR_NO_MEMORY);
+    memory_fails_at(1);
+    assert_is(redlock_group_connect(fake.group, 1000, see, &refused), REDLOCK_ERR_NO_MEMORY);
+    assert_int_equal(statistics().requests_pending, 0);
+    assert_int_equal(fake.sent_count, 0);
+    fake_env_turn(&fake);
+    assert_int_equal(refused.count, 0);
+}
+
 static const struct group_setup starred = {.node_count = 3, .config = {.key_prefix = "a*[b]\\?-^:"}};
 
 GROUP_TEST(the_prefix_means_itself, starred) {
