@@ -1,4 +1,4 @@
-/* The holder's text in a token: "web-3:4711" in "<32 or 48 digits>@web-3:4711". */
+/* The forms of tokens, and the holder's text in them: "web-3:4711" in "<digits>@web-3:4711". */
 #include "base/holder.h"
 
 #include <string.h>
@@ -12,11 +12,12 @@ static bool is_digit(char byte) {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
 }
 
-bool redlock_holder_follows(const char *token, size_t size, size_t digits) {
-    if (size < digits || (size > digits && token[digits] != REDLOCK_HOLDER_MARK)) {
+/* Whether from the `first` on these are digits, and they are all of it or the text follows. */
+static bool has_digits(const char *token, size_t size, size_t first, size_t digits) {
+    if (size < digits || (size > digits && token[digits] != REDLOCK_HOLDER_AT)) {
         return false;
     }
-    for (size_t i = 0; i < digits; i++) {
+    for (size_t i = first; i < digits; i++) {
         if (!is_digit(token[i])) {
             return false;
         }
@@ -24,14 +25,24 @@ bool redlock_holder_follows(const char *token, size_t size, size_t digits) {
     return true;
 }
 
+bool redlock_holder_has_ticket(const char *token, size_t size) {
+    return has_digits(token, size, 0, REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS);
+}
+
+bool redlock_holder_is_try(const char *token, size_t size) {
+    const unsigned zero = REDLOCK_TRY_ZERO;
+    return size > 0 && ((unsigned char)token[0] | REDLOCK_TRY_MARK) - zero < 16 &&
+           has_digits(token, size, 1, REDLOCK_TOKEN_DIGITS);
+}
+
 /* Returns the text and sets its size: 0 if the token has none. A token may be another program's, so
  * only what we may have written ourselves counts as a text. */
 static const char *find(const char *token, size_t size, size_t *text_size) {
-    const size_t with_ticket = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
-    const size_t digits = redlock_holder_follows(token, size, with_ticket) ? with_ticket : REDLOCK_TOKEN_DIGITS;
+    const bool has_ticket = redlock_holder_has_ticket(token, size);
+    const size_t digits = REDLOCK_TOKEN_DIGITS + (has_ticket ? REDLOCK_TICKET_DIGITS : 0);
     *text_size = 0;
     if (size < digits + 2 || size > digits + 1 + REDLOCK_HOLDER_SIZE_MAX ||
-        !redlock_holder_follows(token, size, digits)) {
+        !(has_ticket || redlock_holder_is_try(token, size) || has_digits(token, size, 0, digits))) {
         return "";
     }
     for (size_t i = digits + 1; i < size; i++) {

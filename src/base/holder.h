@@ -1,4 +1,4 @@
-/* The holder's text in a token: "web-3:4711" in "<32 or 48 digits>@web-3:4711". */
+/* The forms of tokens, and the holder's text in them: "web-3:4711" in "<digits>@web-3:4711". */
 #ifndef REDLOCK_BASE_HOLDER_H
 #define REDLOCK_BASE_HOLDER_H
 
@@ -7,12 +7,25 @@
 
 #include "base/text.h"
 
-#define REDLOCK_TOKEN_DIGITS  32  /* our own tokens: 128 random bits in hexadecimal (R10) */
-#define REDLOCK_TICKET_DIGITS 16  /* come before them in the tokens of an acquire that may queue */
-#define REDLOCK_HOLDER_MARK   '@' /* comes between the digits and the text; no digit */
+/*
+ * form of a token                  who has it
+ * 32 digits, the first g to v      a try, which takes the lock at once or not at all
+ * the same, the first G to V       the same token in a node's key, with the mark of those who wait
+ * 16 digits of a ticket, then 32   a place in a queue (docs/waiting.md)
+ * 32 digits                        an acquire of version 0.1.0
+ *
+ * The other digits are hexadecimal. 32 digits are 128 random bits (R10). A text may follow.
+ */
+#define REDLOCK_TOKEN_DIGITS  32
+#define REDLOCK_TICKET_DIGITS 16
+#define REDLOCK_TRY_ZERO      'g'  /* of the 16 digits with which the token of a try begins */
+#define REDLOCK_TRY_MARK      0x20 /* not in the first letter of a marked token */
+#define REDLOCK_HOLDER_AT     '@'  /* comes between the digits and the text; no digit */
 
-/* Whether the token begins with so many digits, and they are all of it or the mark follows. */
-bool redlock_holder_follows(const char *token, size_t size, size_t digits);
+/* Whether the token is that of a place in a queue. */
+bool redlock_holder_has_ticket(const char *token, size_t size);
+/* Whether it is that of a try, with the mark or without. */
+bool redlock_holder_is_try(const char *token, size_t size);
 
 /* Why a waiter was not granted a lock that is held under this token. */
 struct redlock_text *redlock_holder_queued(const char *token, size_t size);

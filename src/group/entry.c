@@ -47,7 +47,7 @@ static void keep_holder(struct redlock_group *group, const char *holder) {
     const size_t size = holder ? strlen(holder) : 0;
     assert(size <= REDLOCK_HOLDER_SIZE_MAX);
     if (size > 0) {
-        group->holder[0] = REDLOCK_HOLDER_MARK;
+        group->holder[0] = REDLOCK_HOLDER_AT;
         memcpy(group->holder + 1, holder, size);
         group->holder_size = (uint8_t)(1 + size);
     }
@@ -241,9 +241,11 @@ static void run_callbacks(struct redlock_group *group) {
     redlock_group_rearm(group);
 }
 
+/* With the mark of a waiter, too. Only a try is answered so. */
 static bool is_own(const struct redlock_lease *lease, const char *value, size_t size) {
     const char *own = redlock_handle_own_token(lease);
-    return lease->token_size == size && own[0] == value[0] && memcmp(own, value, size) == 0;
+    return lease->token_size == size && own[0] == (value[0] | REDLOCK_TRY_MARK) &&
+           memcmp(own + 1, value + 1, size - 1) == 0;
 }
 
 /* A value in an answer to an acquire may be the lease's own token. A later attempt has another. */

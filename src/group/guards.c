@@ -68,7 +68,7 @@ redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock
     if (may_not_serve && message->handing != REDLOCK_HAND_FREE) {
         struct redlock_message only_frees = *message;
         only_frees.handing = REDLOCK_HAND_NOBODY;
-        only_frees.only_deletes = false; /* that means HAND_OVER to a node without the command */
+        only_frees.by_try = false; /* that hands a lock over that is marked */
         taken |= redlock_requester_send(group, requester, may_not_serve, &only_frees);
     }
     return taken;

@@ -108,14 +108,17 @@ void redlock_handle_round_text(const struct redlock_lease *lease, int code, char
     redlock_message_votes(&result, buffer, size);
 }
 
-/* A waiter's token begins with its ticket. The ticket of a first try is 0. */
+/* A waiter's token begins with its ticket. In version 0.1.0 the ticket of a first try is 0. */
 static enum redlock_grants_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
     static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
     const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;
     if (!token) {
         return REDLOCK_HOLDER_NONE;
     }
-    if (!redlock_holder_follows(token, size, digits)) {
+    if (redlock_holder_is_try(token, size)) {
+        return REDLOCK_HOLDER_DIRECT;
+    }
+    if (!redlock_holder_has_ticket(token, size)) {
         return REDLOCK_HOLDER_STRANGER;
     }
     if (memcmp(token, first_try, REDLOCK_TICKET_DIGITS) == 0) {

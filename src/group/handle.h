@@ -111,7 +111,7 @@ struct redlock_lease {
     bool extend_pending : 1;       /* the callback of an extend has not run */
     bool waited : 1;               /* its first try failed, or it queued */
     bool is_traced : 1;            /* has a trace */
-    bool only_deletes : 1;         /* its release serves no queue: REDLOCK_ORDER_NONE */
+    bool by_try : 1;               /* its token is that of a try: redlock_holder_is_try() */
     bool has_expiring : 1;         /* has a struct redlock_expiring */
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
     _Atomic int64_t *watch;        /* gets the same; NULL: nobody watches */

@@ -179,11 +179,7 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     lease->data = data;
     group->statistics.acquires++;
     group->statistics.requests_pending++;
-    if (announced) {
-        lease->target->announced = true;
-    } else if (options.order == REDLOCK_ORDER_NONE) {
-        lease->only_deletes = true;
-    }
+    lease->target->announced = announced;
     redlock_tell_started(lease, now_ns);
     const struct redlock_plan plan = plan_of(group, &options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
@@ -262,8 +258,12 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code != REDLOCK_OK) {
         return code;
     }
-    memcpy(redlock_handle_own_token(lease), token, token_size + 1);
+    char *own = memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
+    lease->by_try = redlock_holder_is_try(own, token_size);
+    if (lease->by_try) {
+        own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
+    }
     lease->ttl_sent_max_ms = (int32_t)(options.ttl_ms + options.lock_delay_ms);
     const struct redlock_plan plan = plan_of(group, &options);
     redlock_driver_feed(lease, &(struct redlock_event){

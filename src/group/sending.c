@@ -14,9 +14,9 @@ static char digit(unsigned nibble) {
 }
 
 /* The tokens of waiters sort by their tickets. */
-static size_t write_ticket(struct redlock_lease *lease, bool for_place) {
+static size_t write_ticket(struct redlock_lease *lease) {
     assert(lease->waiting);
-    const uint64_t ticket = for_place ? redlock_waiting_ticket(lease) : 0;
+    const uint64_t ticket = redlock_waiting_ticket(lease);
     char *token = redlock_handle_own_token(lease);
     for (unsigned i = 0; i < REDLOCK_TICKET_DIGITS; i++) {
         token[i] = digit((unsigned)(ticket >> (4 * (REDLOCK_TICKET_DIGITS - 1 - i)) & 15));
@@ -54,9 +54,14 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
         return code;
     }
     halves[1] ^= (uint64_t)now_ns;
-    const size_t ticket_size = lease->waiting ? write_ticket(lease, for_place) : 0;
+    const size_t ticket_size = for_place ? write_ticket(lease) : 0;
     write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
+    lease->by_try = !for_place;
+    if (!for_place) {
+        const unsigned char first = *(const unsigned char *)halves;
+        redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
+    }
     if (lease->group->holder_size > 0) {
         append_holder(lease);
     }
@@ -124,6 +129,7 @@ static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes node
         message->place = &place;
     } else if (lease->waiting && message->operation == REDLOCK_OP_RELEASE) {
         message->handing = (enum redlock_handing)lease->waiting->handing;
+        message->by_try = message->by_try && message->handing == REDLOCK_HAND_OVER;
     }
     return group->guards && message->operation == REDLOCK_OP_RELEASE
                ? redlock_guards_release(group, &lease->requester, nodes, message)
@@ -152,7 +158,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE: /* counted when it is confirmed */
-        message.only_deletes = lease->only_deletes;
+        message.by_try = lease->by_try && !lease->target->announced;
         break;
     case REDLOCK_OP_FENCE: /* a part of an attempt */
         break;

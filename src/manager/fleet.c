@@ -59,7 +59,7 @@ __attribute__((noinline)) static redlock_nodes send_wait(struct redlock_fleet *f
 static bool differs(const struct redlock_fleet *fleet, unsigned node, const struct redlock_message *message) {
     const struct redlock_form form = redlock_node_form(fleet->nodes[node]);
     return (message->operation == REDLOCK_OP_ACQUIRE && form.holder_query != message->form.holder_query) ||
-           (message->only_deletes && form.deleting != message->form.deleting);
+           (message->by_try && form.deleting != message->form.deleting);
 }
 
 static redlock_nodes env_send(void *context, redlock_nodes nodes, struct redlock_message *message);

@@ -97,8 +97,10 @@ __attribute__((noinline, cold)) static bool note_form(struct redlock_server *ser
         if (told->no_script || !possible) {
             redlock_holder_query_refused(server, told);
         }
-    } else if (told->no_script && (kind & REDLOCK_KIND_DELETING)) {
-        delete_by_script(server, told->text);
+    } else if (kind & REDLOCK_KIND_DELETING) {
+        if (reply->value.type == REDLOCK_REPLY_ERROR) {
+            delete_by_script(server, told->text);
+        }
     } else if (told->no_script) {
         load_scripts(server, told->read_ns);
     }

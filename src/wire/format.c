@@ -11,7 +11,7 @@
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  384
-#define SCRIPT_SIZE_MAX 3100
+#define SCRIPT_SIZE_MAX 3500
 
 _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 3 * REDLOCK_RESOURCE_SIZE_MAX + 2 * REDLOCK_FENCE_SUFFIX_SIZE_MAX +
                        REDLOCK_TOKEN_SIZE_MAX + REDLOCK_CHANNEL_SIZE_MAX <=
@@ -49,7 +49,7 @@ __attribute__((noinline)) static char *format_deleting(char *at, const struct re
     static const char delex[] = "*4\r\n$5\r\nDELEX\r\n", delifeq[] = "*3\r\n$7\r\nDELIFEQ\r\n";
     static const char if_equal[] = "$4\r\nIFEQ\r\n";
     const bool is_delex = message->form.deleting == REDLOCK_DELETING_DELEX;
-    assert(message->only_deletes && !message->by_source && message->handing == REDLOCK_HAND_OVER);
+    assert(message->by_try && !message->by_source && message->handing == REDLOCK_HAND_OVER);
     assert(!message->target->announced);
     at = is_delex ? literal(at, delex, sizeof delex - 1) : literal(at, delifeq, sizeof delifeq - 1);
     at = format_lock(at, message);
@@ -142,11 +142,12 @@ static char *format_wait_suffix(char *at, const struct redlock_message *message)
 }
 
 static char *format_release(char *at, const struct redlock_message *message) {
-    const bool announced = message->target->announced;
-    at = begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, announced ? 4 : message->handing ? 3 : 2);
+    const bool announced = message->target->announced, looks = !message->by_try;
+    assert(looks || (!announced && message->handing == REDLOCK_HAND_OVER));
+    at = begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, announced ? 4 : looks ? 3 : 2);
     at = format_token(at, message);
     at = format_wait_suffix(at, message);
-    at = announced || message->handing ? redlock_resp_integer(at, message->handing) : at;
+    at = looks ? redlock_resp_integer(at, message->handing) : at;
     return announced ? redlock_resp_integer(at, 1) : at;
 }
 

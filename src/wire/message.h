@@ -26,7 +26,7 @@
 #define REDLOCK_PONG_LIMIT_MS 5000
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
-#define REDLOCK_WIRE_SIZE_MAX 7168
+#define REDLOCK_WIRE_SIZE_MAX 7424
 
 /* The keys and the expiry of fencing counters; the same for all messages. */
 struct redlock_fence_keys {
@@ -60,7 +60,7 @@ struct redlock_page {
     bool others;         /* also strings with a ttl that are no tokens of ours */
 };
 
-/* How a node deletes a key under its token, without a look at the queue. */
+/* How a node deletes a key under its token, if nobody has marked it. */
 enum redlock_deleting {
     REDLOCK_DELETING_SCRIPT, /* it has no command for that, or refused it */
     REDLOCK_DELETING_DELEX,  /* Redis 8.4 */
@@ -78,7 +78,7 @@ enum redlock_holder_query {
 /* In which form a node gets a request, by what its server has. */
 struct redlock_form {
     uint8_t holder_query; /* enum redlock_holder_query: ACQUIRE by SET */
-    uint8_t deleting;     /* enum redlock_deleting: RELEASE with only_deletes */
+    uint8_t deleting;     /* enum redlock_deleting: RELEASE with by_try */
 };
 
 _Static_assert(sizeof(struct redlock_form) == sizeof(uint16_t), "a form is one number, too");
@@ -105,7 +105,7 @@ struct redlock_message {
     enum redlock_operation operation;
     bool by_source;                      /* after `no_script`: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
-    bool only_deletes;                   /* RELEASE: hands over to nobody, so a command may do it */
+    bool by_try;                         /* RELEASE: who waits has marked the key, else it is deleted */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
@@ -139,7 +139,8 @@ enum redlock_named {
  * is closed. */
 struct redlock_answer {
     redlock_vote_kind vote; /* GRANTED, DENIED, FAILED or UNKNOWN */
-    /* FAILED: it does not know the script, or refuses the command in its place: send the source. */
+    /* FAILED: it does not know the script, or the command in its place is refused or did not find
+     * the plain token: send the source. */
     bool no_script;
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */

@@ -18,7 +18,8 @@
 #define HOLDER_TTL_MS_MAX INT64_C(9007199254740991)
 
 static const struct redlock_text key_missing = {.string = "the key is missing"};
-static const struct redlock_text not_ours = {.string = "the key is missing, or held under another token"};
+static const struct redlock_text not_plain = {
+    .string = "the key is missing, held under another token, or waited for: only the script tells which"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
 static const struct redlock_text queued_free = {.string = "queued for a free lock"};
 
@@ -74,7 +75,8 @@ static inline void answer_compared(int64_t number, struct redlock_answer *answer
     }
 }
 
-/* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. */
+/* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. If it is our token with a
+ * mark, the script hands the lock over. */
 static bool read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (!is_integer(&reply->value, 0, 1)) {
         return false;
@@ -82,7 +84,9 @@ static bool read_deleting(const struct redlock_reply *reply, struct redlock_answ
     if (reply->value.integer == 1) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else {
-        deny(answer, &not_ours);
+        answer->vote = REDLOCK_VOTE_FAILED;
+        answer->no_script = true;
+        answer->text = redlock_text_constant(&not_plain);
     }
     return true;
 }

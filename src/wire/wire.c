@@ -23,7 +23,7 @@ static unsigned kind_of(const struct redlock_message *message) {
     case REDLOCK_OP_EXTEND:
         return operation | timed;
     case REDLOCK_OP_RELEASE:
-        return message->only_deletes && message->form.deleting != REDLOCK_DELETING_SCRIPT
+        return message->by_try && message->form.deleting != REDLOCK_DELETING_SCRIPT
                    ? operation | REDLOCK_KIND_DELETING
                    : operation;
     default:

@@ -120,7 +120,7 @@ static void check_holder(const struct redlock_answer *answer, const char *holder
     if (size > 0) {
         assert(holder_size > size + 1);
         assert(memcmp(holder + holder_size - size, text, size) == 0);
-        assert(holder[holder_size - size - 1] == REDLOCK_HOLDER_MARK);
+        assert(holder[holder_size - size - 1] == REDLOCK_HOLDER_AT);
     }
     for (size_t i = 0; i < size; i++) {
         assert(text[i] > ' ' && text[i] <= '~');

@@ -128,7 +128,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
     struct redlock_message form = *message;
     unsigned kind;
     form.form.holder_query = sim_names(world) ? REDLOCK_HOLDER_QUERY_ONCE : REDLOCK_HOLDER_QUERY_NOT;
-    if (message->only_deletes && sim_deletes(world)) {
+    if (message->by_try && sim_deletes(world)) {
         form.form.deleting = REDLOCK_DELETING_DELIFEQ; /* some nodes refuse it */
     }
     struct sim_bytes *bytes = bytes_of(client, nodes, &form, &kind);

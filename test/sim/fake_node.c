@@ -36,7 +36,7 @@ static void command_set(struct fake_node *node, const struct sim_argument *a, si
     }
     reply->type = REDLOCK_REPLY_NIL;
     if (gets && key != NULL) {
-        fake_reply_value(reply, key);
+        fake_reply_raw_value(reply, key);
     }
     if (only_new && key != NULL) {
         return;
@@ -125,7 +125,7 @@ static void command_delete_if_equal(struct fake_node *node, const struct sim_arg
         fake_reply_wrong_type(reply);
         return;
     }
-    const bool equal = key != NULL && fake_holds(key, &a[2]);
+    const bool equal = key != NULL && !key->marked && fake_holds(key, &a[2]);
     fake_reply_integer(reply, equal);
     if (equal) {
         fake_delete(node, key);
@@ -143,7 +143,7 @@ static bool key_command(struct fake_node *node, const struct sim_argument *a, si
         } else if (key->type != FAKE_STRING) {
             fake_reply_wrong_type(reply);
         } else {
-            fake_reply_value(reply, key);
+            fake_reply_raw_value(reply, key);
         }
     } else if (count == 2 && fake_is(&a[0], "PTTL")) {
         fake_reply_integer(reply, fake_ttl(node, fake_find(node, &a[1])));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/holder.h"
 #include "core/operation.h"
 #include "core/planted.h"
 #include "fake_store.h"
@@ -326,6 +327,14 @@ static int64_t left_ms(struct fake_node *node, const struct sim_argument *waiter
     return ms > 0 && ms < 60000 ? ms : 0;
 }
 
+/* The lock of a try keeps its time to live. */
+static void mark(struct fake_node *node, struct fake_key *lock) {
+    const bool is_try = lock->type == FAKE_STRING && redlock_holder_is_try(lock->value, lock->value_size);
+    if (fake_ttl(node, lock) > 0 && is_try && !lock->marked) {
+        lock->marked = node->wrote = true;
+    }
+}
+
 static void reply_granted(struct fake_node *node, struct fake_reply *reply) {
     *reply = (struct fake_reply){.type = REDLOCK_REPLY_ARRAY, .shape = FAKE_WAIT, .integer = 1};
     fake_reply_time(reply, node);
@@ -362,6 +371,9 @@ void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool 
             return;
         }
     } else if (!takes) {
+        if (lock != NULL) {
+            mark(node, lock);
+        }
         drop(node, a);
     }
     const struct fake_key *queue = fake_find(node, &a[1]);
@@ -426,18 +438,30 @@ static enum served leave_free(struct fake_node *node, const struct sim_argument 
     return left != NULL ? SERVED : NOBODY;
 }
 
-void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, bool announces,
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, size_t count,
                         struct fake_reply *reply) {
+    const bool looks = count > 3, announces = count > 4;
     char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
     const struct sim_argument of_queue = join(&a[0], &a[2], queue);
     const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
     struct fake_key *lock = fake_find(node, &a[0]);
+    struct fake_reply ignored;
+    if (!looks && lock != NULL && !lock->marked && fake_holds(lock, &a[1])) {
+        if (!fake_refused(node, false, reply)) {
+            fake_reply_integer(reply, 1);
+            delete_lock(node, &a[0]);
+        }
+        return;
+    }
     if (lock == NULL || !fake_holds(lock, &a[1])) {
         if (!REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave(node, &names[1], FAKE_ZSET, &a[1])) {
             (void)leave(node, &names[2], FAKE_HASH, &a[1]);
         }
         if (handing == REDLOCK_HAND_FREE) {
             (void)leave(node, &names[2], FAKE_HASH, &(struct sim_argument){LEFT, sizeof LEFT - 1});
+            if (lock != NULL && fake_find(node, &names[1]) != NULL && !fake_refused(node, true, &ignored)) {
+                mark(node, lock);
+            }
         }
         if (lock != NULL || handing != REDLOCK_HAND_FREE) {
             fake_reply_integer(reply, lock == NULL ? 0 : -1);

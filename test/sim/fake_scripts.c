@@ -286,7 +286,7 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         } else {
             int64_t handing = 0;
             (void)(count > 3 && fake_integer(&a[3], &handing));
-            fake_queue_release(node, a, handing, count > 4, reply);
+            fake_queue_release(node, a, handing, count, reply);
         }
         break;
     case REDLOCK_SCRIPT_EXTEND:

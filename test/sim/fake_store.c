@@ -1,6 +1,10 @@
 /* The fake node's keys, and the words of its replies. */
 #include "fake_store.h"
 
+#include <ctype.h>
+
+#include "base/holder.h"
+
 char *fake_bytes(char *at, const char *bytes, size_t size) {
     memcpy(at, bytes, size);
     return at + size;
@@ -37,6 +41,13 @@ void fake_reply_value(struct fake_reply *reply, const struct fake_key *key) {
     reply->type = REDLOCK_REPLY_STRING;
     reply->bytes = reply->text;
     reply->size = key->value_size;
+}
+
+void fake_reply_raw_value(struct fake_reply *reply, const struct fake_key *key) {
+    fake_reply_value(reply, key);
+    if (key->marked) {
+        reply->text[0] = (char)toupper((unsigned char)reply->text[0]);
+    }
 }
 
 void fake_reply_wrong_type(struct fake_reply *reply) {
@@ -138,8 +149,13 @@ struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *nam
         return NULL;
     }
     key->type = FAKE_STRING;
+    key->marked = false;
     key->value_size = (uint8_t)value->size;
     memcpy(key->value, value->bytes, value->size);
+    if (redlock_holder_is_try(key->value, value->size)) {
+        key->marked = isupper((unsigned char)key->value[0]);
+        key->value[0] = (char)tolower((unsigned char)key->value[0]);
+    }
     key->expires_ms = FAKE_NO_TTL;
     node->wrote = true;
     return key;

@@ -19,7 +19,9 @@ bool fake_integer(const struct sim_argument *argument, int64_t *value);
 
 void fake_reply_bytes(struct fake_reply *reply, enum redlock_reply_type type, const char *bytes);
 void fake_reply_integer(struct fake_reply *reply, int64_t value);
-/* As a STRING, or as the first element of an INSPECT. */
+/* With the mark, as GET tells it. */
+void fake_reply_raw_value(struct fake_reply *reply, const struct fake_key *key);
+/* As a STRING, or as the first element of an INSPECT; without the mark, as scripts tell it. */
 void fake_reply_value(struct fake_reply *reply, const struct fake_key *key);
 void fake_reply_wrong_type(struct fake_reply *reply);
 void fake_reply_time(struct fake_reply *reply, struct fake_node *node);
@@ -47,8 +49,9 @@ bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
 /* --- fake_queue.c --- */
 /* a: lock, queue, waiters, and the first nine arguments of a WAIT. */
 void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply);
-/* a: lock, token, suffix. `handing`: enum redlock_handing, or a time to leave the lock free. */
-void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, bool announces,
+/* a: lock, token, suffix, and more up to `count`: with four, it looks into the queue, marked or not;
+ * with five, it announces. `handing`: enum redlock_handing, or a time to leave the lock free. */
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, size_t count,
                         struct fake_reply *reply);
 /* So many members and fields can be added. */
 unsigned fake_queue_room(const struct fake_node *node);

@@ -74,7 +74,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
                                    .fence = message->fence,
                                    .timed = message->timed,
                                    .handing = message->handing,
-                                   .only_deletes = message->only_deletes,
+                                   .by_try = message->by_try,
                                    .announced = message->target != NULL && message->target->announced};
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);

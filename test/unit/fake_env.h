@@ -21,7 +21,7 @@ struct fake_sent {
     uint64_t fence;
     bool timed;
     enum redlock_handing handing;
-    bool only_deletes;
+    bool by_try;
     bool announced;
     struct redlock_place place; /* of a WAIT */
     uint64_t seal;              /* likewise */

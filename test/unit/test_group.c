@@ -300,27 +300,42 @@ static const struct fake_sent *sent_to_release(redlock_order order, struct seen 
     return fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
 }
 
-GROUP_TEST(only_a_lease_without_order_may_be_released_by_a_command, five_nodes) {
+/* Adopts this token, asks for the release, and returns what node 0 was sent. */
+static const struct fake_sent *sent_to_release_adopted(const char *token, struct seen *released) {
+    redlock_lease *adopted;
+    assert_is(redlock_group_adopt(fake.group, "r", token, NULL, &adopted), REDLOCK_OK);
+    assert_is(redlock_release(adopted, see, released), REDLOCK_OK);
+    return fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE);
+}
+
+GROUP_TEST(only_the_release_of_a_try_may_look_for_nobody, five_nodes) {
+    static const char ticket[] = "00063f1f5ab5c9d00123456789abcdef0123456789abcdef";
+    static const char try[] = "v123456789abcdef0123456789abcdef", marked[] = "V123456789abcdef0123456789abcdef";
     struct seen released = {0};
-    assert_true(sent_to_release(REDLOCK_ORDER_NONE, &released)->only_deletes);
+    assert_true(sent_to_release(REDLOCK_ORDER_NONE, &released)->by_try);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-    assert_false(sent_to_release(REDLOCK_ORDER_FAIR, &released)->only_deletes);
+    assert_true(sent_to_release(REDLOCK_ORDER_FAIR, &released)->by_try);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_is(released.code, REDLOCK_OK);
-    /* What it holds may have waited in line. */
-    redlock_acquire_options options = default_options();
-    redlock_lease *adopted;
-    options.order = REDLOCK_ORDER_NONE;
-    assert_is(redlock_group_adopt(fake.group, "r", "abc", &options, &adopted), REDLOCK_OK);
-    assert_is(redlock_release(adopted, see, &released), REDLOCK_OK);
-    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->only_deletes);
+    /* An adopted one is what its token says. */
+    assert_false(sent_to_release_adopted("very-short", &released)->by_try);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_false(sent_to_release_adopted(ticket, &released)->by_try);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    assert_true(sent_to_release_adopted(try, &released)->by_try);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    const struct fake_sent *unmarked = sent_to_release_adopted(marked, &released);
+    assert_true(unmarked->by_try);
+    assert_string_equal(unmarked->token, try);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+    /* That of an election tells observers. */
+    const redlock_acquire_options options = default_options();
     struct seen elected = {0};
     assert_is(redlock_group_campaign(fake.group, "e", &options, NULL, see, &elected), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_is(elected.code, REDLOCK_OK);
     assert_is(redlock_release(elected.lease, see, &released), REDLOCK_OK);
-    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->only_deletes);
+    assert_false(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE)->by_try);
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
@@ -330,7 +345,7 @@ GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
     for (unsigned i = 0; i < 4; i++) {
         fake_env_answer_no_script(&fake, i, REDLOCK_OP_RELEASE);
         const struct fake_sent *sent = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
-        assert_true(sent->by_source && !sent->only_deletes);
+        assert_true(sent->by_source && !sent->by_try);
     }
     assert_int_equal(released.count, 0);
     fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGG");
@@ -340,7 +355,7 @@ GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
     assert_int_equal(statistics().releases_owed, 1);
     for (unsigned i = 3; i < 5; i++) {
         const struct fake_sent *sent = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
-        assert_true(sent->no_timeout && !sent->only_deletes);
+        assert_true(sent->no_timeout && !sent->by_try);
     }
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
     assert_int_equal(statistics().releases_owed, 0);

@@ -26,7 +26,11 @@ TEST(only_our_own_tokens_have_a_text) {
              {TICKET DIGITS "@", ""}, {DIGITS " web", ""}, {DIGITS "web", ""}, {DIGITS "@two words", ""},
              {DIGITS "@web\x1b[31m", ""}, {DIGITS "@web\x7f", ""}, {DIGITS "@w\xc3\xbc", ""}, {TICKET "@web", ""},
              {"00112233445566778899aabbccddeef@web", ""}, {"00112233445566778899AABBCCDDEEFF@web", ""},
-             {"g0112233445566778899aabbccddeeff@web", ""}, {"/0112233445566778899aabbccddeeff@web", ""},
+             {"g0112233445566778899aabbccddeeff@web", "web"}, {"v0112233445566778899aabbccddeeff@web", "web"},
+             {"G0112233445566778899aabbccddeeff@web", "web"}, {"V0112233445566778899aabbccddeeff@web", "web"},
+             {"w0112233445566778899aabbccddeeff@web", ""}, {"F0112233445566778899aabbccddeeff@web", ""},
+             {"W0112233445566778899aabbccddeeff@web", ""}, {"gg112233445566778899aabbccddeeff@web", ""},
+             {"g" TICKET DIGITS "@web", ""}, {"/0112233445566778899aabbccddeeff@web", ""},
              {":0112233445566778899aabbccddeeff@web", ""}, {"`0112233445566778899aabbccddeeff@web", ""},
              {"a" DIGITS "@web", ""}, {"@web", ""}, {"", ""}, {NULL, ""});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -49,9 +53,10 @@ TEST(a_longer_text_is_none) {
 
 /* "<digits>", or "<digits>@<text>". */
 static void assert_token(const char *token, size_t digits, const char *text) {
-    assert_int_equal(strspn(token, "0123456789abcdef"), digits);
+    const size_t letters = redlock_holder_is_try(token, strlen(token));
+    assert_int_equal(letters + strspn(token + letters, "0123456789abcdef"), digits);
     assert_int_equal(strlen(token), digits + (text[0] ? 1 + strlen(text) : 0));
-    assert_true(token[digits] == (text[0] ? REDLOCK_HOLDER_MARK : '\0'));
+    assert_true(token[digits] == (text[0] ? REDLOCK_HOLDER_AT : '\0'));
     assert_string_equal(redlock_token_holder(token), text);
 }
 
@@ -112,8 +117,7 @@ static void queue_behind(const char *holder, int64_t wait_ms, struct seen *seen)
     options.wait_timeout_ms = wait_ms;
     acquire(&options, seen);
     for (unsigned i = 0; i < 3; i++) {
-        assert_token(fake_env_waiting(&fake, i, REDLOCK_OP_ACQUIRE)->token,
-                     REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS, "web-3:4711");
+        assert_token(fake_env_waiting(&fake, i, REDLOCK_OP_ACQUIRE)->token, REDLOCK_TOKEN_DIGITS, "web-3:4711");
         fake_env_answer(&fake, i, REDLOCK_OP_ACQUIRE, REDLOCK_VOTE_DENIED);
     }
     for (unsigned i = 0; i < 3; i++) {
@@ -133,7 +137,8 @@ TEST(a_ticket_is_read_before_a_text) {
     } rows[] = {{EARLIER, false},
                 {EARLIER "@a", false},
                 {EARLIER "@0123456789012345678901234567890123456789012345678901234567890123", false},
-                {"0000000000000000" DIGITS "@a", false}, /* a first try hands over, too */
+                {"0000000000000000" DIGITS "@a", false}, /* a first try hands over, too: of version 0.1.0 */
+                {"g0112233445566778899aabbccddeeff@a", false},
                 {DIGITS "@a", true},
                 {EARLIER "a", true},
                 {EARLIER "+a", true},

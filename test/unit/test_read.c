@@ -62,7 +62,6 @@ TEST(each_reply_makes_its_vote) {
         {RELEASE, ":2\r\n", REDLOCK_VOTE_GRANTED, ""},
         {RELEASE, "-READONLY no\x1b[2J\r\n", REDLOCK_VOTE_FAILED, "READONLY no?[2J"},
         {DELETING, ":1\r\n", REDLOCK_VOTE_GRANTED, ""},
-        {DELETING, ":0\r\n", REDLOCK_VOTE_DENIED, "the key is missing, or held under another token"},
         {INSPECT, "*4\r\n$3\r\nabc\r\n:99\r\n:0\r\n:-1\r\n", REDLOCK_VOTE_GRANTED, "abc"},
         {INSPECT, "*4\r\n$-1\r\n:-2\r\n:3\r\n:2100\r\n", REDLOCK_VOTE_DENIED, ""},
         {INSPECT, "*5\r\n$-1\r\n:-2\r\n:0\r\n:-1\r\n$11\r\nOOM full up\r\n", REDLOCK_VOTE_DENIED, "OOM full up"},
@@ -362,6 +361,17 @@ TEST(a_refused_command_asks_for_the_script) {
         assert_false(vote_of(RELEASE, errors[i], text).no_script);
     }
     assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
+    assert_false(vote_of(DELETING, ":1\r\n", text).no_script);
+}
+
+/* The key may be ours, with the mark of who waits. */
+TEST(a_command_that_deleted_nothing_asks_for_the_script) {
+    char text[512];
+    const struct redlock_answer answer = vote_of(DELETING, ":0\r\n", text);
+    assert_is(answer.vote, REDLOCK_VOTE_FAILED);
+    assert_true(answer.no_script);
+    assert_string_equal(text, "the key is missing, held under another token, or waited for: only the script tells "
+                              "which");
 }
 
 /* A server that has not the command, or a user that may not run it. A refused key is final: no

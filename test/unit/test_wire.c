@@ -55,7 +55,8 @@ static void assert_script(struct redlock_message message, enum redlock_script_id
 #define A_FENCE  "$20\r\n" FENCE_DIGITS "\r\n"
 
 TEST(the_others_are_scripts_by_sha_or_source) {
-    assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
+    assert_script(message_of(REDLOCK_OP_RELEASE), REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY,
+                  A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n");
     assert_script(message_of(REDLOCK_OP_EXTEND), REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
     assert_script(message_of(REDLOCK_OP_INSPECT), REDLOCK_SCRIPT_INSPECT, "5", ONE_KEY, "$2\r\n:w\r\n");
 }
@@ -80,9 +81,9 @@ TEST(a_fence_and_a_time_are_asked_of_scripts) {
     assert_script(message, REDLOCK_SCRIPT_FENCE, "8", TWO_KEYS, A_TOKEN A_FENCE "$1\r\n0\r\n");
 }
 
-TEST(a_release_that_only_deletes_may_be_a_command) {
+TEST(the_release_of_a_try_looks_for_nobody_and_may_be_a_command) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
-    message.only_deletes = true;
+    message.by_try = true;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
     message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_bytes(&message, "*4\r\n$5\r\nDELEX\r\n$3\r\nres\r\n$4\r\nIFEQ\r\n" A_TOKEN);
@@ -224,7 +225,7 @@ TEST(the_kind_is_the_messages_form) {
         assert_int_equal(kind_of(&message), operation);
     }
     message = message_of(REDLOCK_OP_RELEASE);
-    message.only_deletes = true;
+    message.by_try = true;
     assert_int_equal(kind_of(&message), RELEASE);
     message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_int_equal(kind_of(&message), DELETING);
