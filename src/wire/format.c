@@ -142,12 +142,17 @@ static char *format_wait_suffix(char *at, const struct redlock_message *message)
 }
 
 static char *format_release(char *at, const struct redlock_message *message) {
-    const bool announced = message->target->announced, looks = !message->by_try;
-    assert(looks || (!announced && message->handing == REDLOCK_HAND_OVER));
-    at = begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, announced ? 4 : looks ? 3 : 2);
-    at = format_token(at, message);
-    at = format_wait_suffix(at, message);
-    at = looks ? redlock_resp_integer(at, message->handing) : at;
+    const bool announced = message->target->announced;
+    if (message->by_try) {
+        assert(!announced && message->handing == REDLOCK_HAND_OVER);
+        const bool is_default = strcmp(message->wait_suffix, REDLOCK_WAIT_SUFFIX) == 0;
+        at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, is_default ? 1 : 2), message);
+        return is_default ? at : format_wait_suffix(at, message);
+    }
+    at = begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, announced ? 4 : 3);
+    at = format_wait_suffix(format_token(at, message), message);
+    at = message->handing == REDLOCK_HAND_OVER ? literal(at, "$1\r\n0\r\n", 7)
+                                               : redlock_resp_integer(at, message->handing);
     return announced ? redlock_resp_integer(at, 1) : at;
 }
 

@@ -8,6 +8,7 @@
 #include "core/planted.h"
 #include "fake_store.h"
 #include "wire/channel.h"
+#include "wire/message.h"
 
 /* So many entries at most are served, dropped or counted at once. */
 #define ENTRIES_MAX 2000
@@ -442,7 +443,8 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
                         struct fake_reply *reply) {
     const bool looks = count > 3, announces = count > 4;
     char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
-    const struct sim_argument of_queue = join(&a[0], &a[2], queue);
+    const struct sim_argument plain = {REDLOCK_WAIT_SUFFIX, sizeof REDLOCK_WAIT_SUFFIX - 1};
+    const struct sim_argument of_queue = join(&a[0], count > 2 ? &a[2] : &plain, queue);
     const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
     struct fake_key *lock = fake_find(node, &a[0]);
     struct fake_reply ignored;

@@ -266,7 +266,7 @@ static void run_planted_heal(struct fake_node *node, const struct sim_argument *
 
 static bool is_too_short(unsigned id, size_t keys, size_t count) {
     static const size_t need[] = {
-        [REDLOCK_SCRIPT_RELEASE] = 3, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 2,
+        [REDLOCK_SCRIPT_RELEASE] = 2, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 2,
         [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12};
     bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||

@@ -19,7 +19,9 @@ static const char *const queues[] = {"r1:wait", "r2:wait", "a list:wait", "r3:wa
 static const char *const waiters[] = {"r1:waiter", "r2:waiter", "a list:waiter", "r3:waiter"};
 static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210",
                                      "00000000000000aa0123456789abcdef0123456789abcdef",
-                                     "00000000000000aa0123456789abcdef0123456789abcdee"};
+                                     "00000000000000aa0123456789abcdef0123456789abcdee",
+                                     "g123456789abcdef0123456789abcdef",
+                                     "v123456789abcdef0123456789abcdef"};
 
 static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
@@ -57,7 +59,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
     static const char suffix[] = ":fence";
     const struct redlock_fence_keys fences = {
         .suffix = suffix, .suffix_size = sizeof suffix - 1, .expiry_ms = sim_random_percent(&rng, 50) ? 0 : 10800000};
-    const char *token = pick(tokens, 5);
+    const char *token = pick(tokens, sim_random_percent(&rng, 85) ? 5 : 7);
     const bool stale = sim_random_percent(&rng, 20); /* at once */
     const struct redlock_place place = {.ticket = sim_random_below(&rng, 3),
                                         .stale_ms = stale ? -1000 : 2 * TTL_LEAST_MS,
@@ -80,6 +82,7 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                       .round = (uint32_t)sim_random_below(&rng, 1000),
                                       .handing = pick_handing(target->announced),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
+    message.by_try = token[0] >= 'g' && !target->announced && message.handing == REDLOCK_HAND_OVER;
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
     }
@@ -175,7 +178,7 @@ static void ask_other(void) {
         break;
     case 2:
         if (fake.deletes) {
-            ask_both("DELIFEQ", key, tokens[pushes % 3]); /* draws nothing */
+            ask_both("DELIFEQ", key, tokens[pushes % 7]); /* draws nothing */
         }
         ask_both("DEL", key);
         break;
@@ -247,7 +250,7 @@ static void ask_stream(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         if (sim_random_percent(&rng, 60)) {
             ask_operation();
-        } else if (sim_random_percent(&rng, 5)) {
+        } else if (sim_random_percent(&rng, 8)) {
             ask_line();
         } else {
             ask_other();

@@ -361,6 +361,19 @@ GROUP_TEST(where_the_command_is_refused_the_script_follows, five_nodes) {
     assert_int_equal(statistics().releases_owed, 0);
 }
 
+/* A node that is slower than the others may have a mark, too. */
+GROUP_TEST(a_release_that_is_over_still_asks_by_the_script, five_nodes) {
+    struct seen released = {0};
+    (void)sent_to_release(REDLOCK_ORDER_FAIR, &released);
+    fake_env_votes(&fake, REDLOCK_OP_RELEASE, "GGG");
+    assert_is(released.code, REDLOCK_OK);
+    fake_env_answer_no_script(&fake, 3, REDLOCK_OP_RELEASE);
+    assert_true(fake_env_waiting(&fake, 3, REDLOCK_OP_RELEASE)->by_source);
+    fake_env_answer(&fake, 3, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 4, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(statistics().releases_owed, 0);
+}
+
 GROUP_TEST(release_that_a_node_missed_is_owed, five_nodes) {
     struct seen released = {0};
     redlock_lease *lease = take(NULL, &seen);

@@ -85,6 +85,8 @@ TEST(the_release_of_a_try_looks_for_nobody_and_may_be_a_command) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
     message.by_try = true;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "6", ONE_KEY, A_TOKEN "$2\r\n:w\r\n");
+    message.wait_suffix = ":wait"; /* the script knows it */
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "5", ONE_KEY, A_TOKEN);
     message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_bytes(&message, "*4\r\n$5\r\nDELEX\r\n$3\r\nres\r\n$4\r\nIFEQ\r\n" A_TOKEN);
     message.form.deleting = REDLOCK_DELETING_DELIFEQ;
