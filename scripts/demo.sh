@@ -133,7 +133,7 @@ kill_node() {
 take_and_refuse() {
     say "A client takes the lock '$resource' for 30 seconds. The tool prints a token: with it you" \
         "can extend or release the lock."
-    show 0 '^[0-9a-f]{32}@[^ ]+:[0-9]+$' acquire -t 30s "$resource"
+    show 0 '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$' acquire -t 30s "$resource"
     token=$output
     say 'A rival asks for the same lock and is refused. Exit status 75 means that others hold it.'
     show 75 'held by ' acquire "$resource"
@@ -150,7 +150,7 @@ lose_nodes() {
         "quorum: clients can still take and release the lock."
     kill_node 1
     kill_node 3
-    show 0 '^[0-9a-f]{32}@[^ ]+:[0-9]+$' acquire -t 30s "$resource"
+    show 0 '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$' acquire -t 30s "$resource"
     token=$output
     show 0 "held by ${token#*@} on 3 of 5" status "$resource"
     show 0 'released' release "$resource" "$token"

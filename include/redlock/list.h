@@ -43,7 +43,7 @@ typedef struct redlock_list_options {
     /**
      * Lists also the locks of other libraries: all strings that have a ttl and up to
      * #REDLOCK_TOKEN_SIZE_MAX bytes, except fencing counters. Without it a lock is a string that
-     * looks like a token of this library: 32 or 48 hexadecimal digits in lower case, perhaps with a
+     * looks like a token of this library: 32 or 48 digits in lower case, perhaps with a
      * holder's text. Default false.
      */
     bool others;

@@ -55,8 +55,11 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
 
 /** The longest resource name, in bytes, key prefix included. */
 #define REDLOCK_RESOURCE_SIZE_MAX 1024
-/** The longest token that can be adopted, in bytes. The library makes 32 hexadecimal digits, or 48
- * for an acquire that may wait in a queue; then `@` and the holder's text, if there is one. */
+/** The longest token that can be adopted, in bytes. The library makes 32 digits, or 48 for a lease
+ * that waited in a queue; then `@` and the holder's text, if there is one. The digits are
+ * hexadecimal, but the first of 32 is a letter from g to v. While somebody waits, the key on a node
+ * has this letter as a capital: programs that compare the token themselves do not find it then
+ * (docs/waiting.md, "The mark"). */
 #define REDLOCK_TOKEN_SIZE_MAX 128
 /** The longest text about the holder of a lock, in bytes. */
 #define REDLOCK_HOLDER_SIZE_MAX 64
@@ -79,10 +82,8 @@ typedef enum redlock_order {
     /** In a queue on the nodes, in the order in which the acquires began (docs/waiting.md). */
     REDLOCK_ORDER_FAIR = 0,
     /**
-     * By trying again after a random delay. Who tries at the right moment wins. The release of such
-     * a lease may hand the lock to nobody, also if it did not wait: where a server has DELEX (Redis
-     * 8.4) or DELIFEQ (Valkey 9.0), it only deletes the lock. Those who queue then find it free a
-     * little later (docs/waiting.md).
+     * By trying again after a random delay. Who tries at the right moment wins. Its release hands
+     * the lock to those who queue, as any other does.
      */
     REDLOCK_ORDER_NONE
 } redlock_order;

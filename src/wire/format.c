@@ -141,11 +141,21 @@ static char *format_wait_suffix(char *at, const struct redlock_message *message)
     return redlock_resp_bulk(at, message->wait_suffix, suffix_size);
 }
 
+/* strcmp() would cost each release twice as much. */
+static inline bool has_default_suffix(const struct redlock_message *message) {
+    static const char suffix[] = REDLOCK_WAIT_SUFFIX;
+    size_t i = 0;
+    while (i < sizeof suffix && message->wait_suffix[i] == suffix[i]) {
+        i++;
+    }
+    return i == sizeof suffix;
+}
+
 static char *format_release(char *at, const struct redlock_message *message) {
     const bool announced = message->target->announced;
     if (message->by_try) {
         assert(!announced && message->handing == REDLOCK_HAND_OVER);
-        const bool is_default = strcmp(message->wait_suffix, REDLOCK_WAIT_SUFFIX) == 0;
+        const bool is_default = has_default_suffix(message);
         at = format_token(begin_script(at, message, REDLOCK_SCRIPT_RELEASE, 1, is_default ? 1 : 2), message);
         return is_default ? at : format_wait_suffix(at, message);
     }

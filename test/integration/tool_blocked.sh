@@ -102,7 +102,7 @@ read_to_the_end
 
 # The token is printed.
 started -v acquire printed
-eventually grep -Eq '^[0-9a-f]{32}@[^ ]+:[0-9]+$' "$out"
+eventually grep -Eq '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$' "$out"
 read_all
 ended 0
 read_to_the_end

@@ -18,7 +18,7 @@ rises() {
 
 # acquire: one line with the token and the fencing token, easy to split in a shell.
 expect 0 tool acquire -t 1m --fence deploy
-says "$out" "^[0-9a-f]{32}@[^ ]+:[0-9]+ $number\$"
+says "$out" "^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+ $number\$"
 is 'the number of lines' "$(wc -l <"$out")" 1
 says_nothing "$err"
 lock=$(cat "$out")

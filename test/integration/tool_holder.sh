@@ -21,7 +21,7 @@ bad() {
 # The holder of a run is the tool itself, which ends with the command; acquire ends at once, so its
 # holder is the script that called it.
 expect 0 tool run job -- sh -c 'echo "$REDLOCK_TOKEN" $PPID'
-says "$out" "^[0-9a-f]{32}@$host:[0-9]+ [0-9]+\$"
+says "$out" "^[g-v][0-9a-f]{31}@$host:[0-9]+ [0-9]+\$"
 read -r token parent <"$out"
 is 'the holder of run' "${token#*@}" "$host:$parent"
 expect 0 tool acquire -t 1m default
@@ -58,7 +58,7 @@ done
 export REDLOCK_HOLDER=web-3
 expect 0 tool run job -- sh -c 'echo "$REDLOCK_TOKEN"'
 unset REDLOCK_HOLDER
-says "$out" '^[0-9a-f]{32}@web-3$'
+says "$out" '^[g-v][0-9a-f]{31}@web-3$'
 bad "--holder has 65 bytes; it must have 0 to 64" tool acquire --holder "x$longest" r
 bad "REDLOCK_HOLDER has 65 bytes" env REDLOCK_HOLDER="x$longest" "$REDLOCK_TOOL" -n "$nodes" acquire r
 for text in ' ' 'web 3' $'web\n' $'\e[31m' $'w\xc3\xbc'; do
@@ -72,7 +72,7 @@ for option in '' --holder=; do
     export REDLOCK_HOLDER=${option:+other}
     expect 0 tool acquire -t 1m ${option:+"$option"} bare
     unset REDLOCK_HOLDER
-    says "$out" '^[0-9a-f]{32}$'
+    says "$out" '^[g-v][0-9a-f]{31}$'
     token=$(cat "$out")
     expect 75 tool acquire bare
     says "$err" "held by others: .*; 'redlock status RESOURCE' shows who holds it and for how long\.$"
@@ -96,7 +96,7 @@ expect_no_err 75 tool -q acquire held
 # The logs name the holder, and never print a token.
 expect 75 tool -v acquire -w 3s held
 says "$err" 'wait .held.: node .*: DENIED .*: queued behind deploy@web-3(,|$)'
-is 'the lines with a token' "$(grep -Ec '[0-9a-f]{32}' "$err")" 0
+is 'the lines with a token' "$(grep -Ec '[0-9a-f]{31}' "$err")" 0
 
 # Tokens of others, which anybody may have written: what steers a terminal is no text.
 for foreign in "$digits@"$'\e[2J' "$digits@$longest$longest" $'a\e[2J@web' "$digits@two words"; do

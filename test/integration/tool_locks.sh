@@ -10,7 +10,7 @@ start_nodes 5
 # acquire prints only the token. Every node has the key, with the requested ttl.
 expect 0 tool acquire -t 1m backup
 token=$(cat "$out")
-says "$out" '^[0-9a-f]{32}@[^ ]+:[0-9]+$'
+says "$out" '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$'
 is 'the number of lines' "$(wc -l <"$out")" 1
 says_nothing "$err"
 for i in 0 1 2 3 4; do
@@ -81,7 +81,7 @@ eventually no_keys_left backup
 expect 76 tool --json release backup "$token"
 json '.error == "LOST" and .resource == "backup"'
 expect 0 tool --json acquire backup
-json '.resource == "backup" and (.token | test("^[0-9a-f]{32}@[^ ]+:[0-9]+$"))'
+json '.resource == "backup" and (.token | test("^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$"))'
 json '.validity_ms > 0 and .validity_ms < 9900'
 json '.waited_ms >= 0 and .handed_over == false and .passed_over == 0'
 json '[.votes[] | select(.vote == "GRANTED" and .latency_us > 0 and .error == "")] | length >= 3'
@@ -186,7 +186,7 @@ expect 0 tool release -- --dashed "$(cat "$out")"
 expect 0 tool acquire --ttl=1m later --json
 json '.validity_ms > 10000'
 expect 0 tool acquire -qt1m joined
-says "$out" '^[0-9a-f]{32}@[^ ]+:[0-9]+$'
+says "$out" '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$'
 expect 0 env REDLOCK_NODES="$nodes" "$REDLOCK_TOOL" --node-timeout 5s acquire from-environment
 expect 0 "$REDLOCK_TOOL" status --nodes="$nodes" --connect-timeout 10s
 

@@ -11,11 +11,11 @@ seen=$work/seen
 # The lock is held and renewed while the command runs, and gone after it.
 expect 0 tool run job -- redis-cli -p "${ports[0]}" get job
 held=$(cat "$out")
-says "$out" '^[0-9a-f]{32}@[^ ]+:[0-9]+$'
+says "$out" '^[g-v][0-9a-f]{31}@[^ ]+:[0-9]+$'
 says_nothing "$err"
 eventually no_keys_left job
 expect 0 tool run job -- sh -c 'echo "$REDLOCK_RESOURCE $REDLOCK_TOKEN $REDLOCK_VALIDITY_MS"'
-says "$out" '^job [0-9a-f]{32}@[^ ]+:[0-9]+ 2[0-9]{4}$'
+says "$out" '^job [g-v][0-9a-f]{31}@[^ ]+:[0-9]+ 2[0-9]{4}$'
 never_says "$out" "$held"
 expect 0 tool run -t 3s job -- bash -c "
     SECONDS=0
