@@ -52,6 +52,12 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_FEW_LOOK,        /* with eight or more before it, a waiter does not look */
     REDLOCK_BUG_QUEUE_COUNTS_PATTERNS, /* who subscribes to a pattern counts as a waiter */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,       /* the keys of a queue stay for ever */
+    REDLOCK_BUG_MARK_NEVER,            /* a WAIT marks no lock, */
+    REDLOCK_BUG_MARK_ANY,              /* or marks every value, */
+    REDLOCK_BUG_MARK_ENDLESS,          /* or takes the key's time to live away */
+    REDLOCK_BUG_MARK_UNKNOWN,          /* an extension takes the mark for another token */
+    REDLOCK_BUG_MARK_DELETED,          /* the release of a try deletes a marked lock, too */
+    REDLOCK_BUG_DELETE_FINAL,          /* what a command does not delete counts as gone */
     REDLOCK_BUG_HEAL_OUTLIVES,         /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,     /* a lease that was lost tells no end */
     REDLOCK_BUG_REASON_SILENT,         /* a node that is silent counts as one that answered */

@@ -8,6 +8,7 @@
 #include "base/holder.h"
 #include "core/fence.h"
 #include "core/number.h"
+#include "core/planted.h"
 #include "wire/error.h"
 #include "wire/page.h"
 
@@ -84,8 +85,8 @@ static bool read_deleting(const struct redlock_reply *reply, struct redlock_answ
     if (reply->value.integer == 1) {
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else {
-        answer->vote = REDLOCK_VOTE_FAILED;
-        answer->no_script = true;
+        answer->vote = REDLOCK_PLANTED(DELETE_FINAL) ? REDLOCK_VOTE_DENIED : REDLOCK_VOTE_FAILED;
+        answer->no_script = answer->vote == REDLOCK_VOTE_FAILED;
         answer->text = redlock_text_constant(&not_plain);
     }
     return true;

@@ -14,6 +14,11 @@ const struct redlock_script *redlock_script_get(enum redlock_script_id id) {
         [REDLOCK_BUG_QUEUE_SERVES_FEW] = REDLOCK_SCRIPT_RELEASE,
         [REDLOCK_BUG_QUEUE_COUNTS_PATTERNS] = REDLOCK_SCRIPT_RELEASE,
         [REDLOCK_BUG_QUEUE_NO_EXPIRY] = REDLOCK_SCRIPT_WAIT,
+        [REDLOCK_BUG_MARK_NEVER] = REDLOCK_SCRIPT_WAIT,
+        [REDLOCK_BUG_MARK_ANY] = REDLOCK_SCRIPT_WAIT,
+        [REDLOCK_BUG_MARK_ENDLESS] = REDLOCK_SCRIPT_WAIT,
+        [REDLOCK_BUG_MARK_UNKNOWN] = REDLOCK_SCRIPT_EXTEND,
+        [REDLOCK_BUG_MARK_DELETED] = REDLOCK_SCRIPT_RELEASE,
     };
     const struct redlock_script *planted = &planted_scripts[redlock_planted_bug];
     return planted->source != NULL && replaced[redlock_planted_bug] == id ? planted : &redlock_scripts[id];

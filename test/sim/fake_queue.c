@@ -331,8 +331,11 @@ static int64_t left_ms(struct fake_node *node, const struct sim_argument *waiter
 /* The lock of a try keeps its time to live. */
 static void mark(struct fake_node *node, struct fake_key *lock) {
     const bool is_try = lock->type == FAKE_STRING && redlock_holder_is_try(lock->value, lock->value_size);
-    if (fake_ttl(node, lock) > 0 && is_try && !lock->marked) {
+    const bool is_marked = is_try || (lock->type == FAKE_STRING && REDLOCK_PLANTED(MARK_ANY));
+    if (fake_ttl(node, lock) > 0 && is_marked && !lock->marked && !REDLOCK_PLANTED(MARK_NEVER)) {
         lock->marked = node->wrote = true;
+        lock->expires_ms = REDLOCK_PLANTED(MARK_ENDLESS) ? FAKE_NO_TTL : lock->expires_ms;
+        lock->value[0] = is_try ? lock->value[0] : '*';
     }
 }
 
@@ -448,7 +451,7 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
     const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
     struct fake_key *lock = fake_find(node, &a[0]);
     struct fake_reply ignored;
-    if (!looks && lock != NULL && !lock->marked && fake_holds(lock, &a[1])) {
+    if (!looks && lock != NULL && (!lock->marked || REDLOCK_PLANTED(MARK_DELETED)) && fake_holds(lock, &a[1])) {
         if (!fake_refused(node, false, reply)) {
             fake_reply_integer(reply, 1);
             delete_lock(node, &a[0]);

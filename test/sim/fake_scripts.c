@@ -39,7 +39,7 @@ static void run_extend(struct fake_node *node, bool may_shorten, const struct si
     int64_t ttl_ms = 0;
     if (key == NULL) {
         fake_reply_integer(reply, 0);
-    } else if (!fake_holds(key, &a[1])) {
+    } else if (!fake_holds(key, &a[1]) || (key->marked && REDLOCK_PLANTED(MARK_UNKNOWN))) {
         fake_reply_integer(reply, -1);
     } else if (!fake_integer(&a[2], &ttl_ms)) {
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR value is not an integer or out of range script");
