@@ -19,7 +19,7 @@
 #define REDLOCK_TOKEN_DIGITS  32
 #define REDLOCK_TICKET_DIGITS 16
 #define REDLOCK_TRY_ZERO      'g'  /* of the 16 digits with which the token of a try begins */
-#define REDLOCK_TRY_MARK      0x20 /* not in the first letter of a marked token */
+#define REDLOCK_TRY_MARK      0x20 /* not in the first byte of a marked token */
 #define REDLOCK_HOLDER_AT     '@'  /* comes between the digits and the text; no digit */
 
 /* Whether the token is that of a place in a queue. */

@@ -105,7 +105,7 @@ struct redlock_message {
     enum redlock_operation operation;
     bool by_source;                      /* after `no_script`: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
-    bool by_try;                         /* RELEASE: who waits has marked the key, else it is deleted */
+    bool by_try;                         /* RELEASE: who waits has marked the key */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */

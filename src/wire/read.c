@@ -76,8 +76,8 @@ static inline void answer_compared(int64_t number, struct redlock_answer *answer
     }
 }
 
-/* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. If it is our token with a
- * mark, the script hands the lock over. */
+/* DELEX and DELIFEQ: 1 if they deleted the key, else 0, whatever is there. If it is our token with
+ * a mark, the script hands the lock over. */
 static bool read_deleting(const struct redlock_reply *reply, struct redlock_answer *answer) {
     if (!is_integer(&reply->value, 0, 1)) {
         return false;

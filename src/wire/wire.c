@@ -23,9 +23,8 @@ static unsigned kind_of(const struct redlock_message *message) {
     case REDLOCK_OP_EXTEND:
         return operation | timed;
     case REDLOCK_OP_RELEASE:
-        return message->by_try && message->form.deleting != REDLOCK_DELETING_SCRIPT
-                   ? operation | REDLOCK_KIND_DELETING
-                   : operation;
+        return message->by_try && message->form.deleting != REDLOCK_DELETING_SCRIPT ? operation | REDLOCK_KIND_DELETING
+                                                                                    : operation;
     default:
         return operation;
     }

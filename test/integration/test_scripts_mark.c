@@ -1,5 +1,5 @@
-/* The mark on a real server: whose lock a WAIT marks, who reads it, and what the release of a marked
- * lock does. */
+/* The mark on a real server: whose lock a WAIT marks, who reads it, and what the release of a
+ * marked lock does. */
 #include "queue_scripts.h"
 
 #define TRY        "k123456789abcdef0123456789abcdef"
@@ -139,7 +139,7 @@ QUEUE_TEST(any_other_release_needs_no_mark) {
     assert_pushed(FIRST);
 }
 
-/* What ends the time in which a lock is left free marks the lock of a try that came in that time. */
+/* What ends the time in which a lock is left free marks the lock of a try that came then. */
 QUEUE_TEST(a_try_that_came_before_the_queue_is_marked) {
     assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
     lock_as(TRY);

@@ -279,7 +279,8 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     bool in_line = call->kind == SIM_CALL_ACQUIRE && code == REDLOCK_OK &&
                    sim_ticket(redlock_lease_token(redlock_result_lease(result))) != 0;
     bool quick = !needed && !in_line && redlock_result_attempts(result) == 1 && call->kind <= SIM_CALL_RELEASE;
-    /* A token may have to be written back. A command that finds a mark leaves the lock to the script. */
+    /* A token may have to be written back. A command that finds a mark leaves the lock to the
+     * script. */
     int64_t trips = call->fencing || (call->kind == SIM_CALL_RELEASE && sim_deletes(world)) ? 2 : 1;
     if (world->profile.calm && !world->profile.waking && quick && code == REDLOCK_OK &&
         took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {

@@ -25,7 +25,7 @@ enum fake_type { FAKE_STRING, FAKE_LIST, FAKE_ZSET, FAKE_HASH };
 
 struct fake_key {
     bool used;
-    bool marked; /* the first letter of its value is a capital: somebody waits behind this try */
+    bool marked; /* the first digit of its value is a capital: somebody waits behind this try */
     enum fake_type type;
     uint32_t id; /* of a set; no other set had it */
     uint8_t name_size, value_size;

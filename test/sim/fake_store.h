@@ -49,8 +49,9 @@ bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
 /* --- fake_queue.c --- */
 /* a: lock, queue, waiters, and the first nine arguments of a WAIT. */
 void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply);
-/* a: lock, token, suffix or none, and more up to `count`: with four, it looks into the queue, marked or not;
- * with five, it announces. `handing`: enum redlock_handing, or a time to leave the lock free. */
+/* a: lock, token, suffix or none, and more up to `count`: with four, it looks into the queue,
+ * marked or not; with five, it announces. `handing`: enum redlock_handing, or a time to leave the
+ * lock free. */
 void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, size_t count,
                         struct fake_reply *reply);
 /* So many members and fields can be added. */

@@ -17,7 +17,9 @@ static const char *const keys[] = {"r1", "r2", "a list", "r3"};
 static const char *const counters[] = {"r1:fence", "r2:fence", "a list:fence", "r3:fence"};
 static const char *const queues[] = {"r1:wait", "r2:wait", "a list:wait", "r3:wait"};
 static const char *const waiters[] = {"r1:waiter", "r2:waiter", "a list:waiter", "r3:waiter"};
-static const char *const tokens[] = {"0123456789abcdef0123456789abcdef", "t", "fedcba9876543210fedcba9876543210",
+static const char *const tokens[] = {"0123456789abcdef0123456789abcdef",
+                                     "t",
+                                     "fedcba9876543210fedcba9876543210",
                                      "00000000000000aa0123456789abcdef0123456789abcdef",
                                      "00000000000000aa0123456789abcdef0123456789abcdee",
                                      "g123456789abcdef0123456789abcdef",
