@@ -34,6 +34,7 @@ measures. Stops everything that it started, also after Ctrl-C.
   --peers LIST       all (the default), none, or names separated by commas: the folders in
                      bench/peers. A peer without its toolchain or registry is skipped, and the
                      report says why
+  --server PATH      the nodes are this server of Redis or Valkey, not redis-server; no TLS then
   --output DIR       where the results go; default: BUILD_DIR/results
   --build-dir DIR    where to build; default: build/bench
   --no-install       install nothing
@@ -46,6 +47,7 @@ END
 read -r load_average _ </proc/loadavg # before the build raises it
 build=$REDLOCK_ROOT/build/bench
 output=
+server=
 install=1
 driver=()
 while (($#)); do
@@ -54,6 +56,7 @@ while (($#)); do
     --quick) driver+=(--quick) ;;
     --only) driver+=(--only "${2:?--only needs a list such as a,b}") && shift ;;
     --peers) driver+=(--peers "${2:?--peers needs all, none or names}") && shift ;;
+    --server) server=$(realpath -e "${2:?--server needs the path of a server}") && shift ;;
     --output) output=${2:?--output needs a directory} && shift ;;
     --build-dir) build=${2:?--build-dir needs a directory} && shift ;;
     --no-install) install=0 ;;
@@ -76,6 +79,12 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 echo "building in $build …" >&2
 redlock_build "$build" -DREDLOCK_TESTS=OFF -DREDLOCK_CHAOS=OFF -DREDLOCK_BENCH=ON -DCMAKE_BUILD_TYPE=Release
 
+if [[ $server ]]; then
+    mkdir -p "$build/server"
+    ln -sf "$server" "$build/server/redis-server"
+    PATH=$build/server:$PATH
+    driver+=(--no-tls) # not every server speaks it
+fi
 cd "$REDLOCK_ROOT/bench"
 # -B: write no bytecode into the tree.
 exec python3 -B -m driver.main --build "$build" --output "$output" \

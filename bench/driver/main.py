@@ -54,6 +54,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--load-average", type=float, required=True, help="before anything was built")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-tls", dest="tls", action="store_false")
     parser.add_argument("--peers", default="all")
     parser.add_argument("--only", default=",".join(LETTERS))
     return parser.parse_args()
@@ -112,15 +113,15 @@ def raise_file_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-def own_programs(build: Path, letters: list[str]) -> list[Program]:
+def own_programs(build: Path, letters: list[str], tls: bool) -> list[Program]:
     made = [Program(name, (str(build / "bench" / name),)) for name in CORE]
     if "i" in letters:
         made.append(Program(HANDOVER, (str(build / "bench" / HANDOVER),)))
     if "d" in letters:
         made.append(Program(POLLING, (str(build / "bench" / ASYNC), "polling")))
-    if {"a", "b"} & set(letters):
+    if tls and {"a", "b"} & set(letters):
         made.append(Program(TLS, (str(build / "bench" / ASYNC), "tls", str(certificate(build)))))
-    if "a" in letters:
+    if tls and "a" in letters:
         for name, word in ((FLOOR_TLS, "tls"), (FLOOR_SEALED, "sealed")):
             made.append(Program(name, (str(build / "bench" / FLOOR), word, str(certificate(build)))))
     return made
@@ -192,7 +193,7 @@ def run(options: argparse.Namespace, letters: list[str], wanted: list[str]) -> i
     for text in load.warnings({}, options.load_average):
         progress(text)
     made = build_peers(wanted, build, logs)
-    programs = own_programs(build, letters)
+    programs = own_programs(build, letters, options.tls)
     programs += [peer.program for peer in made if peer.program]
     results, problems = Results(), []
     contenders, results.absent = introduce(programs, logs)

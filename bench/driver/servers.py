@@ -116,7 +116,8 @@ class Server:
 
     def kill(self) -> None:
         if self._process:
-            self._cpu_before = self.cpu_seconds()
+            with contextlib.suppress(OSError):  # it may have ended by itself
+                self._cpu_before = self.cpu_seconds()
             processes.end(self._process)
             self._process = None
             self.stopped = False
