@@ -5,12 +5,23 @@
 
 #include <stdarg.h>
 
+#include <redlock/adapters/poll.h>
 #include <redlock/loop.h>
 
 #include "loop/reactor.h"
 
 extern const redlock_loop_ops redlock_libev_ops; /* on a struct ev_loop */
 extern const redlock_loop_ops redlock_poll_ops;  /* on a redlock_poll */
+
+/* The parts of redlock_poll_dispatch(), for who blocks in the wait, and flushes before it: one
+ * thread at a time, but not always the same. */
+redlock_poll *redlock_poll_new_parted(void);
+void redlock_poll_flush(redlock_poll *poll);
+/* Returns how many events came; 0 also if a signal did. */
+int redlock_poll_wait(redlock_poll *poll, int timeout_ms);
+void redlock_poll_report(redlock_poll *poll);
+/* Ends the wait, or the next one. Any thread; safe in a signal handler. */
+void redlock_poll_wake(const redlock_poll *poll);
 
 struct redlock_loop_hooks {
     redlock_log_callback on_log;

@@ -34,6 +34,7 @@ struct redlock_poll {
     bool is_woken; /* the event has not come yet */
     bool asked;    /* one of the adapters is */
     bool dispatching, freed;
+    bool parted; /* its flush needs no wake-up */
     struct redlock_random *fork_mark;
     struct redlock_list adapters;
     /* Their data are slots, or this struct for the wake-up; NULL once the slot watches anew. */
@@ -44,6 +45,12 @@ struct redlock_poll {
 static bool control(const redlock_poll *poll, int operation, int fd, uint32_t events, void *data) {
     struct epoll_event event = {.events = events, .data.ptr = data};
     return epoll_ctl(poll->fd, operation, fd, &event) == 0;
+}
+
+void redlock_poll_wake(const redlock_poll *poll) {
+    const bool woken = control(poll, EPOLL_CTL_MOD, poll->wake_up, EPOLLIN | EPOLLONESHOT, (void *)(uintptr_t)poll);
+    assert(woken);
+    (void)woken;
 }
 
 static void *attach(void *loop, redlock_loop *side) {
@@ -108,9 +115,9 @@ static void flush_soon(void *context) {
     struct adapter *adapter = context;
     redlock_poll *poll = adapter->poll;
     adapter->asked = poll->asked = true;
-    if (!poll->dispatching && !poll->is_woken) {
-        poll->is_woken = control(poll, EPOLL_CTL_MOD, poll->wake_up, EPOLLIN | EPOLLONESHOT, poll);
-        assert(poll->is_woken);
+    if (!poll->dispatching && !poll->parted && !poll->is_woken) {
+        redlock_poll_wake(poll);
+        poll->is_woken = true;
     }
 }
 
@@ -155,12 +162,20 @@ redlock_poll *redlock_poll_new(void) {
     return poll;
 }
 
+redlock_poll *redlock_poll_new_parted(void) {
+    redlock_poll *poll = redlock_poll_new();
+    if (poll != NULL) {
+        poll->parted = true;
+    }
+    return poll;
+}
+
 int redlock_poll_fd(const redlock_poll *poll) {
     return poll->fd;
 }
 
-static void report(redlock_poll *poll) {
-    assert(poll->dispatching && poll->batch_count <= BATCH);
+void redlock_poll_report(redlock_poll *poll) {
+    assert((poll->dispatching || poll->parted) && poll->batch_count <= BATCH);
     for (int i = 0; i < poll->batch_count; i++) {
         const uint32_t events = poll->batch[i].events, broken = EPOLLERR | EPOLLHUP;
         const struct slot *slot = poll->batch[i].data.ptr;
@@ -175,8 +190,8 @@ static void report(redlock_poll *poll) {
 }
 
 /* A callback may make requests of another manager, which had its flush already. */
-static void flush(redlock_poll *poll) {
-    assert(poll->dispatching && poll->batch_count == 0);
+void redlock_poll_flush(redlock_poll *poll) {
+    assert((poll->dispatching || poll->parted) && poll->batch_count == 0);
     while (poll->asked) {
         poll->asked = false;
         REDLOCK_LIST_EACH(at, &poll->adapters) {
@@ -187,6 +202,14 @@ static void flush(redlock_poll *poll) {
             }
         }
     }
+}
+
+int redlock_poll_wait(redlock_poll *poll, int timeout_ms) {
+    assert(poll->batch_count == 0);
+    const int count = epoll_wait(poll->fd, poll->batch, BATCH, timeout_ms);
+    assert(count >= 0 || errno == EINTR);
+    poll->batch_count = count < 0 ? 0 : count;
+    return poll->batch_count;
 }
 
 int redlock_poll_dispatch(redlock_poll *poll) {
@@ -202,8 +225,8 @@ int redlock_poll_dispatch(redlock_poll *poll) {
     }
     poll->dispatching = true;
     poll->batch_count = count;
-    report(poll);
-    flush(poll);
+    redlock_poll_report(poll);
+    redlock_poll_flush(poll);
     poll->dispatching = false;
     if (poll->freed) {
         destroy(poll);
