@@ -1,7 +1,10 @@
 /**
  * @file blocking.h
  * The lock for threads that block: a client with its own loop thread. Any number of threads may
- * call it.
+ * call it. A call that finds the loop thread idle does its own work with the nodes, on the calling
+ * thread and its stack, which needs 64 KiB for that. Callbacks run on the loop thread only: as long
+ * as a lease has on_lost or on_expiring, and always in a client with on_log or on_event, all work
+ * is done there, and each call takes two switches of threads more.
  *
  * You may call every function from any thread except the client's own loop thread, on which
  * on_lost, on_expiring and on_log run. There a blocking call could never end, so it returns

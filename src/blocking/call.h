@@ -1,4 +1,4 @@
-/* A blocking call: what a thread asks of the loop thread, and what comes back. It is on the stack
+/* A blocking call: what a thread asks of a worker, and what comes back. It is on the stack
  * of the thread, which waits. */
 #ifndef REDLOCK_BLOCKING_CALL_H
 #define REDLOCK_BLOCKING_CALL_H
@@ -19,10 +19,13 @@ struct redlock_call {
     /* In a list of the worker: of the calls that somebody may cancel, or of those that are
      * complete. Or in the election's list of calls that wait for its end. */
     struct redlock_list_entry entry;
-    /* Runs on the loop thread, and returns the code. */
+    /* Runs where the loop is driven, and returns the code. */
     int (*begin)(struct redlock_call *call);
     void *data;   /* for `begin` */
     bool answers; /* after `begin` was OK, redlock_worker_complete() will follow */
+    /* It, or the lease that it makes, may run a callback of the program: that runs on the worker's
+     * thread. The call of a release gets this with the lease. */
+    bool tells;
     /* Ends the request, if the call is cancelled. No callback may run inside it. */
     void (*stop)(struct redlock_call *call);
     struct redlock_cancellable cancellable;
@@ -37,6 +40,7 @@ struct redlock_call {
     struct redlock_sleeper sleeper; /* the caller */
     /* What comes back. */
     int code;
+    bool done;    /* it is complete; whoever drives the loop reads this */
     bool refused; /* `begin` refused it: nothing has changed */
     redlock_lease *acquired;
     redlock_result **result; /* the caller's, for a copy, if there is memory; NULL: not wanted */

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "blocking/client.h"
 #include "core/time.h"
+#include "group/handle.h"
 #include "group/requests.h"
 #include "loop/loop.h"
 #include "manager/manager_state.h"
@@ -86,6 +87,7 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
     const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
+    acquire->call.tells = asked->lock.on_lost || asked->lock.on_expiring;
     return begin_cancellable(client, &acquire->call, asked->lock.cancel, code, &failure);
 }
 
@@ -146,12 +148,18 @@ int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t 
 }
 
 static int release_begins(struct redlock_call *call) {
-    assert(call->data);
-    return redlock_release(call->data, redlock_worker_answer, call);
+    const redlock_lease *lease = call->data;
+    assert(lease);
+    const bool tells = lease->lost_cb || lease->has_expiring;
+    const int code = redlock_release(call->data, redlock_worker_answer, call);
+    call->tells = code == REDLOCK_OK && tells;
+    return code;
 }
 
 static int forget_begins(struct redlock_call *call) {
-    assert(call->data);
+    const redlock_lease *lease = call->data;
+    assert(lease);
+    call->tells = lease->lost_cb || lease->has_expiring;
     redlock_lease_forget(call->data);
     return REDLOCK_OK;
 }
@@ -215,6 +223,7 @@ static int adopt_begins(struct redlock_call *call) {
 
 int redlock_client_adopt(redlock_client *client, const char *resource, const char *token,
                          const redlock_acquire_options *options, redlock_lease **lease) {
+    redlock_acquire_options known = {.size = sizeof known};
     struct adopt_call adopt = {
         .call = {.begin = adopt_begins}, .resource = resource, .token = token, .options = options};
     struct redlock_error_text failure = redlock_call_failure();
@@ -222,6 +231,9 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
         return redlock_check_given(&failure, "lease", false);
     }
     *lease = NULL;
+    if (redlock_check_options(&failure, "redlock_acquire_options", &known, sizeof known, options) == REDLOCK_OK) {
+        adopt.call.tells = known.on_lost || known.on_expiring;
+    }
     const int code = redlock_client_perform(client, &adopt.call);
     assert((code == REDLOCK_OK) == (adopt.call.acquired != NULL));
     *lease = adopt.call.acquired;
@@ -272,6 +284,7 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
     struct redlock_error_text failure = redlock_call_failure();
     list.call.data = data;
     list.call.stop = stop_list;
+    list.call.tells = true;
     redlock_list_options_default(&list.options);
     int code = redlock_check_options(&failure, "redlock_list_options", &list.options, sizeof list.options, options);
     list.options.size = sizeof list.options;

@@ -58,8 +58,8 @@ void redlock_eventcount_remove(struct redlock_eventcount *eventcount, const stru
  * before. */
 void redlock_eventcount_sleep(struct redlock_eventcount *eventcount, struct redlock_sleeper *sleeper);
 
-/* Only one thread finishes and notifies. The sleeper may be gone when this returns: it may not have
- * slept. */
+/* Only who drives the loop finishes and notifies. The sleeper may be gone when this returns: it may
+ * not have slept. */
 void redlock_eventcount_finish(struct redlock_eventcount *eventcount, struct redlock_sleeper *sleeper);
 /* Wakes all sleepers that were finished since the last notify. */
 void redlock_eventcount_notify(struct redlock_eventcount *eventcount);

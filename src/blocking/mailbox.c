@@ -16,7 +16,7 @@ enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, st
             return REDLOCK_MAILBOX_CLOSED;
         }
         item->next = head == &mailbox->asleep ? NULL : head;
-    } while (!atomic_compare_exchange_weak_explicit(&mailbox->head, &head, item, memory_order_release,
+    } while (!atomic_compare_exchange_weak_explicit(&mailbox->head, &head, item, memory_order_seq_cst,
                                                     memory_order_relaxed));
     return head == &mailbox->asleep ? REDLOCK_MAILBOX_WAKE : REDLOCK_MAILBOX_QUEUED;
 }
@@ -42,6 +42,11 @@ struct redlock_mailbox_item *redlock_mailbox_take(struct redlock_mailbox *mailbo
         return NULL;
     }
     return oldest_first(mailbox, atomic_exchange_explicit(&mailbox->head, NULL, memory_order_acquire));
+}
+
+bool redlock_mailbox_is_empty(const struct redlock_mailbox *mailbox) {
+    const struct redlock_mailbox_item *head = atomic_load(&mailbox->head);
+    return head == NULL || head == &mailbox->asleep || head == &mailbox->closed;
 }
 
 bool redlock_mailbox_sleep(struct redlock_mailbox *mailbox) {

@@ -41,6 +41,9 @@ enum redlock_mailbox_put redlock_mailbox_put(struct redlock_mailbox *mailbox, st
 
 /* The reader takes all items, the oldest first. */
 struct redlock_mailbox_item *redlock_mailbox_take(struct redlock_mailbox *mailbox);
+/* Whether no item waits. Of a put and a look, in two threads that each do something else before or
+ * after, at least one sees the other. */
+bool redlock_mailbox_is_empty(const struct redlock_mailbox *mailbox);
 /* The reader calls this before it sleeps. False if there are items. */
 bool redlock_mailbox_sleep(struct redlock_mailbox *mailbox);
 /* The reader calls this after it slept: nobody needs to wake it now. */

@@ -1,44 +1,62 @@
-/* A worker: the start, the turns and the end of its thread, and how calls reach it and return. */
+/* A worker: the start, the turns and the end of its loop, who makes the turns, and how calls reach
+ * it and return. */
 #include <assert.h>
 #include <errno.h>
-#include <ev.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "blocking/drive.h"
 #include "blocking/worker.h"
+#include "loop/loop.h"
+
+/* The thread goes on driving while calls overlap: until this many in a row have found no other, or
+ * none has come for this long. To pass the drive on costs more than such a call. */
+#define LONE_CALLS 8
+#define CROWDED_MS 1
 
 struct redlock_worker {
     struct redlock_mailbox mailbox;
+    struct redlock_drive drive;
     struct redlock_eventcount eventcount; /* wakes the callers of completed calls */
     struct redlock_reentrant *reentrant;  /* the client's */
     pthread_t thread;
-    struct ev_loop *loop;
-    ev_async wake;
-    ev_prepare drain;
-    atomic_bool cancelled; /* on_wake() must look for calls that are cancelled */
+    redlock_poll *poll;
+    atomic_bool cancelled; /* who drives must look for calls that are cancelled */
     atomic_bool in_turn;   /* during a turn, a fork would copy half-changed data */
-    /* Only the loop thread uses these: */
+    /* Only who drives uses these: */
     redlock_manager *manager; /* NULL before the start and after the close */
     bool closing;
+    bool quiet; /* the last turn had no event */
+    /* Calls that are not complete; calls and leases that may run a callback of the program, and the
+     * client's options if they have one. */
+    unsigned open, tellers;
+    unsigned lone;                  /* calls in a row that began while no other was open */
+    const struct redlock_call *own; /* of the caller that drives; NULL: the thread does */
+    struct redlock_list for_thread; /* calls that only the thread may begin */
     struct redlock_list cancellables, attached;
     struct redlock_list completed; /* their callers are woken before the loop polls */
 };
 
 void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result) {
-    assert(call->worker);
+    struct redlock_worker *worker = call->worker;
+    assert(!call->done && worker->open > 0);
     call->code = code;
+    call->done = true;
+    worker->open--;
+    if (call->tells && !call->acquired) {
+        assert(worker->tellers > 0);
+        worker->tellers--;
+    }
     if (call->result != NULL && result != NULL) {
         *call->result = redlock_result_copy(result);
     }
     if (redlock_list_is_in(&call->entry)) {
         redlock_list_remove(&call->entry);
     }
-    redlock_list_append(&call->worker->completed, &call->entry);
+    redlock_list_append(&worker->completed, &call->entry);
 }
 
 void redlock_worker_answer(const redlock_result *result, void *data) {
@@ -78,6 +96,7 @@ static void free_attached(struct redlock_worker *worker) {
 static void begin(struct redlock_worker *worker, struct redlock_call *call) {
     int code = worker->closing ? REDLOCK_ERR_CLOSED : REDLOCK_OK;
     assert(call->worker == worker);
+    worker->tellers += call->tells;
     if (code == REDLOCK_OK && redlock_cancellable_is_cancelled(&call->cancellable)) {
         code = redlock_call_refuse(call, REDLOCK_ERR_CANCELLED, NULL);
     }
@@ -96,12 +115,57 @@ static void begin(struct redlock_worker *worker, struct redlock_call *call) {
     }
 }
 
+/* On the thread. */
+static void begin_for_thread(struct redlock_worker *worker) {
+    struct redlock_list_entry *first;
+    assert(!worker->own);
+    while ((first = redlock_list_pop(&worker->for_thread))) {
+        begin(worker, REDLOCK_CONTAINER(first, struct redlock_call, entry));
+    }
+}
+
 static void perform(struct redlock_worker *worker, struct redlock_mailbox_item *item) {
     while (item) {
         struct redlock_mailbox_item *next = item->next;
-        begin(worker, (struct redlock_call *)item);
+        struct redlock_call *call = (struct redlock_call *)item;
+        worker->open++;
+        worker->lone = worker->open > 1 ? 0 : worker->lone + 1;
+        if (call->tells && worker->own) {
+            redlock_list_append(&worker->for_thread, &call->entry);
+        } else {
+            begin(worker, call);
+        }
         item = next;
     }
+}
+
+/* Callbacks of the program run on the thread only, so a caller does not drive where one may. */
+static bool only_thread_drives(const struct redlock_worker *worker) {
+    return worker->tellers > 0 || worker->closing || !redlock_list_is_empty(&worker->for_thread);
+}
+
+static bool has_work(const struct redlock_worker *worker) {
+    return worker->open > 0 || only_thread_drives(worker);
+}
+
+/*
+ * What a turn does before it waits. Calls that came during the last turn are queued with its other
+ * requests: one write for each node (R6). Callers are woken before that, so that what they ask next
+ * goes out with it, and once more for what the flush has completed.
+ */
+static void settle(struct redlock_worker *worker) {
+    /* If several were just woken, they get the processor for a moment, so that the same writes
+     * carry their next calls too. */
+    if (wake_callers(worker) > 1) {
+        (void)sched_yield();
+    }
+    if (!worker->own) {
+        begin_for_thread(worker);
+    }
+    perform(worker, redlock_mailbox_take(&worker->mailbox));
+    redlock_poll_flush(worker->poll);
+    (void)wake_callers(worker);
+    assert(redlock_list_is_empty(&worker->completed));
 }
 
 /* No callback runs inside stop(), so no call is unlisted meanwhile. */
@@ -114,54 +178,65 @@ static void stop_cancelled(const struct redlock_worker *worker) {
     }
 }
 
-/* It ends the poll: on_prepare() empties the mailbox before the next one. Only cancellations are
- * taken here. */
-static void on_wake(struct ev_loop *loop, ev_async *wake, int events) {
-    struct redlock_worker *worker = wake->data;
-    (void)loop, (void)events;
-    if (atomic_exchange(&worker->cancelled, false)) {
+/* Whether the caller that drives is done with that. */
+static bool is_driven(const struct redlock_worker *worker) {
+    return worker->own->done || only_thread_drives(worker);
+}
+
+static void turn(struct redlock_worker *worker, int timeout_ms) {
+    settle(worker);
+    if (!worker->manager || (worker->own && is_driven(worker))) {
+        return;
+    }
+    if (!redlock_mailbox_sleep(&worker->mailbox)) {
+        timeout_ms = 0;
+    }
+    atomic_store(&worker->in_turn, false);
+    worker->quiet = redlock_poll_wait(worker->poll, timeout_ms) == 0;
+    atomic_store(&worker->in_turn, true);
+    redlock_mailbox_awake(&worker->mailbox);
+    if (atomic_load(&worker->cancelled) && atomic_exchange(&worker->cancelled, false)) {
         stop_cancelled(worker);
         redlock_reentrant_wake(worker->reentrant);
     }
+    redlock_poll_report(worker->poll);
 }
 
-/*
- * Calls that came during this turn are queued with the other requests of the turn: one write for
- * each node (R6). If several callers were just woken, they get the processor for a moment, so that
- * the same writes carry their next calls too.
- */
-static void on_prepare(struct ev_loop *loop, ev_prepare *drain, int events) {
-    struct redlock_worker *worker = drain->data;
-    (void)loop, (void)events;
-    if (wake_callers(worker) > 1) {
-        (void)sched_yield();
+/* The caller that drives stops. What is under way needs the thread. */
+static void exit_drive(struct redlock_worker *worker) {
+    const struct redlock_call *own = worker->own;
+    for (bool again = false;; again = true) {
+        settle(worker);
+        const bool passes = again || has_work(worker);
+        worker->own = NULL;
+        atomic_store(&worker->in_turn, false);
+        if (passes) {
+            redlock_drive_pass(&worker->drive);
+            return;
+        }
+        redlock_drive_exit(&worker->drive);
+        if (redlock_mailbox_is_empty(&worker->mailbox) || !redlock_drive_claim(&worker->drive)) {
+            return;
+        }
+        atomic_store(&worker->in_turn, true);
+        worker->own = own;
     }
-    perform(worker, redlock_mailbox_take(&worker->mailbox));
 }
 
-/* Runs last before the poll: wakes the callers of calls that on_prepare() and the flush
- * completed. */
-static void before_poll(struct ev_loop *loop) {
-    struct redlock_worker *worker = ev_userdata(loop);
-    (void)wake_callers(worker);
-    assert(redlock_list_is_empty(&worker->completed));
-    if (!redlock_mailbox_sleep(&worker->mailbox)) {
-        ev_async_send(loop, &worker->wake);
-    }
-    atomic_store(&worker->in_turn, false);
-}
-
-static void after_poll(struct ev_loop *loop) {
-    struct redlock_worker *worker = ev_userdata(loop);
+/* Drives until the call is done, or until only the thread may drive. */
+static void drive(struct redlock_worker *worker, const struct redlock_call *call) {
     atomic_store(&worker->in_turn, true);
-    redlock_mailbox_awake(&worker->mailbox);
+    worker->own = call;
+    do {
+        turn(worker, -1);
+    } while (!is_driven(worker));
+    exit_drive(worker);
 }
 
 static void on_closed(void *data) {
     struct redlock_worker *worker = data;
     assert(worker->closing && redlock_list_is_empty(&worker->cancellables));
     worker->manager = NULL;
-    ev_break(worker->loop, EVBREAK_ALL);
 }
 
 static void begin_close(struct redlock_worker *worker) {
@@ -191,7 +266,7 @@ static int start_begins(struct redlock_call *call) {
     struct redlock_error_text *failure = start->failure;
     struct redlock_worker *worker = call->worker;
     assert(!worker->manager && call->answers);
-    int code = redlock_manager_create(worker->loop, options, &worker->manager, failure->text, failure->size);
+    int code = redlock_manager_create_poll(worker->poll, options, &worker->manager, failure->text, failure->size);
     if (code == REDLOCK_OK) {
         code = redlock_manager_connect(worker->manager, options->connect_timeout_ms, on_connected, call);
         if (code == REDLOCK_OK) {
@@ -204,13 +279,42 @@ static int start_begins(struct redlock_call *call) {
     return REDLOCK_OK;
 }
 
+/* The thread has nothing to do. `watches`: the last turn was quiet. Returns when it drives again,
+ * and whether it must look at the loop. */
+static bool rest(struct redlock_worker *worker, bool watches) {
+    const bool is_empty = redlock_mailbox_is_empty(&worker->mailbox);
+    settle(worker);
+    if (has_work(worker)) {
+        return false;
+    }
+    atomic_store(&worker->in_turn, false);
+    redlock_drive_rest(&worker->drive, watches && is_empty);
+    const bool resumes = !redlock_mailbox_is_empty(&worker->mailbox) && redlock_drive_resume(&worker->drive);
+    const bool looks = !resumes && redlock_drive_sleep(&worker->drive, redlock_poll_fd(worker->poll));
+    atomic_store(&worker->in_turn, true);
+    return looks;
+}
+
 static void *run(void *data) {
     struct redlock_worker *worker = data;
+    bool watches = false;
     perform(worker, redlock_mailbox_take(&worker->mailbox));
-    if (worker->manager) {
-        ev_run(worker->loop, 0);
+    while (worker->manager) {
+        if (has_work(worker)) {
+            turn(worker, -1);
+            watches = false;
+        } else if (worker->lone < LONE_CALLS) {
+            turn(worker, CROWDED_MS);
+            worker->lone = worker->quiet ? LONE_CALLS : worker->lone;
+        } else if (rest(worker, watches)) {
+            turn(worker, 0);
+            watches = worker->quiet;
+        } else {
+            watches = false;
+        }
     }
     assert(!worker->manager);
+    begin_for_thread(worker);
     perform(worker, redlock_mailbox_close(&worker->mailbox));
     (void)wake_callers(worker);
     return NULL;
@@ -226,12 +330,14 @@ static enum redlock_mailbox_put put(struct redlock_worker *worker, struct redloc
 
 int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call) {
     const enum redlock_mailbox_put given = put(worker, call);
-    if (given == REDLOCK_MAILBOX_WAKE) {
-        ev_async_send(worker->loop, &worker->wake);
-    }
     if (given == REDLOCK_MAILBOX_CLOSED) {
         call->code = REDLOCK_ERR_CLOSED;
     } else {
+        if (redlock_drive_claim(&worker->drive)) {
+            drive(worker, call);
+        } else if (given == REDLOCK_MAILBOX_WAKE) {
+            redlock_poll_wake(worker->poll);
+        }
         redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
     }
     redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
@@ -278,31 +384,32 @@ static int start_thread(struct redlock_worker *worker, const redlock_manager_opt
 
 /* The manager and the thread must be gone, or not exist yet. */
 static void destroy_loop(struct redlock_worker *worker) {
-    ev_prepare_stop(worker->loop, &worker->drain);
-    ev_async_stop(worker->loop, &worker->wake);
-    ev_loop_destroy(worker->loop);
+    const int code = redlock_poll_free(worker->poll);
+    assert(code == REDLOCK_OK);
+    (void)code;
+    redlock_drive_destroy(&worker->drive);
 }
 
 static int create_loop(struct redlock_worker *worker, struct redlock_error_text *failure) {
-    errno = 0;
-    /* ev_async_start() ends the program if there is no descriptor for it, so keep one. */
-    const int reserve = eventfd(0, EFD_CLOEXEC);
-    worker->loop = reserve < 0 ? NULL : ev_loop_new(EVFLAG_AUTO);
-    if (!worker->loop) {
-        (void)redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create an event loop: %s", strerror(errno));
-        (void)close(reserve);
-        return REDLOCK_ERR_SYSTEM;
+    int failed = redlock_drive_init(&worker->drive);
+    if (!failed) {
+        worker->poll = redlock_poll_new_parted();
+        if (worker->poll) {
+            return REDLOCK_OK;
+        }
+        failed = errno;
+        redlock_drive_destroy(&worker->drive);
     }
-    ev_async_init(&worker->wake, on_wake);
-    worker->wake.data = worker;
-    ev_prepare_init(&worker->drain, on_prepare);
-    worker->drain.data = worker;
-    ev_set_userdata(worker->loop, worker);
-    ev_set_loop_release_cb(worker->loop, before_poll, after_poll);
-    (void)close(reserve);
-    ev_async_start(worker->loop, &worker->wake);
-    ev_prepare_start(worker->loop, &worker->drain);
-    return REDLOCK_OK;
+    return redlock_fail(failure, failed == ENOMEM ? REDLOCK_ERR_NO_MEMORY : REDLOCK_ERR_SYSTEM,
+                        "cannot create an event loop: %s", strerror(failed));
+}
+
+/* Whether the program has callbacks for all that the client does. */
+static bool may_tell(const redlock_manager_options *options) {
+    redlock_manager_options known = {.size = sizeof known};
+    struct redlock_error_text none = {NULL, 0};
+    return redlock_check_options(&none, "redlock_manager_options", &known, sizeof known, options) == REDLOCK_OK &&
+           (known.on_log || known.on_event);
 }
 
 int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
@@ -315,6 +422,8 @@ int redlock_worker_open(const redlock_manager_options *options, struct redlock_r
     redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
+    opened->tellers = may_tell(options);
+    redlock_list_init(&opened->for_thread);
     redlock_list_init(&opened->cancellables);
     redlock_list_init(&opened->attached);
     redlock_list_init(&opened->completed);
@@ -353,12 +462,12 @@ void redlock_worker_free(struct redlock_worker *worker) {
     free(worker);
 }
 
-/* If the fork came in the middle of a turn, the lists of the manager and of libev may be
+/* If the fork came in the middle of a turn, the lists of the manager and of the loop may be
  * half-changed: they stay as they are. */
 void redlock_worker_abandon(struct redlock_worker *worker) {
     if (!atomic_load(&worker->in_turn)) {
         redlock_manager_abandon(worker->manager);
-        ev_loop_destroy(worker->loop);
+        destroy_loop(worker);
         free_attached(worker);
     }
     free(worker);
@@ -374,5 +483,5 @@ redlock_manager *redlock_worker_manager(const struct redlock_worker *worker) {
 
 void redlock_worker_wake_cancelled(struct redlock_worker *worker) {
     atomic_store(&worker->cancelled, true);
-    ev_async_send(worker->loop, &worker->wake);
+    redlock_poll_wake(worker->poll);
 }

@@ -1,6 +1,6 @@
 /* A worker of a blocking client: a thread with a loop and a manager, and the mailbox by which calls
- * reach it. A call is a struct on its caller's stack: the worker gets a pointer to it, and the
- * caller waits until it is done. */
+ * reach them. A call is a struct on its caller's stack: the worker gets a pointer to it, and the
+ * caller waits until it is done, or drives the loop itself until then (drive.h). */
 #ifndef REDLOCK_BLOCKING_WORKER_H
 #define REDLOCK_BLOCKING_WORKER_H
 
@@ -22,27 +22,27 @@ void redlock_worker_free(struct redlock_worker *worker);
 /* Instead of both, in a child process. */
 void redlock_worker_abandon(struct redlock_worker *worker);
 
-/* Does the call on the loop thread, waits, and returns its code. */
+/* Lets the worker do the call, or drives its loop for that, until it is done. Returns its code. */
 int redlock_worker_perform(struct redlock_worker *worker, struct redlock_call *call);
 
-/* On the loop thread, for a call that answers: what came of it. `result` may be NULL. */
+/* For who drives the loop, and a call that answers: what came of it. `result` may be NULL. */
 void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result);
 /* The same as the callback of a request, whose data is the call. */
 void redlock_worker_answer(const redlock_result *result, void *data);
 
 /* Whether the calling thread is this loop thread. */
 bool redlock_worker_is_current(const struct redlock_worker *worker);
-/* For the loop thread, and for what never changes of it; before the close. */
+/* For who drives the loop, and for what never changes of it; before the close. */
 redlock_manager *redlock_worker_manager(const struct redlock_worker *worker);
 
-/* A handle that redlock_worker_free() frees. Only the loop thread attaches. Embed it. */
+/* A handle that redlock_worker_free() frees. Only who drives the loop attaches. Embed it. */
 struct redlock_attached {
     struct redlock_list_entry entry;
     void (*free)(struct redlock_attached *attached);
 };
 void redlock_worker_attach(struct redlock_worker *worker, struct redlock_attached *attached);
 
-/* The loop thread looks which calls are cancelled. Any thread; safe in a signal handler. */
+/* Who drives the loop looks which calls are cancelled. Any thread; safe in a signal handler. */
 void redlock_worker_wake_cancelled(struct redlock_worker *worker);
 
 #endif

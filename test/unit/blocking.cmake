@@ -1,7 +1,7 @@
 # The blocking client's parts that need no node: the mailbox, the eventcount, unread events, and the
 # table of reentrant holds with leases of its own.
 redlock_test_archive(redlock_test_blocking blocking)
-foreach(name mailbox eventcount reentrant events)
+foreach(name drive mailbox eventcount reentrant events)
   add_executable(test_${name} test_${name}.c)
   target_link_libraries(test_${name} PRIVATE redlock_test_blocking redlock_test Threads::Threads)
   add_test(NAME test_${name} COMMAND test_${name})

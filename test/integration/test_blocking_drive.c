@@ -1,0 +1,330 @@
+/* Who drives the loop: a caller does its own call, the client's thread does the rest. A signal
+ * holds the thread up, so that what is done meanwhile is done by callers. */
+#include "blocking_kit.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static atomic_bool held_up, may_go_on;
+
+static void hold_up(int signal) {
+    (void)signal;
+    atomic_store(&held_up, true);
+    while (!atomic_load(&may_go_on)) {
+        support_pause_ms(1);
+    }
+    atomic_store(&held_up, false);
+}
+
+#define THREADS_MAX 64
+
+struct threads {
+    pid_t ids[THREADS_MAX];
+    size_t count;
+};
+
+static struct threads threads_now(void) {
+    struct threads now = {.count = 0};
+    DIR *directory = opendir("/proc/self/task");
+    kit_must(directory);
+    for (const struct dirent *entry; (entry = readdir(directory)) && now.count < THREADS_MAX;) {
+        now.ids[now.count++] = (pid_t)strtol(entry->d_name, NULL, 10);
+    }
+    (void)closedir(directory);
+    return now;
+}
+
+static bool has(const struct threads *threads, pid_t id) {
+    for (size_t i = 0; i < threads->count; i++) {
+        if (threads->ids[i] == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The client's thread blocks all signals but those of faults. */
+static void stop_thread(pid_t thread) {
+    const struct sigaction action = {.sa_handler = hold_up};
+    kit_must(sigaction(SIGTRAP, &action, NULL) == 0);
+    atomic_store(&may_go_on, false);
+    kit_must(syscall(SYS_tgkill, getpid(), thread, SIGTRAP) == 0);
+    kit_until(atomic_load(&held_up));
+}
+
+static void continue_thread(void) {
+    atomic_store(&may_go_on, true);
+    kit_until(!atomic_load(&held_up));
+}
+
+/* A client, and its thread, when that has nothing to do. */
+static redlock_client *idle_client(pid_t *thread) {
+    const struct threads before = threads_now();
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    const struct threads now = threads_now();
+    *thread = 0;
+    for (size_t i = 0; i < now.count; i++) {
+        *thread = has(&before, now.ids[i]) ? *thread : now.ids[i];
+    }
+    kit_must(*thread > 0);
+    kit_release(client, kit_acquire(client, "first", 0));
+    support_pause_ms(50);
+    return client;
+}
+
+struct waiter {
+    pthread_t thread;
+    redlock_client *client;
+    redlock_client_acquire_options options;
+    redlock_lease *lease;
+    int code;
+    atomic_bool done;
+};
+
+static void *wait_for_it(void *data) {
+    struct waiter *waiter = data;
+    waiter->code = redlock_client_acquire(waiter->client, "r", &waiter->options, &waiter->lease, NULL);
+    atomic_store(&waiter->done, true);
+    return NULL;
+}
+
+static uint64_t acquires_of(redlock_client *client) {
+    redlock_statistics statistics = {.size = sizeof statistics};
+    kit_must(redlock_client_statistics(client, &statistics) == REDLOCK_OK);
+    return statistics.acquires;
+}
+
+/* A thread waits for what somebody else holds, and drives. */
+static void begin_waiting(struct waiter *waiter, redlock_client *client, redlock_cancel *cancel) {
+    const uint64_t before = acquires_of(client);
+    *waiter = (struct waiter){.client = client, .options = kit_options(60000, PATIENT_MS), .code = 1};
+    waiter->options.lock.cancel = cancel;
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
+    kit_until(acquires_of(client) > before);
+}
+
+TESTS_WITH(kit_start, kit_stop);
+
+KIT_TEST(a_lone_call_needs_no_other_thread) {
+    pid_t thread;
+    redlock_client *client = idle_client(&thread);
+    stop_thread(thread);
+    for (int i = 0; i < 20; i++) {
+        redlock_lease *lease = kit_acquire(client, "r", 0);
+        assert_is(redlock_client_extend(client, lease, 30000, NULL), REDLOCK_OK);
+        assert_true(acquires_of(client) > 0);
+        kit_release(client, lease);
+    }
+    continue_thread();
+    kit_release(client, kit_acquire(client, "r", 0));
+    kit_expect_no_keys();
+}
+
+KIT_TEST(who_drives_does_the_calls_of_others_while_it_waits) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    redlock_lease *lease = kit_acquire(rival, "r", 0);
+    stop_thread(thread);
+    begin_waiting(&waiter, client, NULL);
+    for (int i = 0; i < 20; i++) {
+        kit_release(client, kit_acquire(client, "other", 0));
+    }
+    kit_release(rival, lease);
+    kit_until(atomic_load(&waiter.done));
+    pthread_join(waiter.thread, NULL);
+    assert_is(waiter.code, REDLOCK_OK);
+    continue_thread();
+    kit_release(client, waiter.lease);
+    kit_expect_no_keys();
+}
+
+static void expect_valid_for(const redlock_lease *lease, int64_t ms) {
+    for (const int64_t until_ms = support_now_ms() + ms; support_now_ms() < until_ms;) {
+        assert_true(redlock_lease_validity_ms(lease) > 0);
+        support_pause_ms(5);
+    }
+}
+
+KIT_TEST(leases_are_renewed_while_nobody_calls_and_while_a_caller_drives) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_lease *lease = NULL;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    redlock_lease *theirs = kit_acquire(rival, "r", 0);
+    redlock_client_acquire_options options = kit_options(1500, 0);
+    options.lock.auto_extend = true;
+    assert_is(redlock_client_acquire(client, "kept", &options, &lease, NULL), REDLOCK_OK);
+    expect_valid_for(lease, 3000);
+    stop_thread(thread);
+    begin_waiting(&waiter, client, NULL);
+    expect_valid_for(lease, 3000);
+    continue_thread();
+    kit_release(rival, theirs);
+    pthread_join(waiter.thread, NULL);
+    kit_release(client, waiter.lease);
+    kit_release(client, lease);
+}
+
+struct busy {
+    redlock_client *client;
+    char resource[8];
+    atomic_bool *over;
+    atomic_uint cycles;
+};
+
+static void *cycle(void *data) {
+    struct busy *busy = data;
+    while (!atomic_load(busy->over)) {
+        kit_release(busy->client, kit_acquire(busy->client, busy->resource, 0));
+        atomic_fetch_add(&busy->cycles, 1);
+    }
+    return NULL;
+}
+
+/* Whoever drove for others as long as they call would not return. */
+KIT_TEST(nobody_works_for_others_without_an_end) {
+    atomic_bool over = false;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    struct busy busy[4];
+    pthread_t threads[4];
+    for (unsigned i = 0; i < 4; i++) {
+        busy[i] = (struct busy){.client = client, .over = &over};
+        (void)snprintf(busy[i].resource, sizeof busy[i].resource, "r%u", i);
+        assert_int_equal(pthread_create(&threads[i], NULL, cycle, &busy[i]), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        for (int round = 0; round < 5; round++) {
+            const unsigned seen = atomic_load(&busy[i].cycles);
+            kit_until(atomic_load(&busy[i].cycles) > seen + 20);
+        }
+    }
+    atomic_store(&over, true);
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    kit_expect_no_keys();
+}
+
+struct loss {
+    pid_t thread;
+    int64_t at_ms;
+    atomic_bool told;
+};
+
+static void on_lost(redlock_lease *lease, const char *reason, void *data) {
+    struct loss *loss = data;
+    (void)lease;
+    (void)reason;
+    loss->thread = (pid_t)syscall(SYS_gettid);
+    loss->at_ms = support_now_ms();
+    atomic_store(&loss->told, true);
+}
+
+/* Also while others call all the time. */
+KIT_TEST(a_loss_is_told_in_time_and_on_the_clients_thread) {
+    pid_t thread;
+    atomic_bool over = false;
+    struct loss loss = {0};
+    redlock_lease *lease = NULL;
+    redlock_client *client = idle_client(&thread);
+    struct busy busy = {.client = client, .resource = "busy", .over = &over};
+    pthread_t calling;
+    redlock_client_acquire_options options = kit_options(800, 0);
+    options.lock.on_lost = on_lost;
+    options.lock.lost_data = &loss;
+    for (int calls = 0; calls < 2; calls++) {
+        atomic_store(&loss.told, false);
+        if (calls) {
+            assert_int_equal(pthread_create(&calling, NULL, cycle, &busy), 0);
+            kit_until(atomic_load(&busy.cycles) > 20);
+        }
+        const int64_t until_ms = support_now_ms() + 800;
+        assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+        kit_until(atomic_load(&loss.told));
+        assert_int_equal(loss.thread, thread);
+        assert_true(loss.at_ms < until_ms + 1000);
+        assert_is(redlock_client_release(client, lease, NULL), REDLOCK_ERR_LOST);
+    }
+    atomic_store(&over, true);
+    pthread_join(calling, NULL);
+    support_pause_ms(50);
+    stop_thread(thread); /* no lease with callbacks is left, so callers drive again */
+    kit_release(client, kit_acquire(client, "r", 0));
+    continue_thread();
+}
+
+static bool note_thread(const redlock_listed *lock, void *data) {
+    pid_t *thread = data;
+    (void)lock;
+    *thread = (pid_t)syscall(SYS_gettid);
+    return true;
+}
+
+KIT_TEST(a_listing_runs_on_the_clients_thread) {
+    pid_t thread, told = 0;
+    redlock_client *client = idle_client(&thread);
+    redlock_lease *lease = kit_acquire(client, "r", 0);
+    assert_is(redlock_client_list(client, NULL, note_thread, &told, NULL), REDLOCK_OK);
+    assert_int_equal(told, thread);
+    kit_release(client, lease);
+}
+
+KIT_TEST(a_cancel_reaches_a_call_that_drives) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_cancel *cancel = NULL;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    redlock_lease *lease = kit_acquire(rival, "r", 0);
+    assert_is(redlock_cancel_new(client, &cancel), REDLOCK_OK);
+    stop_thread(thread);
+    begin_waiting(&waiter, client, cancel);
+    redlock_cancel_set(cancel);
+    kit_until(atomic_load(&waiter.done));
+    continue_thread();
+    pthread_join(waiter.thread, NULL);
+    assert_is(waiter.code, REDLOCK_ERR_CANCELLED);
+    kit_release(rival, lease);
+    kit_expect_no_keys();
+    redlock_cancel_free(cancel);
+}
+
+KIT_TEST(a_client_closes_while_a_call_drives) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    redlock_lease *lease = kit_acquire(rival, "r", 0);
+    begin_waiting(&waiter, client, NULL);
+    kit_close(client);
+    pthread_join(waiter.thread, NULL);
+    assert_is(waiter.code, REDLOCK_ERR_CLOSED);
+    kit_release(rival, lease);
+    kit_expect_no_keys();
+}
+
+KIT_TEST(a_fork_while_a_call_drives_harms_neither_side) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    redlock_lease *lease = kit_acquire(rival, "r", 0);
+    begin_waiting(&waiter, client, NULL);
+    for (int i = 0; i < 20; i++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            redlock_lease *none = NULL;
+            alarm(60);
+            const int code = redlock_client_acquire(client, "x", NULL, &none, NULL);
+            _exit(code == REDLOCK_ERR_FORKED && redlock_client_close(client) == REDLOCK_OK ? 0 : 1);
+        }
+        assert_exits(child, 0);
+    }
+    kit_release(rival, lease);
+    pthread_join(waiter.thread, NULL);
+    assert_is(waiter.code, REDLOCK_OK);
+    kit_release(client, waiter.lease);
+    kit_expect_no_keys();
+}

@@ -1,0 +1,170 @@
+/* Who drives: the states of the table, the thread's naps, and that no wake-up is lost. */
+#include "test.h"
+#include <pthread.h>
+#include <unistd.h>
+
+#include "blocking/drive.h"
+
+/* The loop's descriptor is the reading end of a pipe. */
+struct loop {
+    struct redlock_drive drive;
+    int ends[2];
+};
+
+static void begin(struct loop *loop) {
+    assert_int_equal(redlock_drive_init(&loop->drive), 0);
+    assert_int_equal(pipe(loop->ends), 0);
+}
+
+static void end(struct loop *loop) {
+    redlock_drive_destroy(&loop->drive);
+    (void)close(loop->ends[0]);
+    (void)close(loop->ends[1]);
+}
+
+TEST(one_drives_at_a_time) {
+    struct loop loop;
+    begin(&loop);
+    assert_false(redlock_drive_claim(&loop.drive));
+    redlock_drive_rest(&loop.drive, false);
+    assert_true(redlock_drive_claim(&loop.drive));
+    assert_false(redlock_drive_claim(&loop.drive));
+    assert_false(redlock_drive_resume(&loop.drive));
+    redlock_drive_exit(&loop.drive);
+    assert_true(redlock_drive_resume(&loop.drive));
+    assert_false(redlock_drive_claim(&loop.drive));
+    end(&loop);
+}
+
+TEST(the_thread_looks_when_a_nap_is_over) {
+    struct loop loop;
+    begin(&loop);
+    redlock_drive_rest(&loop.drive, false);
+    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+    assert_false(redlock_drive_claim(&loop.drive));
+    end(&loop);
+}
+
+TEST(the_thread_watches_the_loop) {
+    struct loop loop;
+    begin(&loop);
+    redlock_drive_rest(&loop.drive, true);
+    assert_int_equal(write(loop.ends[1], "x", 1), 1);
+    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+    assert_false(redlock_drive_claim(&loop.drive));
+    end(&loop);
+}
+
+TEST(who_passes_the_drive_wakes_the_thread) {
+    struct loop loop;
+    begin(&loop);
+    for (int watches = 0; watches < 2; watches++) {
+        redlock_drive_rest(&loop.drive, watches);
+        assert_true(redlock_drive_claim(&loop.drive));
+        redlock_drive_pass(&loop.drive);
+        assert_false(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+        assert_false(redlock_drive_claim(&loop.drive));
+    }
+    end(&loop);
+}
+
+static void *sleep_once(void *data) {
+    struct loop *loop = data;
+    return redlock_drive_sleep(&loop->drive, loop->ends[0]) ? loop : NULL;
+}
+
+TEST(the_thread_sleeps_while_a_caller_drives_for_long_and_wakes_when_it_exits) {
+    const struct timespec long_ms = {.tv_nsec = 20000000};
+    for (int watches = 0; watches < 2; watches++) {
+        for (int passes = 0; passes < 2; passes++) {
+            struct loop loop;
+            pthread_t thread;
+            void *looks = NULL;
+            begin(&loop);
+            redlock_drive_rest(&loop.drive, watches);
+            assert_true(redlock_drive_claim(&loop.drive));
+            assert_int_equal(pthread_create(&thread, NULL, sleep_once, &loop), 0);
+            nanosleep(&long_ms, NULL);
+            if (passes) {
+                redlock_drive_pass(&loop.drive);
+            } else {
+                redlock_drive_exit(&loop.drive);
+            }
+            pthread_join(thread, &looks);
+            assert_ptr_equal(looks, passes ? NULL : &loop);
+            end(&loop);
+        }
+    }
+}
+
+/* Events of the loop come while a caller drives: the thread does not drive, and looks later. */
+TEST(a_caller_that_drives_is_left_alone) {
+    const struct timespec long_ms = {.tv_nsec = 20000000};
+    struct loop loop;
+    pthread_t thread;
+    void *looks = NULL;
+    begin(&loop);
+    redlock_drive_rest(&loop.drive, true);
+    assert_int_equal(pthread_create(&thread, NULL, sleep_once, &loop), 0);
+    nanosleep(&long_ms, NULL);
+    assert_true(redlock_drive_claim(&loop.drive));
+    assert_int_equal(write(loop.ends[1], "x", 1), 1);
+    nanosleep(&long_ms, NULL);
+    assert_false(redlock_drive_resume(&loop.drive));
+    redlock_drive_exit(&loop.drive);
+    pthread_join(thread, &looks);
+    assert_ptr_equal(looks, &loop);
+    end(&loop);
+}
+
+#define CALLERS 3
+#define CALLS   20000
+
+struct road {
+    struct loop loop;
+    unsigned long turns, claims; /* only who drives changes these */
+    atomic_bool over;
+};
+
+static void *call(void *data) {
+    struct road *road = data;
+    for (unsigned i = 0; i < CALLS; i++) {
+        if (redlock_drive_claim(&road->loop.drive)) {
+            road->claims++;
+            if (++road->turns % 3 != 0) {
+                redlock_drive_exit(&road->loop.drive);
+            } else {
+                redlock_drive_pass(&road->loop.drive);
+            }
+        }
+    }
+    return NULL;
+}
+
+static void *drive(void *data) {
+    struct road *road = data;
+    while (!atomic_load(&road->over)) {
+        road->turns++;
+        redlock_drive_rest(&road->loop.drive, false);
+        (void)redlock_drive_sleep(&road->loop.drive, road->loop.ends[0]);
+    }
+    return NULL;
+}
+
+/* ThreadSanitizer sees whether two drive at once. */
+TEST(what_belongs_to_the_loop_passes_from_one_to_the_next) {
+    struct road road = {.turns = 0};
+    pthread_t callers[CALLERS], thread;
+    begin(&road.loop);
+    assert_int_equal(pthread_create(&thread, NULL, drive, &road), 0);
+    for (int i = 0; i < CALLERS; i++) {
+        assert_int_equal(pthread_create(&callers[i], NULL, call, &road), 0);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i], NULL);
+    }
+    atomic_store(&road.over, true);
+    pthread_join(thread, NULL);
+    assert_true(road.claims <= road.turns);
+    end(&road.loop);
+}
