@@ -17,6 +17,9 @@
 #define LONE_CALLS 8
 #define CROWDED_MS 1
 
+/* With a shorter node timeout, the thread alone drives. */
+#define SHARED_TIMEOUT_MS 10
+
 struct redlock_worker {
     struct redlock_mailbox mailbox;
     struct redlock_drive drive;
@@ -30,8 +33,8 @@ struct redlock_worker {
     redlock_manager *manager; /* NULL before the start and after the close */
     bool closing;
     bool quiet; /* the last turn had no event */
-    /* Calls that are not complete; calls and leases that may run a callback of the program, and the
-     * client's options if they have one. */
+    /* Calls that are not complete; calls and leases that may run a callback of the program, and one
+     * for the client's options if they keep the drive on the thread. */
     unsigned open, tellers;
     unsigned lone;                  /* calls in a row that began while no other was open */
     const struct redlock_call *own; /* of the caller that drives; NULL: the thread does */
@@ -279,8 +282,8 @@ static int start_begins(struct redlock_call *call) {
     return REDLOCK_OK;
 }
 
-/* The thread has nothing to do. `watches`: the last turn was quiet. Returns when it drives again,
- * and whether it must look at the loop. */
+/* The thread has nothing to do. `watches`: it has looked at the loop until a turn was quiet. Returns
+ * when it drives again, and whether it must look. */
 static bool rest(struct redlock_worker *worker, bool watches) {
     const bool is_empty = redlock_mailbox_is_empty(&worker->mailbox);
     settle(worker);
@@ -297,20 +300,21 @@ static bool rest(struct redlock_worker *worker, bool watches) {
 
 static void *run(void *data) {
     struct redlock_worker *worker = data;
-    bool watches = false;
+    bool looks = false;
     perform(worker, redlock_mailbox_take(&worker->mailbox));
     while (worker->manager) {
         if (has_work(worker)) {
             turn(worker, -1);
-            watches = false;
+            looks = false;
         } else if (worker->lone < LONE_CALLS) {
             turn(worker, CROWDED_MS);
             worker->lone = worker->quiet ? LONE_CALLS : worker->lone;
-        } else if (rest(worker, watches)) {
+            looks = false;
+        } else if (looks && !worker->quiet) {
             turn(worker, 0);
-            watches = worker->quiet;
         } else {
-            watches = false;
+            looks = rest(worker, looks);
+            worker->quiet = false;
         }
     }
     assert(!worker->manager);
@@ -404,12 +408,13 @@ static int create_loop(struct redlock_worker *worker, struct redlock_error_text 
                         "cannot create an event loop: %s", strerror(failed));
 }
 
-/* Whether the program has callbacks for all that the client does. */
-static bool may_tell(const redlock_manager_options *options) {
+/* Whether the program has callbacks for all that the client does, or answers that wait for a nap
+ * would come too late. */
+static bool is_for_thread(const redlock_manager_options *options) {
     redlock_manager_options known = {.size = sizeof known};
     struct redlock_error_text none = {NULL, 0};
     return redlock_check_options(&none, "redlock_manager_options", &known, sizeof known, options) == REDLOCK_OK &&
-           (known.on_log || known.on_event);
+           (known.on_log || known.on_event || known.node_timeout_ms < SHARED_TIMEOUT_MS);
 }
 
 int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
@@ -422,7 +427,7 @@ int redlock_worker_open(const redlock_manager_options *options, struct redlock_r
     redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
-    opened->tellers = may_tell(options);
+    opened->tellers = is_for_thread(options);
     redlock_list_init(&opened->for_thread);
     redlock_list_init(&opened->cancellables);
     redlock_list_init(&opened->attached);

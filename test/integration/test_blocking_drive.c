@@ -47,6 +47,17 @@ static bool has(const struct threads *threads, pid_t id) {
     return false;
 }
 
+/* The thread that has begun since. */
+static pid_t thread_since(const struct threads *before) {
+    const struct threads now = threads_now();
+    pid_t thread = 0;
+    for (size_t i = 0; i < now.count; i++) {
+        thread = has(before, now.ids[i]) ? thread : now.ids[i];
+    }
+    kit_must(thread > 0);
+    return thread;
+}
+
 /* The client's thread blocks all signals but those of faults. */
 static void stop_thread(pid_t thread) {
     const struct sigaction action = {.sa_handler = hold_up};
@@ -65,12 +76,7 @@ static void continue_thread(void) {
 static redlock_client *idle_client(pid_t *thread) {
     const struct threads before = threads_now();
     redlock_client *client = kit_client(NODE_TIMEOUT_MS);
-    const struct threads now = threads_now();
-    *thread = 0;
-    for (size_t i = 0; i < now.count; i++) {
-        *thread = has(&before, now.ids[i]) ? *thread : now.ids[i];
-    }
-    kit_must(*thread > 0);
+    *thread = thread_since(&before);
     kit_release(client, kit_acquire(client, "first", 0));
     support_pause_ms(50);
     return client;
@@ -98,13 +104,13 @@ static uint64_t acquires_of(redlock_client *client) {
     return statistics.acquires;
 }
 
-/* A thread waits for what somebody else holds, and drives. */
+/* A thread waits for what somebody else holds, and drives. No other call meets it while it begins:
+ * that would pass the drive to the client's thread. */
 static void begin_waiting(struct waiter *waiter, redlock_client *client, redlock_cancel *cancel) {
-    const uint64_t before = acquires_of(client);
     *waiter = (struct waiter){.client = client, .options = kit_options(60000, PATIENT_MS), .code = 1};
     waiter->options.lock.cancel = cancel;
     assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
-    kit_until(acquires_of(client) > before);
+    kit_until(servers_with_key(&kit_servers, "r:wait") == kit_servers.count);
 }
 
 TESTS_WITH(kit_start, kit_stop);
@@ -256,6 +262,26 @@ KIT_TEST(a_loss_is_told_in_time_and_on_the_clients_thread) {
     stop_thread(thread); /* no lease with callbacks is left, so callers drive again */
     kit_release(client, kit_acquire(client, "r", 0));
     continue_thread();
+}
+
+static void *acquire_once(void *data) {
+    struct waiter *waiter = data;
+    waiter->options = kit_options(60000, 0);
+    waiter->code = redlock_client_acquire(waiter->client, "r", &waiter->options, &waiter->lease, NULL);
+    atomic_store(&waiter->done, true);
+    return NULL;
+}
+
+/* Answers to a renewal must not wait for a nap. */
+KIT_TEST(the_thread_alone_drives_where_the_node_timeout_is_short) {
+    const struct threads before = threads_now();
+    struct waiter waiter = {.client = kit_client(5)};
+    stop_thread(thread_since(&before));
+    assert_int_equal(pthread_create(&waiter.thread, NULL, acquire_once, &waiter), 0);
+    support_pause_ms(100);
+    assert_false(atomic_load(&waiter.done));
+    continue_thread();
+    pthread_join(waiter.thread, NULL); /* with or without the lock */
 }
 
 static bool note_thread(const redlock_listed *lock, void *data) {
