@@ -4,7 +4,8 @@
  * call it. A call that finds the loop thread idle does its own work with the nodes, on the calling
  * thread and its stack, which needs 64 KiB for that. Callbacks run on the loop thread only: as long
  * as a lease has on_lost or on_expiring, and always in a client with on_log or on_event, all work
- * is done there, and each call takes two switches of threads more.
+ * is done there, and each call takes two switches of threads more. With options.loops above 1 the
+ * client has several loop threads; what this header says of the loop thread is true of each.
  *
  * You may call every function from any thread except the client's own loop thread, on which
  * on_lost, on_expiring and on_log run. There a blocking call could never end, so it returns
@@ -35,7 +36,7 @@
 extern "C" {
 #endif
 
-typedef struct redlock_client redlock_client; /**< A manager on its own thread. */
+typedef struct redlock_client redlock_client; /**< A manager on its own thread, or several. */
 
 /**
  * Starts a client. Blocks until every node is ready or has failed its first try, but at most
@@ -157,10 +158,12 @@ REDLOCK_API int redlock_client_inspect(redlock_client *client, const char *resou
 REDLOCK_API int redlock_client_list(redlock_client *client, const redlock_list_options *options,
                                     redlock_list_callback each, void *data, redlock_result **result);
 
-/** As redlock_manager_statistics(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
+/** As redlock_manager_statistics(), the sum of all loops; also returns #REDLOCK_ERR_CLOSED,
+ * #REDLOCK_ERR_FORKED and, with several loops, #REDLOCK_ERR_NO_MEMORY. */
 REDLOCK_API int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics);
 
-/** As redlock_manager_telemetry(); also returns #REDLOCK_ERR_CLOSED and #REDLOCK_ERR_FORKED. */
+/** As redlock_manager_telemetry(), the sum of all loops; also returns #REDLOCK_ERR_CLOSED,
+ * #REDLOCK_ERR_FORKED and, with several loops, #REDLOCK_ERR_NO_MEMORY. */
 REDLOCK_API int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry);
 
 /**
@@ -185,7 +188,8 @@ REDLOCK_API size_t redlock_client_node_count(const redlock_client *client);
 REDLOCK_API size_t redlock_client_quorum(const redlock_client *client);
 
 /**
- * As redlock_manager_node(), but the strings are copies that belong to the caller.
+ * As redlock_manager_node(), but the strings are copies that belong to the caller. Of several loops
+ * it tells what the first one says that is not READY, or has credentials pending; else the first.
  * @param info  set its size before the call. After #REDLOCK_OK, end it with
  *              redlock_node_info_free().
  * @return #REDLOCK_OK, #REDLOCK_ERR_INVALID, #REDLOCK_ERR_NO_MEMORY, #REDLOCK_ERR_CLOSED,
@@ -194,8 +198,8 @@ REDLOCK_API size_t redlock_client_quorum(const redlock_client *client);
 REDLOCK_API int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info);
 
 /**
- * As redlock_manager_set_credentials(). It does not wait for the nodes: redlock_client_node() tells
- * which of them have accepted.
+ * As redlock_manager_set_credentials(), for all loops. It does not wait for the nodes:
+ * redlock_client_node() tells which of them have accepted.
  */
 REDLOCK_API int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user,
                                                const char *password);

@@ -156,6 +156,8 @@ REDLOCK_API const char *redlock_version(void);
 /** @name Manager
  * @{ */
 
+#define REDLOCK_LOOPS_MAX 16 /**< Loops of a client. */
+
 /** Options of a manager. */
 typedef struct redlock_manager_options {
     size_t size;                 /**< sizeof this struct; set by the _default function. */
@@ -230,6 +232,14 @@ typedef struct redlock_manager_options {
      * nodes.
      */
     size_t quorum;
+    /**
+     * How many loops a client has (redlock/blocking.h): each with a thread, and with connections to
+     * every node. A resource belongs to one of them, by its hash. More than one pays where many
+     * threads lock many resources, and one processor is not enough for the work with the nodes.
+     * Callbacks of different loops may run at once. 1 to #REDLOCK_LOOPS_MAX; default 1. A manager
+     * has no use for it.
+     */
+    size_t loops;
 } redlock_manager_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */

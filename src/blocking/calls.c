@@ -1,6 +1,8 @@
 /* The calls of the blocking client. Each makes one request to the manager on the loop thread. */
 #include <assert.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 #include "blocking/client.h"
@@ -74,7 +76,7 @@ static int acquire_as_holder(redlock_client *client, struct acquire_call *acquir
         const int64_t waited_ms = (redlock_loop_now_ns(NULL) - begun_ns) / REDLOCK_NS_PER_MS;
         acquire->lock.wait_timeout_ms = wait_ms > waited_ms ? wait_ms - waited_ms : 0;
     }
-    code = redlock_worker_perform(client->worker, call);
+    code = redlock_worker_perform(redlock_client_worker(client, call->resource), call);
     redlock_reentrant_acquire_done(table, hold, call->acquired);
     return code;
 }
@@ -112,7 +114,7 @@ int redlock_client_acquire(redlock_client *client, const char *resource, const r
         return code;
     }
     code = asked.reentrant ? acquire_as_holder(client, &acquire, asked.owner)
-                           : redlock_worker_perform(client->worker, &acquire.call);
+                           : redlock_worker_perform(redlock_client_worker(client, resource), &acquire.call);
     redlock_client_exit(client, cancel_state);
     assert((code == REDLOCK_OK) == (acquire.call.acquired != NULL));
     *lease = acquire.call.acquired;
@@ -144,7 +146,8 @@ static int extend_begins(struct redlock_call *call) {
 int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t ttl_ms, redlock_result **result) {
     struct extend_call extend = {.call = lease_call(extend_begins, REDLOCK_RESULT_EXTEND, lease, result),
                                  .ttl_ms = ttl_ms};
-    return lease ? redlock_client_perform(client, &extend.call) : refuse_null(&extend.call);
+    return lease ? redlock_client_perform(client, redlock_lease_resource(lease), &extend.call)
+                 : refuse_null(&extend.call);
 }
 
 static int release_begins(struct redlock_call *call) {
@@ -177,7 +180,8 @@ static int end(redlock_client *client, struct redlock_call *call, uint64_t owner
     case REDLOCK_EXIT_LAST:
         break;
     }
-    const int code = redlock_worker_perform(client->worker, call);
+    const char *resource = redlock_lease_resource(call->data);
+    const int code = redlock_worker_perform(redlock_client_worker(client, resource), call);
     assert(!call->refused || code != REDLOCK_OK);
     if (hold) {
         redlock_reentrant_release_done(&client->reentrant, hold, !call->refused);
@@ -234,7 +238,7 @@ int redlock_client_adopt(redlock_client *client, const char *resource, const cha
     if (redlock_check_options(&failure, "redlock_acquire_options", &known, sizeof known, options) == REDLOCK_OK) {
         adopt.call.tells = known.on_lost || known.on_expiring;
     }
-    const int code = redlock_client_perform(client, &adopt.call);
+    const int code = redlock_client_perform(client, resource, &adopt.call);
     assert((code == REDLOCK_OK) == (adopt.call.acquired != NULL));
     *lease = adopt.call.acquired;
     return code;
@@ -253,7 +257,7 @@ static int inspect_begins(struct redlock_call *call) {
 int redlock_client_inspect(redlock_client *client, const char *resource, redlock_result **result) {
     struct inspect_call inspect = {.call = redlock_call_of(inspect_begins, REDLOCK_RESULT_INSPECT, resource, result),
                                    .resource = resource};
-    return redlock_client_perform(client, &inspect.call);
+    return redlock_client_perform(client, resource, &inspect.call);
 }
 
 struct list_call {
@@ -290,16 +294,39 @@ int redlock_client_list(redlock_client *client, const redlock_list_options *opti
     list.options.size = sizeof list.options;
     code = begin_cancellable(client, &list.call, list.options.cancel, code, &failure);
     list.options.cancel = NULL;
-    return code == REDLOCK_OK ? redlock_client_perform(client, &list.call) : code;
+    return code == REDLOCK_OK ? redlock_client_perform(client, NULL, &list.call) : code;
 }
 
 static int statistics_begins(struct redlock_call *call) {
     return redlock_manager_statistics(redlock_worker_manager(call->worker), call->data);
 }
 
+/* The sum over all loops, in a struct of numbers behind its size. */
+static int add_up(redlock_client *client, int (*begin)(struct redlock_call *call), void *sum, size_t first) {
+    struct redlock_call call = {.begin = begin, .data = sum};
+    int code = redlock_client_perform(client, NULL, &call);
+    if (code != REDLOCK_OK || client->loops == 1) {
+        return code;
+    }
+    const size_t size = *(const size_t *)sum;
+    char *part = calloc(1, size);
+    if (part == NULL) {
+        return REDLOCK_ERR_NO_MEMORY;
+    }
+    memcpy(part, &size, sizeof size);
+    for (unsigned i = 1; code == REDLOCK_OK && i < client->loops; i++) {
+        call = (struct redlock_call){.begin = begin, .data = part};
+        code = redlock_client_perform_on(client, client->workers[i], &call);
+        for (size_t at = first; code == REDLOCK_OK && at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
+            *(uint64_t *)(void *)((char *)sum + at) += *(const uint64_t *)(const void *)(part + at);
+        }
+    }
+    free(part);
+    return code;
+}
+
 int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
-    struct redlock_call call = {.begin = statistics_begins, .data = statistics};
-    return redlock_client_perform(client, &call);
+    return add_up(client, statistics_begins, statistics, offsetof(redlock_statistics, acquires));
 }
 
 static int telemetry_begins(struct redlock_call *call) {
@@ -307,6 +334,5 @@ static int telemetry_begins(struct redlock_call *call) {
 }
 
 int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {
-    struct redlock_call call = {.begin = telemetry_begins, .data = telemetry};
-    return redlock_client_perform(client, &call);
+    return add_up(client, telemetry_begins, telemetry, offsetof(redlock_telemetry, acquire));
 }

@@ -39,7 +39,9 @@ void redlock_cancel_set(redlock_cancel *cancel) {
     assert(cancel->client);
     /* In a child process there is no loop thread, and the wake-up would reach the parent's. */
     if (turn(cancel, 1) && !redlock_random_forked(cancel->client->fork_mark)) {
-        redlock_worker_wake_cancelled(cancel->client->worker);
+        for (unsigned i = 0; i < cancel->client->loops; i++) {
+            redlock_worker_wake_cancelled(cancel->client->workers[i]);
+        }
     }
 }
 

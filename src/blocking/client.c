@@ -6,7 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "blocking/client.h"
+#include "core/time.h"
+#include "loop/loop.h"
+#include "manager/options.h"
+
+struct redlock_worker *redlock_client_worker(const redlock_client *client, const char *resource) {
+    const uint64_t hash = client->loops > 1 && resource ? redlock_hash(resource, strlen(resource)) : 0;
+    return client->workers[(hash ^ hash >> 32) % client->loops];
+}
+
+static bool is_on_loop_thread(const redlock_client *client) {
+    for (unsigned i = 0; i < client->loops; i++) {
+        if (redlock_worker_is_current(client->workers[i])) {
+            return true;
+        }
+    }
+    return false;
+}
 
 int redlock_client_enter(redlock_client *client, struct redlock_call *call, int *cancel_state) {
     struct redlock_error_text failure = redlock_call_failure();
@@ -14,7 +32,7 @@ int redlock_client_enter(redlock_client *client, struct redlock_call *call, int 
     if (code == REDLOCK_OK && redlock_random_forked(client->fork_mark)) {
         code = REDLOCK_ERR_FORKED;
     }
-    if (code == REDLOCK_OK && redlock_worker_is_current(client->worker)) {
+    if (code == REDLOCK_OK && is_on_loop_thread(client)) {
         code = redlock_fail(&failure, REDLOCK_ERR_INVALID, "a callback on the client's loop thread may not block");
     }
     if (code != REDLOCK_OK) {
@@ -30,14 +48,18 @@ void redlock_client_exit(redlock_client *client, int cancel_state) {
     pthread_setcancelstate(cancel_state, NULL);
 }
 
-int redlock_client_perform(redlock_client *client, struct redlock_call *call) {
+int redlock_client_perform_on(redlock_client *client, struct redlock_worker *worker, struct redlock_call *call) {
     int cancel_state;
     int code = redlock_client_enter(client, call, &cancel_state);
     if (code == REDLOCK_OK) {
-        code = redlock_worker_perform(client->worker, call);
+        code = redlock_worker_perform(worker, call);
         redlock_client_exit(client, cancel_state);
     }
     return code;
+}
+
+int redlock_client_perform(redlock_client *client, const char *resource, struct redlock_call *call) {
+    return redlock_client_perform_on(client, client ? redlock_client_worker(client, resource) : NULL, call);
 }
 
 size_t redlock_client_node_count(const redlock_client *client) {
@@ -48,9 +70,46 @@ size_t redlock_client_quorum(const redlock_client *client) {
     return client->quorum;
 }
 
+static void close_workers(redlock_client *client) {
+    for (unsigned i = 0; i < client->loops; i++) {
+        redlock_worker_close(client->workers[i]);
+    }
+    for (unsigned i = 0; i < client->loops; i++) {
+        redlock_worker_join(client->workers[i]);
+    }
+}
+
+static void free_workers(redlock_client *client) {
+    for (unsigned i = 0; i < client->loops; i++) {
+        redlock_worker_free(client->workers[i]);
+    }
+}
+
+/* All of them together wait for the nodes no longer than one. */
+static int open_workers(redlock_client *client, const redlock_manager_options *options,
+                        struct redlock_error_text *failure) {
+    redlock_manager_options known;
+    struct redlock_error_text unused = {NULL, 0};
+    const bool is_good = redlock_manager_options_read(&known, options, &unused) == REDLOCK_OK;
+    const size_t loops = is_good ? known.loops : 1; /* the first worker refuses the options */
+    const int64_t until_ns = redlock_after_ms(redlock_loop_now_ns(NULL), known.connect_timeout_ms);
+    int code = REDLOCK_OK;
+    while (code == REDLOCK_OK && client->loops < loops) {
+        const int64_t left_ms = (until_ns - redlock_loop_now_ns(NULL)) / REDLOCK_NS_PER_MS;
+        code = redlock_worker_open(options, left_ms > 1 ? left_ms : 1, &client->reentrant,
+                                   &client->workers[client->loops], failure);
+        client->loops += code == REDLOCK_OK;
+    }
+    if (code != REDLOCK_OK) {
+        close_workers(client);
+        free_workers(client);
+    }
+    return code;
+}
+
 static int open_client(redlock_client *client, const redlock_manager_options *options,
                        struct redlock_error_text *failure) {
-    assert(!client->worker);
+    assert(client->loops == 0);
     client->fork_mark = redlock_random_new();
     if (!client->fork_mark) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
@@ -62,9 +121,9 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
     }
     int code = redlock_reentrant_init(&client->reentrant, UINT32_MAX);
     if (code == REDLOCK_OK) {
-        code = redlock_worker_open(options, &client->reentrant, &client->worker, failure);
+        code = open_workers(client, options, failure);
         if (code == REDLOCK_OK) {
-            const redlock_manager *manager = redlock_worker_manager(client->worker);
+            const redlock_manager *manager = redlock_worker_manager(client->workers[0]);
             const int64_t node_ms = options->node_timeout_ms, connect_ms = options->connect_timeout_ms;
             client->try_ms = node_ms > connect_ms ? node_ms : connect_ms;
             client->node_count = redlock_manager_node_count(manager);
@@ -110,7 +169,9 @@ int redlock_client_open(const redlock_manager_options *options, redlock_client *
 /* For a child process, which has no loop thread and must not wait for a lock. */
 static void abandon(redlock_client *client) {
     assert(redlock_random_forked(client->fork_mark));
-    redlock_worker_abandon(client->worker);
+    for (unsigned i = 0; i < client->loops; i++) {
+        redlock_worker_abandon(client->workers[i]);
+    }
     redlock_reentrant_abandon(&client->reentrant);
     redlock_random_delete(client->fork_mark);
     free(client);
@@ -126,9 +187,9 @@ int redlock_client_close(redlock_client *client) {
     if (code != REDLOCK_OK) {
         return code;
     }
-    redlock_worker_close(client->worker);
+    close_workers(client);
     redlock_rundown_close(&client->rundown);
-    redlock_worker_free(client->worker);
+    free_workers(client);
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);
     redlock_rundown_destroy(&client->rundown);

@@ -1,4 +1,4 @@
-/* The inside of a blocking client: its worker, the table of reentrant holds, and who is inside. */
+/* The inside of a blocking client: its workers, the table of reentrant holds, and who is inside. */
 #ifndef REDLOCK_BLOCKING_CLIENT_H
 #define REDLOCK_BLOCKING_CLIENT_H
 
@@ -7,7 +7,8 @@
 #include "blocking/worker.h"
 
 struct redlock_client {
-    struct redlock_worker *worker;
+    struct redlock_worker *workers[REDLOCK_LOOPS_MAX];
+    unsigned loops;
     struct redlock_reentrant reentrant;
     struct redlock_rundown rundown; /* all calls that use this memory are inside */
     struct redlock_random *fork_mark;
@@ -25,7 +26,12 @@ struct redlock_client {
 int redlock_client_enter(redlock_client *client, struct redlock_call *call, int *cancel_state);
 void redlock_client_exit(redlock_client *client, int cancel_state);
 
-/* Most calls: enters, lets the worker do the call, and exits. Returns its code. */
-int redlock_client_perform(redlock_client *client, struct redlock_call *call);
+/* Most calls: enters, lets the resource's worker do the call, and exits. Returns its code. */
+int redlock_client_perform(redlock_client *client, const char *resource, struct redlock_call *call);
+/* The same for this worker, whatever it is where the client is NULL. */
+int redlock_client_perform_on(redlock_client *client, struct redlock_worker *worker, struct redlock_call *call);
+
+/* The worker of a resource; the first one for NULL. */
+struct redlock_worker *redlock_client_worker(const redlock_client *client, const char *resource);
 
 #endif

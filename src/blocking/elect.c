@@ -19,6 +19,7 @@
 struct redlock_client_election {
     struct redlock_attached attached; /* first member */
     redlock_client *client;
+    struct redlock_worker *worker;
     struct redlock_standing standing; /* for any thread */
     /* Only the loop thread uses these. */
     redlock_election *election;   /* NULL after ENDED */
@@ -110,8 +111,9 @@ int redlock_client_elect(redlock_client *client, const char *name, const redlock
     }
     redlock_client_election *made = create(client, &code);
     if (made) {
+        made->worker = redlock_client_worker(client, name);
         elect.call.data = made;
-        code = redlock_worker_perform(client->worker, &elect.call);
+        code = redlock_worker_perform(made->worker, &elect.call);
     }
     if (made && code != REDLOCK_OK) {
         redlock_monitor_destroy(&made->monitor);
@@ -156,7 +158,7 @@ static int campaign_begins(struct redlock_call *call) {
 
 static int perform(redlock_client_election *election, struct redlock_call *call) {
     call->data = election;
-    return election ? redlock_client_perform(election->client, call) : check_given(false);
+    return election ? redlock_client_perform_on(election->client, election->worker, call) : check_given(false);
 }
 
 static int stop(redlock_client_election *election, redlock_result **result, int (*begin)(struct redlock_call *call)) {

@@ -56,16 +56,38 @@ static int node_begins(struct redlock_call *call) {
     return code == REDLOCK_OK && !own_strings(&node->info) ? REDLOCK_ERR_NO_MEMORY : code;
 }
 
+/* What all loops say: the first one of whose connections something is wrong, else the first. */
+static int ask_loops(redlock_client *client, size_t index, redlock_node_info *info) {
+    const unsigned loops = client ? client->loops : 1;
+    int code = REDLOCK_OK;
+    for (unsigned i = 0; code == REDLOCK_OK && i < loops; i++) {
+        struct node_call node = {.call = {.begin = node_begins}, .index = index};
+        code = redlock_client_perform_on(client, client ? client->workers[i] : NULL, &node.call);
+        const bool is_well = node.info.state == REDLOCK_NODE_READY && !node.info.credentials_pending;
+        if (code == REDLOCK_OK && (i == 0 || !is_well)) {
+            redlock_node_info_free(info);
+            *info = node.info;
+            i = is_well ? i : loops;
+        } else if (code == REDLOCK_OK) {
+            redlock_node_info_free(&node.info);
+        }
+    }
+    if (code != REDLOCK_OK) {
+        redlock_node_info_free(info);
+    }
+    return code;
+}
+
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
-    struct node_call node = {.call = {.begin = node_begins}, .index = index};
+    redlock_node_info asked = {.size = sizeof asked};
     struct redlock_error_text failure = redlock_call_failure();
     int code = redlock_check_struct_of(&failure, "info", info, SIZE_MIN);
     if (code != REDLOCK_OK) {
         return code;
     }
-    code = redlock_client_perform(client, &node.call);
+    code = ask_loops(client, index, &asked);
     if (code == REDLOCK_OK) {
-        redlock_fill_struct(info, &node.info, sizeof node.info);
+        redlock_fill_struct(info, &asked, sizeof asked);
     }
     return code;
 }
@@ -83,9 +105,14 @@ static int credentials_begin(struct redlock_call *call) {
 }
 
 int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {
-    struct credentials_call given = {
-        .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
-    return redlock_client_perform(client, &given.call);
+    const unsigned loops = client ? client->loops : 1;
+    int code = REDLOCK_OK;
+    for (unsigned i = 0; code == REDLOCK_OK && i < loops; i++) {
+        struct credentials_call given = {
+            .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
+        code = redlock_client_perform_on(client, client ? client->workers[i] : NULL, &given.call);
+    }
+    return code;
 }
 
 void redlock_node_info_free(redlock_node_info *info) {

@@ -254,6 +254,7 @@ static void begin_close(struct redlock_worker *worker) {
 struct start_call {
     struct redlock_call call;
     const redlock_manager_options *options;
+    int64_t connect_ms;
     struct redlock_error_text *failure;
 };
 
@@ -271,7 +272,7 @@ static int start_begins(struct redlock_call *call) {
     assert(!worker->manager && call->answers);
     int code = redlock_manager_create_poll(worker->poll, options, &worker->manager, failure->text, failure->size);
     if (code == REDLOCK_OK) {
-        code = redlock_manager_connect(worker->manager, options->connect_timeout_ms, on_connected, call);
+        code = redlock_manager_connect(worker->manager, start->connect_ms, on_connected, call);
         if (code == REDLOCK_OK) {
             return code;
         }
@@ -367,10 +368,12 @@ static int create_thread(struct redlock_worker *worker) {
 }
 
 /* Starts the thread, whose first call is the start, and waits for that. */
-static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options,
+static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options, int64_t connect_ms,
                         struct redlock_error_text *failure) {
-    struct start_call start = {
-        .call = {.begin = start_begins, .answers = true}, .options = options, .failure = failure};
+    struct start_call start = {.call = {.begin = start_begins, .answers = true},
+                               .options = options,
+                               .connect_ms = connect_ms,
+                               .failure = failure};
     (void)put(worker, &start.call); /* nobody reads the mailbox yet */
     const int failed = create_thread(worker);
     if (failed) {
@@ -417,7 +420,7 @@ static bool is_for_thread(const redlock_manager_options *options) {
            (known.on_log || known.on_event || known.node_timeout_ms < SHARED_TIMEOUT_MS);
 }
 
-int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
+int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
                         struct redlock_worker **worker, struct redlock_error_text *failure) {
     struct redlock_worker *opened = calloc(1, sizeof *opened);
     if (!opened) {
@@ -435,7 +438,7 @@ int redlock_worker_open(const redlock_manager_options *options, struct redlock_r
     opened->reentrant = reentrant;
     int code = create_loop(opened, failure);
     if (code == REDLOCK_OK) {
-        code = start_thread(opened, options, failure);
+        code = start_thread(opened, options, connect_ms, failure);
         if (code == REDLOCK_OK) {
             *worker = opened;
             return code;
@@ -455,9 +458,13 @@ void redlock_worker_close(struct redlock_worker *worker) {
     struct redlock_call call = {.begin = close_begins};
     const int code = redlock_worker_perform(worker, &call);
     assert(code == REDLOCK_OK);
+    (void)code;
+}
+
+void redlock_worker_join(struct redlock_worker *worker) {
     const int failed = pthread_join(worker->thread, NULL);
     assert(failed == 0);
-    (void)code, (void)failed;
+    (void)failed;
 }
 
 void redlock_worker_free(struct redlock_worker *worker) {

@@ -11,12 +11,15 @@
 #include "blocking/call.h"
 #include "blocking/reentrant.h"
 
-/* Starts the thread, and waits until its manager is connected to its nodes, or could not be made. A
- * cancel also wakes who waits in the client's table of reentrant holds. */
-int redlock_worker_open(const redlock_manager_options *options, struct redlock_reentrant *reentrant,
+/* Starts the thread, and waits until its manager is connected to its nodes, or could not be made,
+ * but no longer than this. A cancel also wakes who waits in the client's table of reentrant
+ * holds. */
+int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
                         struct redlock_worker **worker, struct redlock_error_text *failure);
-/* Closes the manager, which ends all calls, and joins the thread. Once. */
+/* Begins to close the manager, which ends all calls. Once. */
 void redlock_worker_close(struct redlock_worker *worker);
+/* Then: waits for the end of that, and joins the thread. */
+void redlock_worker_join(struct redlock_worker *worker);
 /* When no thread is in a function of the worker any more. */
 void redlock_worker_free(struct redlock_worker *worker);
 /* Instead of both, in a child process. */

@@ -99,6 +99,10 @@ static int check(struct redlock_error_text *failure, const redlock_manager_optio
             redlock_check_enum(failure, "log_level", (int)options->log_level, REDLOCK_LOG_DEBUG, "redlock_log_level");
     }
     if (code == REDLOCK_OK) {
+        const int64_t loops = redlock_check_count(options->loops);
+        code = redlock_check_range(failure, "loops", loops, 1, REDLOCK_LOOPS_MAX, "");
+    }
+    if (code == REDLOCK_OK) {
         code = check_guards(failure, options);
     }
     if (code == REDLOCK_OK && options->fence_expiry_ms != 0) {
@@ -115,7 +119,8 @@ void redlock_manager_options_default(redlock_manager_options *options) {
                                          .client_name = REDLOCK_CLIENT_NAME,
                                          .log_level = REDLOCK_LOG_WARNING,
                                          .fence_suffix = REDLOCK_FENCE_SUFFIX,
-                                         .wait_suffix = REDLOCK_WAIT_SUFFIX};
+                                         .wait_suffix = REDLOCK_WAIT_SUFFIX,
+                                         .loops = 1};
 }
 
 int redlock_manager_options_read(redlock_manager_options *known, const redlock_manager_options *given,

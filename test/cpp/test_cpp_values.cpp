@@ -17,7 +17,7 @@ static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 15, "give redlock::errc the new 
 // The last member of each struct, as the header knows it: give it the new one, too.
 #define ENDS_WITH(type, member)                                                                                        \
     static_assert(sizeof(type) - offsetof(type, member) <= sizeof(void *), #type " has grown")
-ENDS_WITH(redlock_manager_options, quorum);
+ENDS_WITH(redlock_manager_options, loops);
 ENDS_WITH(redlock_acquire_options, expiring_data);
 ENDS_WITH(redlock_election_options, expiring_ms);
 ENDS_WITH(redlock_election_event, remaining_ms);
@@ -112,6 +112,7 @@ TEST(set_options_reach_c) {
     manager.fence_expiry = 4h;
     manager.holder = "web-3:4711";
     manager.quorum = 2;
+    manager.loops = 3;
     manager.log_level = redlock::log_level::debug;
     manager.restart_guard = redlock::restart_guard::strict;
     manager.tls.emplace();
@@ -126,6 +127,7 @@ TEST(set_options_reach_c) {
     assert_int_equal(made.c.fence_expiry_ms, 14400000);
     assert_string_equal(made.c.holder, "web-3:4711");
     assert_int_equal(made.c.quorum, 2);
+    assert_int_equal(made.c.loops, 3);
     assert_string_equal(made.c.tls->key_file, "key.pem");
     assert_int_equal(made.c.tls->min_version, REDLOCK_TLS_1_3);
     assert_false(made.c.tls->verify);

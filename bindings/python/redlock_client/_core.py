@@ -25,7 +25,7 @@ class Core:
         self.keeps = keeps
         self.cooperative = cooperative
         self.process = os.getpid()
-        self.loop_thread = 0
+        self.loop_threads: set[int] = set()
         # Nobody waits for C, and no greenlet lets others run, while it has the lock.
         self.lock = _native.RLock()
         self.changed = _native.Changed(self.lock)
@@ -115,10 +115,10 @@ class Core:
 
     def on_loop_thread(self) -> None:
         """Callbacks say so: there a call cannot block."""
-        self.loop_thread = _native.get_ident()
+        self.loop_threads.add(_native.get_ident())
 
     def is_loop_thread(self) -> bool:
-        return bool(_native.get_ident() == self.loop_thread)
+        return bool(_native.get_ident() in self.loop_threads)
 
     def may_wait(self) -> bool:
         """Whether whoever collects garbage may wait for C: not inside a callback, nor while this thread holds

@@ -53,6 +53,7 @@ class ManagerOptions(TypedDict, total=False):
 class ClientOptions(ManagerOptions, total=False):
     """Options of a client."""
 
+    loops: int
     cooperative: Optional[bool]
 
 

@@ -153,6 +153,7 @@ struct manager_options {
     bool listen = false;            /**< Opens the second connections at once. */
     std::string holder;             /**< Who holds the locks, for people. */
     std::size_t quorum = 0;         /**< How many nodes must grant a lock; 0: more than half. */
+    std::size_t loops = 1;          /**< Of a client: how many loops it has. */
     std::optional<tls_options> tls; /**< How to speak TLS with nodes whose URI is rediss://. */
     event_callback on_event;        /**< Is told each step of each lock, on the loop's thread. */
 };
@@ -327,6 +328,7 @@ struct c_manager_options {
         c.listen = from.listen;
         assign(c.holder, from.holder);
         c.quorum = from.quorum;
+        c.loops = from.loops;
         if (from.tls) {
             redlock_tls_options_default(&tls);
             assign(tls.ca_file, from.tls->ca_file);
