@@ -283,8 +283,8 @@ static int start_begins(struct redlock_call *call) {
     return REDLOCK_OK;
 }
 
-/* The thread has nothing to do. `watches`: it has looked at the loop until a turn was quiet. Returns
- * when it drives again, and whether it must look. */
+/* The thread has nothing to do. `watches`: it has looked at the loop until a turn was quiet.
+ * Returns when it drives again, and whether it must look. */
 static bool rest(struct redlock_worker *worker, bool watches) {
     const bool is_empty = redlock_mailbox_is_empty(&worker->mailbox);
     settle(worker);
