@@ -28,10 +28,10 @@ static void env_wake_at(void *context, int64_t when_ns) {
 
 static redlock_nodes send_to(struct redlock_fleet *fleet, redlock_nodes nodes, const char *bytes, size_t size,
                              unsigned reply_kind, const struct redlock_message *message) {
-    struct redlock_inflight_entry entry = {.owner = message->requester,
-                                           .queued_ns = message->now_ns,
-                                           .round = message->round,
-                                           .reply_kind = (uint16_t)reply_kind};
+    const struct redlock_inflight_entry entry = {.owner = message->requester,
+                                                 .queued_ns = message->now_ns,
+                                                 .round = message->round,
+                                                 .reply_kind = (uint16_t)reply_kind};
     redlock_nodes taken = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         if (redlock_node_send(fleet->nodes[redlock_nodes_first(nodes)], bytes, size, &entry)) {

@@ -65,7 +65,7 @@ static bool may_wait(const struct redlock_server *server, unsigned reply_kind) {
 }
 
 bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
-                       struct redlock_inflight_entry *entry) {
+                       const struct redlock_inflight_entry *entry) {
     struct redlock_server *server = &node->server;
     if ((server->phase != REDLOCK_PHASE_READY && !may_wait(server, entry->reply_kind)) ||
         server->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {

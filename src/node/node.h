@@ -27,15 +27,16 @@ struct redlock_node *redlock_node_new(unsigned index, struct redlock_address *ad
 void redlock_node_delete(struct redlock_node *node, bool forked);
 
 /*
- * Queues a request of `size` bytes for this turn's write. The entry is copied; its position is set
- * here. Its `reply_kind` is the kind (wire.h), optionally with REDLOCK_SERVER_NO_TIMEOUT. The
+ * Queues a request of `size` bytes for this turn's write. The entry is copied; the copy gets its
+ * position. Its `reply_kind` is the kind (wire.h), optionally with REDLOCK_SERVER_NO_TIMEOUT. The
  * answer comes within the node timeout. With NO_TIMEOUT it comes with the reply, however late, or
  * at the end of the connection. While the first connection is not open, and while a second one is
  * tried beside one that is silent (server/spare.h), requests wait. One that is not written within
  * the timeout is withdrawn: FAILED. Returns false if the node accepts none now: see
  * redlock_node_refusal(). A guarded node accepts no ACQUIRE before it is READY.
  */
-bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size, struct redlock_inflight_entry *entry);
+bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size,
+                       const struct redlock_inflight_entry *entry);
 
 /*
  * Subscribes to the channel on a second connection, for good: it opens while the node is READY or

@@ -88,18 +88,21 @@ enum redlock_received {
 enum redlock_received redlock_connection_receive(struct redlock_connection *connection, redlock_connection_take take,
                                                  int *error);
 
-/* Queues a request after the others and sets the entry's position. Returns false without memory, or
- * over the limit. */
+/* Queues a request after the others, with its position in the copy of the entry. Returns false
+ * without memory, or over the limit. */
 static inline bool redlock_connection_queue(struct redlock_connection *connection, const char *bytes, size_t size,
-                                            struct redlock_inflight_entry *entry) {
-    entry->position = redlock_outbox_end(&connection->outbox);
+                                            const struct redlock_inflight_entry *entry) {
     if (!redlock_outbox_append(&connection->outbox, bytes, size)) {
         return false;
     }
-    if (!redlock_inflight_push(&connection->inflight, entry)) {
-        redlock_outbox_withdraw(&connection->outbox, entry->position, size);
+    struct redlock_inflight_entry *queued = redlock_inflight_push(&connection->inflight, entry);
+    const uint64_t position = redlock_outbox_end(&connection->outbox) - size;
+    if (queued == NULL) {
+        redlock_outbox_withdraw(&connection->outbox, position, size);
         return false;
     }
+    /* Not in `entry` before the copy: a wide read of what was just written waits for the write. */
+    queued->position = position;
     return true;
 }
 

@@ -45,14 +45,15 @@ bool redlock_inflight_grow(struct redlock_inflight *inflight);
  * redlock_inflight_pop(). */
 void redlock_inflight_give_back(struct redlock_inflight *inflight);
 
-/* Returns false without memory. */
-static inline bool redlock_inflight_push(struct redlock_inflight *inflight,
-                                         const struct redlock_inflight_entry *entry) {
+/* Returns the copy in the queue; NULL without memory. */
+static inline struct redlock_inflight_entry *redlock_inflight_push(struct redlock_inflight *inflight,
+                                                                   const struct redlock_inflight_entry *entry) {
     if (inflight->count == inflight->room && !redlock_inflight_grow(inflight)) {
-        return false;
+        return NULL;
     }
-    *redlock_inflight_at(inflight, inflight->count++) = *entry;
-    return true;
+    struct redlock_inflight_entry *queued = redlock_inflight_at(inflight, inflight->count++);
+    *queued = *entry;
+    return queued;
 }
 
 /* Removes the oldest entry. Returns true if it has not timed out. */

@@ -37,6 +37,7 @@ bool redlock_outbox_make_room(struct redlock_outbox *outbox, size_t size) {
         /* At least half of the room is free at the front, so moving is cheap. */
         memmove(outbox->bytes, outbox->bytes + outbox->head, held);
     }
+    outbox->begin = outbox->written;
     outbox->head = 0;
     outbox->tail = held;
     return true;

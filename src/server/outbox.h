@@ -16,6 +16,7 @@
 struct redlock_outbox {
     char *bytes;
     size_t head, tail, room;
+    uint64_t begin;   /* the stream position of bytes[0] */
     uint64_t written; /* since the last clear: the stream position of bytes[head] */
     size_t peak;      /* the most that waited at once since the last give-back */
     uint32_t emptied; /* how often it ran empty since then */
@@ -42,7 +43,7 @@ static inline bool redlock_outbox_append(struct redlock_outbox *outbox, const ch
 
 /* The stream position of the next byte to append. */
 static inline uint64_t redlock_outbox_end(const struct redlock_outbox *outbox) {
-    return outbox->written + redlock_outbox_size(outbox);
+    return outbox->begin + outbox->tail;
 }
 
 /* Shrinks an empty outbox after a burst. Only for redlock_outbox_wrote(). */
@@ -58,6 +59,7 @@ static inline void redlock_outbox_wrote(struct redlock_outbox *outbox, size_t si
     if (outbox->head < outbox->tail) {
         return;
     }
+    outbox->begin = outbox->written;
     outbox->head = outbox->tail = 0;
     outbox->emptied++;
     if (outbox->room > REDLOCK_OUTBOX_IDLE_MAX || outbox->emptied == REDLOCK_OUTBOX_CALM_AFTER) {

@@ -17,7 +17,7 @@ static bool are_timed(const struct redlock_server *server) {
 }
 
 bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
-                            struct redlock_inflight_entry *entry) {
+                            const struct redlock_inflight_entry *entry) {
     if (!redlock_connection_queue(&server->connection, bytes, size, entry)) {
         return false;
     }

@@ -8,9 +8,9 @@ static inline bool redlock_requests_has_no_timeout(const struct redlock_inflight
     return (entry->reply_kind & REDLOCK_SERVER_NO_TIMEOUT) != 0;
 }
 
-/* Sets the entry's position. Returns false without memory. */
+/* The copy of the entry gets its position. Returns false without memory. */
 bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
-                            struct redlock_inflight_entry *entry);
+                            const struct redlock_inflight_entry *entry);
 
 /* Queues the server's own command, as redlock_handshake_say() does. Without memory it drops the
  * command: the stall limit or the next NOSCRIPT makes up for it. */

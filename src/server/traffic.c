@@ -107,6 +107,12 @@ __attribute__((noinline, cold)) static bool note_form(struct redlock_server *ser
     return possible;
 }
 
+__attribute__((noinline, cold)) static void time_clock(struct redlock_answer *told,
+                                                       const struct redlock_inflight_entry *entry) {
+    told->clock.sent_ns = entry->queued_ns;
+    told->clock.read_ns = told->read_ns;
+}
+
 /* Takes the reply to a request that left the queue; `in_time` unless it had timed out. Answers the
  * request if its owner still waits. Returns false for a reply that the request cannot have. */
 static bool take_answer(struct redlock_server *server, const struct redlock_inflight_entry *entry, bool in_time,
@@ -118,8 +124,7 @@ static bool take_answer(struct redlock_server *server, const struct redlock_infl
     redlock_wire_answer(entry->reply_kind, reply, server->address.credentials.password, &told);
     told.read_ns = now_ns;
     if (told.clock.server_us != 0) {
-        told.clock.sent_ns = entry->queued_ns;
-        told.clock.read_ns = now_ns;
+        time_clock(&told, entry);
     }
     bool possible = true;
     if (told.vote != REDLOCK_VOTE_GRANTED &&

@@ -11,7 +11,7 @@ static struct redlock_inflight_entry entry_of(uint32_t round) {
 static void push(struct redlock_inflight *inflight, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++) {
         struct redlock_inflight_entry entry = entry_of(i);
-        assert_true(redlock_inflight_push(inflight, &entry));
+        assert_non_null(redlock_inflight_push(inflight, &entry));
     }
 }
 
@@ -146,7 +146,7 @@ TEST(put_back_makes_room) {
         inflight.expired = 2;
         (void)redlock_inflight_pop(&inflight, &entry);
         more = entry_of(64);
-        assert_true(redlock_inflight_push(&inflight, &more)); /* a callback asks meanwhile */
+        assert_non_null(redlock_inflight_push(&inflight, &more)); /* a callback asks meanwhile */
         memory_fails_at(1);
         assert_false(redlock_inflight_put_back(&inflight, &entry, false));
         memory.armed = false;
@@ -163,7 +163,7 @@ TEST(without_memory_the_queue_stays_as_it_is) {
     struct redlock_inflight inflight = {0};
     struct redlock_inflight_entry entry = entry_of(0);
     memory_fails_at(1);
-    assert_false(redlock_inflight_push(&inflight, &entry));
+    assert_null(redlock_inflight_push(&inflight, &entry));
     memory.armed = false;
     push(&inflight, 0, 1000);
     const size_t large = inflight.room;
