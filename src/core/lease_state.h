@@ -241,9 +241,9 @@ struct redlock_lease_core {
     enum redlock_operation operation : 8; /* of the current round */
     uint32_t round;                       /* rises by one with each round */
     struct redlock_round votes;           /* of the current round */
+    int64_t start_ns;                     /* of the current round */
     struct redlock_keys keys;             /* of the current token */
     uint32_t attempts;
-    int64_t start_ns;    /* of the current round */
     int64_t deadline_ns; /* of the lease; while ACQUIRING, what it will be */
     int64_t wait_until_ns;
     struct redlock_plan plan;

@@ -34,13 +34,12 @@ enum redlock_requester_kind {
 };
 
 struct redlock_requester {
+    struct redlock_list_entry entry; /* in the list of its kind */
     struct redlock_due due;
-    uint8_t kind;
     /* Nodes that got the source of the script, because they did not know it; not a second time. */
     redlock_nodes by_source;
+    uint8_t kind;
     uint32_t in_flight; /* answers to come; the requester is not freed before they came */
-    /* In the list of its kind. */
-    struct redlock_list_entry entry;
 };
 
 /* A requester with one callback, which is no lease. */
