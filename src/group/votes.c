@@ -256,16 +256,18 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
         return;
     }
     /* R1, R3: read the clock again. A vote that makes a lease must be in time now, not only when it
-     * was read. */
-    redlock_driver_feed(lease, &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
-                                                       .now_ns = redlock_group_now_ns(group),
-                                                       .wall_us = redlock_driver_wall_us(lease),
-                                                       .may_not_vote = may_not_vote(lease),
-                                                       .nodes = REDLOCK_NODE(node),
-                                                       .vote = vote,
-                                                       .accepted = answer->accepted,
-                                                       .counter = answer->counter,
-                                                       .round = lease->core.round});
+     * was read. That of a release decides nothing by its time. */
+    const bool releases = lease->core.operation == REDLOCK_OP_RELEASE;
+    redlock_driver_feed(lease,
+                        &(struct redlock_event){.type = REDLOCK_EVENT_VOTE,
+                                                .now_ns = releases ? answer->read_ns : redlock_group_now_ns(group),
+                                                .wall_us = redlock_driver_wall_us(lease),
+                                                .may_not_vote = may_not_vote(lease),
+                                                .nodes = REDLOCK_NODE(node),
+                                                .vote = vote,
+                                                .accepted = answer->accepted,
+                                                .counter = answer->counter,
+                                                .round = lease->core.round});
 }
 
 /* Takes an answer that no round waits for. */
