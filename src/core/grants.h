@@ -68,6 +68,7 @@ struct redlock_grants {
     uint8_t looked;          /* looks in a row that changed nothing, with these grants */
     uint8_t polled;          /* times in a row that the nodes could not keep its queue */
     bool barred;             /* too few nodes can push to us: takes no place; set from outside */
+    bool unheard;            /* too few do so by now: refreshes come soon; likewise */
     bool takes;              /* the current WAIT also takes a lock that is free */
     bool behind;             /* one other token had a quorum when we last knew */
     uint64_t holder_id;      /* that token, or the last one that had */

@@ -25,7 +25,8 @@ struct redlock_lease;
 struct redlock_line {
     char channel[REDLOCK_CHANNEL_SIZE_MAX]; /* "" until somebody waits */
     uint64_t secret[2];                     /* for seals; drawn with the channel */
-    redlock_nodes refusing;                 /* nodes that cannot push to us, */
+    redlock_nodes listening;                /* nodes that can push to us; */
+    redlock_nodes refusing;                 /* nodes that cannot, */
     bool polls;                             /* too many: no acquire takes a place */
     uint64_t warned[REDLOCK_LINE_REASONS];  /* hashes of reasons; a ring */
     uint32_t warned_next;

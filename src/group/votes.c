@@ -45,6 +45,9 @@ void redlock_votes_listens(struct redlock_group *group, unsigned node, enum redl
         break;
     case REDLOCK_LISTENING_NOT:
         redlock_push_expect_none(&group->line.expected, node);
+        if (redlock_waiting_note_deaf(group, node)) {
+            feed_all(group, REDLOCK_EVENT_LISTEN, 0); /* to ask again soon, until it listens */
+        }
         break;
     }
 }

@@ -14,6 +14,11 @@
 #include "group/owed.h"
 #include "group/tell.h"
 
+/* Nodes skip us as long as they cannot tell us. */
+static bool is_unheard(const struct redlock_group *group) {
+    return redlock_nodes_count(group->line.listening) < group->quorum;
+}
+
 bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     struct redlock_waiting *waiting = lease->waiting;
     assert(waiting && lease->core.state == REDLOCK_LEASE_IDLE);
@@ -26,6 +31,7 @@ bool redlock_waiting_prepare(struct redlock_lease *lease, int64_t now_ns) {
     }
     redlock_lease_may_queue(&lease->core, (struct redlock_grants *)(waiting + 1));
     lease->core.grants->barred = lease->group->line.polls;
+    lease->core.grants->unheard = is_unheard(lease->group);
     return true;
 }
 
@@ -208,23 +214,34 @@ static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {
     return redlock_nodes_count(refusing) + group->quorum > group->node_count;
 }
 
-static void set_polls(struct redlock_line *line, bool polls) {
+static void set_polls(struct redlock_group *group, bool polls) {
+    struct redlock_line *line = &group->line;
+    const bool unheard = is_unheard(group);
     line->polls = polls;
     for (uint32_t i = 0; i < line->place_count; i++) {
         if (line->places[i]) {
             line->places[i]->core.grants->barred = polls;
+            line->places[i]->core.grants->unheard = unheard;
         }
     }
+}
+
+bool redlock_waiting_note_deaf(struct redlock_group *group, unsigned node) {
+    const bool was = is_unheard(group);
+    group->line.listening &= ~REDLOCK_NODE(node);
+    set_polls(group, group->line.polls);
+    return is_unheard(group) && !was;
 }
 
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why) {
     assert(node < group->node_count);
     struct redlock_line *line = &group->line;
     line->refusing |= REDLOCK_NODE(node);
+    (void)redlock_waiting_note_deaf(group, node);
     if (line->polls || !too_few(group, line->refusing)) {
         return false;
     }
-    set_polls(line, true);
+    set_polls(group, true);
     const char *reason = redlock_text_string(why);
     const redlock_log_level level = redlock_line_warns(line, reason) ? REDLOCK_LOG_WARNING : REDLOCK_LOG_DEBUG;
     group->env.log(group->env.ctx, level,
@@ -237,7 +254,8 @@ void redlock_waiting_note_listening(struct redlock_group *group, unsigned node) 
     assert(node < group->node_count);
     struct redlock_line *line = &group->line;
     line->refusing &= ~REDLOCK_NODE(node);
-    set_polls(line, line->polls && too_few(group, line->refusing));
+    line->listening |= REDLOCK_NODE(node);
+    set_polls(group, line->polls && too_few(group, line->refusing));
 }
 
 static void warn_of_resource(const struct redlock_lease *lease, unsigned node, const struct redlock_text *why) {

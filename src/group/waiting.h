@@ -34,6 +34,8 @@ enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, red
 
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);
+/* The node cannot push to us any more, or not for now. Returns whether that leaves too few. */
+bool redlock_waiting_note_deaf(struct redlock_group *group, unsigned node);
 void redlock_waiting_note_listening(struct redlock_group *group, unsigned node);
 /* A node failed a WAIT with this text. Returns whether too few nodes can keep the queue of this
  * resource: then the lease must try again after delays instead. */

@@ -59,6 +59,12 @@ void listens(unsigned node, enum redlock_listening listening) {
     redlock_text_drop(why);
 }
 
+void all_listen(void) {
+    for (unsigned i = 0; i < fake.node_count; i++) {
+        listens(i, REDLOCK_LISTENING);
+    }
+}
+
 void release_quietly(redlock_lease *lease, bool handed_over) {
     assert_is(redlock_release(lease, NULL, NULL), REDLOCK_OK);
     for (unsigned i = 0; i < fake.node_count; i++) {

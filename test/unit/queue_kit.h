@@ -21,6 +21,8 @@ void refresh(void);
 /* The nodes answer the first try, if they have not. */
 void answer_late_tries(void);
 void listens(unsigned node, enum redlock_listening listening);
+/* Before anybody waits: each node can tell of a grant. */
+void all_listen(void);
 void release_quietly(redlock_lease *lease, bool handed_over);
 /* Node 3 is asked to take back exactly this. */
 void assert_given_back(const struct fake_sent *wait);

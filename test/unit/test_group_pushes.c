@@ -5,6 +5,7 @@
 
 GROUP_TEST(a_quorum_of_pushes_makes_a_lease, five_nodes) {
     struct seen released = {0};
+    all_listen();
     queue_up(&seen);
     fake_env_pass_ms(&fake, 1000);
     push(0, 1);
@@ -309,6 +310,34 @@ GROUP_TEST(who_can_be_told_from_now_on_asks_again, five_nodes) {
     fake_env_turn(&fake);
     assert_int_equal(fake.sent_count, then);
     assert_int_equal(fake.logged[REDLOCK_LOG_WARNING], 0);
+}
+
+/* Nodes skip whom they cannot tell, so nobody else might take the free lock for so long. */
+GROUP_TEST(who_can_be_told_by_too_few_nodes_asks_often, five_nodes) {
+    all_listen();
+    queue_up(&seen);
+    answer_late_tries();
+    listens(0, REDLOCK_LISTENING_NOT);
+    listens(1, REDLOCK_LISTENING_NOT);
+    fake_env_pass_ms(&fake, 10);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+    listens(2, REDLOCK_LISTENING_NOT);
+    fake_env_pass_ms(&fake, 2);
+    for (unsigned times = 0; times < 3; times++) {
+        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5);
+        refresh();
+        const int64_t since_ns = fake.now_ns;
+        while (fake_env_waiting_count(&fake, REDLOCK_OP_WAIT) == 0) {
+            fake_env_pass_ms(&fake, 1);
+        }
+        assert_in_range((fake.now_ns - since_ns) / REDLOCK_NS_PER_MS, 50, 201);
+    }
+    refresh();
+    listens(2, REDLOCK_LISTENING);
+    fake_env_pass_ms(&fake, 2);
+    refresh();
+    fake_env_pass_ms(&fake, 900);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
 }
 
 static void tell_time(unsigned node, int64_t ahead_ms) {

@@ -155,6 +155,7 @@ GROUP_TEST(who_gives_up_in_a_pause_is_told_what_the_nodes_said, five_nodes) {
 
 /* Whoever is before us may have died with the holder. */
 GROUP_TEST(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes) {
+    all_listen();
     redlock_request *request = queue_up(&seen); /* the lock ends in a second */
     fake_env_pass_ms(&fake, 1010);
     assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
@@ -173,6 +174,7 @@ GROUP_TEST(the_second_in_line_looks_when_the_holder_may_be_dead, five_nodes) {
 }
 
 GROUP_TEST(statistics_count_what_waiters_did, five_nodes) {
+    all_listen();
     queue_up(&seen);
     answer_late_tries();
     push(0, 1);

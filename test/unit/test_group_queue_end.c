@@ -259,6 +259,7 @@ GROUP_TEST(a_cancel_leaves_the_queues, five_nodes) {
 }
 
 GROUP_TEST(the_wait_ends, five_nodes) {
+    all_listen();
     queue_up(&seen);
     answer_late_tries();
     while (fake.now_ns < 60900 * REDLOCK_NS_PER_MS) {

@@ -57,6 +57,22 @@ LIFE_TEST(who_is_behind_takes_nothing, life_begin_in_line(&life, 5)) {
     assert_int_equal(life_queue(&life)->passed_over, 1); /* the same holder all the time */
 }
 
+/* Nodes skip us, so nobody may take a lock that gets free. */
+LIFE_TEST(who_can_be_told_by_too_few_nodes_refreshes_soon, life_begin_in_line(&life, 5)) {
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+    life_queue(&life)->unheard = true;
+    for (unsigned round = 2; round < 20; round++) {
+        life_expect(life_timer(&life), QUEUED, WAITS(31, round, REFRESHED));
+        life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+        life_expect_next(&life, 50, 200); /* the retry delay */
+    }
+    life_queue(&life)->unheard = false;
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 20, REFRESHED));
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 1));
+    life_expect_next(&life, R_MS * 9 / 10, R_MS * 11 / 10);
+}
+
 /* A WAIT that no node may get says nothing of the holder. */
 LIFE_TEST(who_asks_nobody_stays_behind, life_init(&life, 3)) {
     life_may_queue(&life);
