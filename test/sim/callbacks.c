@@ -32,6 +32,16 @@ static void come_back_soon(struct sim_lease *lease, unsigned slot) {
              (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
 }
 
+/* The first one holds it until all others wait. */
+static void come_back_in_line(const struct sim_lease *lease, unsigned slot) {
+    struct sim_world *world = lease->owner->world;
+    const bool is_first = world->now_ns % (1000 * SIM_MS) < 25 * SIM_MS;
+    const int64_t for_ns = is_first ? sim_random_between(&world->random, 50, 200) * SIM_MS
+                                    : sim_random_between(&world->random, 0, 2 * SIM_MS);
+    sim_push(world, lease->owner->step_ns + for_ns,
+             (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
+}
+
 static void cancel_another(struct sim_client *client) {
     unsigned from = sim_random_below(&client->world->random, SIM_SLOTS_MAX);
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
@@ -51,6 +61,10 @@ static void react(struct sim_client *client, unsigned slot) {
     if (world->phase != SIM_ACTIVE || client->closing || client->group == NULL) {
         if (lease != NULL && !client->closing) {
             sim_user_release(lease);
+        }
+    } else if (world->profile.late_max_ms > 0) {
+        if (lease != NULL) {
+            come_back_in_line(lease, slot);
         }
     } else if (world->profile.crowd && !world->profile.holds_long && lease != NULL && dice < 80) {
         come_back_soon(lease, slot);

@@ -174,6 +174,8 @@ void sim_check(struct sim_world *world) {
     }
     if (world->control == SIM_CONTROL_DEAD) {
         sim_check_free(world);
+    } else if (world->control == SIM_CONTROL_LOADED) {
+        sim_check_hiccup(world);
     }
 }
 

@@ -15,7 +15,8 @@ static void maybe_leap(struct sim_client *client, const char *where) {
         !sim_random_permille(&world->random, world->profile.leap_permille)) {
         return;
     }
-    int64_t longest = sim_random_percent(&world->random, 50) ? 5 : world->profile.ttl_max_ms;
+    const int64_t most_ms = world->profile.late_max_ms > 0 ? world->profile.late_max_ms : world->profile.ttl_max_ms;
+    int64_t longest = sim_random_percent(&world->random, 50) ? 5 : most_ms;
     int64_t leap = sim_random_between(&world->random, 1, longest * SIM_MS);
     client->step_ns += leap;
     client->paused_ns += leap;
@@ -87,7 +88,7 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
 
 bool sim_deletes(const struct sim_world *world) {
     /* Who deletes by a command hands over to nobody: those in line look late. */
-    return world->seed % 3 == 0 && world->control != SIM_CONTROL_DEAD;
+    return world->seed % 3 == 0 && world->control != SIM_CONTROL_DEAD && world->control != SIM_CONTROL_LOADED;
 }
 
 bool sim_names(const struct sim_world *world) {

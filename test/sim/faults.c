@@ -443,7 +443,11 @@ void sim_fault_event(struct sim_world *world) {
     while ((world->profile.faults & 1u << pick) == 0) {
         pick = (pick + 1) % SIM_FAULTS;
     }
-    happen(world, (enum sim_fault)pick);
+    if (world->profile.late_max_ms > 0) {
+        sim_load_late(world);
+    } else {
+        happen(world, (enum sim_fault)pick);
+    }
     sim_push(world, world->now_ns + sim_random_between(&world->random, 1, 2 * world->profile.fault_gap_ns),
              (struct sim_event){.kind = SIM_FAULT});
 }

@@ -1,4 +1,5 @@
-/* The checker of locks that lie idle: the dead in line keep no lock from the living. */
+/* The checkers of locks that lie idle: the dead in line keep no lock from the living, and nobody
+ * who waits is woken by a refresh alone. */
 #include "parts.h"
 
 /* A lock may be left free for 50 ms. Then those who are not the first look within 80 ms. What they
@@ -8,6 +9,9 @@
 /* Who dies while it leaves the lock free tells nobody: a refresh finds it. */
 #define LEFT_NS    (50 * SIM_MS)
 #define REFRESH_NS (2500 * SIM_MS)
+/* Where processes run late: so long, and so many times the longest of that. */
+#define HICCUP_MS   250
+#define HICCUP_LATE 3
 
 /* Whether somebody is in line at the node who is alive, and whom it can tell. */
 static bool has_living(struct sim_world *world, unsigned node, unsigned resource) {
@@ -48,5 +52,64 @@ void sim_check_free(struct sim_world *world) {
             sim_violation(world, "idle", "'%s' is free for %.3f ms at %u nodes beside somebody who waits for it",
                           sim_resource_name(r), (double)(world->now_ns - world->idle_ns[r]) / 1e6, idle);
         }
+    }
+}
+
+/* Whether the lock is with a user who knows. */
+static bool is_held(const struct sim_world *world, bool *wanted) {
+    bool held = false;
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        for (unsigned k = 0; k < world->profile.slots; k++) {
+            const struct sim_slot *slot = &world->clients[i].slots[k];
+            held = held || slot->lease != NULL;
+            *wanted = *wanted || slot->acquiring != NULL;
+        }
+    }
+    return held;
+}
+
+static void trace_waiter(struct sim_world *world, const struct sim_client *client, const struct redlock_lease *lease) {
+    const struct redlock_grants *grants = lease->core.grants;
+    const int64_t now_ns = sim_clock_local(&client->clock, world->now_ns);
+    const bool looks = grants->look_ns < grants->refresh_ns, asks = grants->ask_ns < grants->refresh_ns;
+    SIM_TRACE(world, "client %u, %.8s, %s: granted by %#x, answered by %#x of %#x%s; waits for %s, %.3f ms more",
+              client->index, sim_name(redlock_lease_token(lease)),
+              lease->core.state == REDLOCK_LEASE_QUEUED ? "queued" : "not queued", grants->granted, grants->fresh,
+              lease->core.votes.asked, grants->behind ? ", behind" : "",
+              looks  ? "a look"
+              : asks ? "its time to ask"
+                     : "a refresh",
+              (double)(lease->core.next_try_ns - now_ns) / 1e6);
+}
+
+/* Who waits for what. */
+static void trace_line(struct sim_world *world) {
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const struct fake_key *lock = sim_key_at(world, i, 0, "");
+        SIM_TRACE(world, "node %u: %.8s has the lock", i, lock == NULL ? "nobody" : sim_key_name(lock));
+    }
+    for (unsigned i = 0; i < world->profile.clients; i++) {
+        const struct sim_client *client = &world->clients[i];
+        REDLOCK_REQUESTERS(owner, client->group, REDLOCK_REQUESTER_LEASE) {
+            const struct redlock_lease *lease = (const struct redlock_lease *)owner;
+            if (lease->waiting != NULL) {
+                trace_waiter(world, client, lease);
+            }
+        }
+    }
+}
+
+void sim_check_hiccup(struct sim_world *world) {
+    /* Some who run late one after the other, and a retry delay. */
+    const int64_t bound_ns = (HICCUP_MS + HICCUP_LATE * world->profile.late_max_ms) * SIM_MS;
+    bool wanted = false;
+    if (is_held(world, &wanted) || !wanted || world->phase != SIM_ACTIVE) {
+        world->idle_ns[0] = 0;
+    } else if (world->idle_ns[0] == 0) {
+        world->idle_ns[0] = world->now_ns;
+    } else if (world->now_ns - world->idle_ns[0] > bound_ns) {
+        trace_line(world);
+        sim_violation(world, "hiccup", "nobody has had '%s' for %.3f ms, though somebody waits for it",
+                      sim_resource_name(0), (double)(world->now_ns - world->idle_ns[0]) / 1e6);
     }
 }

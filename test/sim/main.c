@@ -114,6 +114,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_LATE] = "late",
     [SIM_CONTROL_DEAD] = "dead",
     [SIM_CONTROL_SILENT] = "silent",
+    [SIM_CONTROL_LOADED] = "loaded",
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
     [SIM_CONTROL_MISQUOTED] = "misquoted",

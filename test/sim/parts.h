@@ -157,6 +157,12 @@ void sim_plague_starve(struct sim_world *world, unsigned client, int64_t for_ns)
  * it is handed until then, it keeps. Some of its places were not refreshed for long. */
 void sim_plague_die_in_line(struct sim_world *world);
 
+/* --- load.c: processes that run late --- */
+void sim_load_draw(struct sim_profile *profile, struct sim_random *random);
+void sim_load_pace(struct sim_profile *profile, struct sim_random *random);
+/* One of all processes does not run for a while, or many nodes do not. */
+void sim_load_late(struct sim_world *world);
+
 /* Now and then, keeps a copy of the node's data, if it may come back. */
 void sim_node_back_up(const struct sim_world *world, struct sim_node *node);
 /* A key that the node loses now, though its ttl is not over. */
@@ -242,6 +248,8 @@ void sim_check_end(struct sim_world *world);
 /* --- idle.c --- */
 /* No lock stays free beside somebody who waits for it and can be told. */
 void sim_check_free(struct sim_world *world);
+/* Nobody waits for long while no user has the lock. */
+void sim_check_hiccup(struct sim_world *world);
 
 /* --- trace.c --- */
 void sim_trace_write(struct sim_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -177,6 +177,7 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_DEAD:
     case SIM_CONTROL_SILENT:
+    case SIM_CONTROL_LOADED:
         profile->trust = SIM_TRUSTED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
@@ -344,6 +345,9 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_SILENT:
         profile->faults = 1U << SIM_FAULT_SILENT;
         break;
+    case SIM_CONTROL_LOADED:
+        profile->faults = 1U << SIM_FAULT_PAUSE;
+        break;
     case SIM_CONTROL_NONE:
     case SIM_CONTROL_DEAD:
     case SIM_CONTROL_SKEW:
@@ -385,6 +389,8 @@ void sim_profile_draw(struct sim_world *world) {
         draw_dead(profile, random);
     } else if (world->control == SIM_CONTROL_SILENT) {
         draw_silences(profile, random);
+    } else if (world->control == SIM_CONTROL_LOADED) {
+        sim_load_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -421,6 +427,9 @@ void sim_profile_draw(struct sim_world *world) {
         profile->user_gap_ns = profile->active_ns * (int64_t)users / 12;
         profile->fault_gap_ns = profile->ttl_min_ms * SIM_MS;
     }
+    if (world->control == SIM_CONTROL_LOADED) {
+        sim_load_pace(profile, random);
+    }
     if (world->control == SIM_CONTROL_REPLACING) {
         /* Locks are taken again between two faults, when quarantines have ended. */
         profile->active_ns = 12 * profile->ttl_max_ms * SIM_MS;
@@ -456,6 +465,12 @@ void sim_profile_draw(struct sim_world *world) {
         profile->leap_permille = profile->spike_permille = 0;
     }
     draw_faults(world);
+    if (profile->late_max_ms > 0) {
+        profile->leaps = true;
+        profile->leap_permille = sim_random_below(random, 5);
+        profile->spike_permille = profile->no_random_permille = 0;
+        return;
+    }
     draw_queue_faults(profile, random);
     if (world->has_elections) {
         draw_election_faults(profile, random);

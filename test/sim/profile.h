@@ -41,6 +41,7 @@ struct sim_profile {
     bool heal;               /* as they should be */
     bool crowd;              /* many wait for one resource, and who has it releases it soon, */
     bool holds_long;         /* or keeps it */
+    int64_t late_max_ms;     /* processes run so late, and users do nothing but wait; 0: neither */
     bool stalls;             /* pushes come later than keys end, often */
     bool overtakes;          /* later grants are known before them; then a clock steps */
     bool replaced;           /* so are nodes, often */
@@ -90,6 +91,7 @@ enum sim_control {
     SIM_CONTROL_LATE,           /* Nor here: clients meet nodes whose clocks have just stepped. */
     SIM_CONTROL_DEAD,           /* Nor here: all is calm, but those at the head of queues die. */
     SIM_CONTROL_SILENT,         /* Nor here: connections go silent, and no lease may end by that. */
+    SIM_CONTROL_LOADED,         /* Nor here: processes get the processor late, while all wait. */
     SIM_CONTROL_WRONG_AND_LOST, /* wrong wall clocks, and counters that are lost */
     SIM_CONTROL_STARVED,        /* at the end, nodes do not serve one of the clients */
     /* Nothing is broken: clients have different nodes and quorums, which may run beside each

@@ -67,7 +67,10 @@ void sim_subscription_begin(struct sim_client *client, unsigned node) {
     subscription->gen++;
     struct sim_event event = event_of(SIM_SUBSCRIBE, client->index, node);
     event.gen = subscription->gen;
-    sim_push(world, client->step_ns + 2 * sim_delay_ns(world) + 2 * sim_delay_ns(world), event);
+    /* Some round trips, in each of which somebody may run late. */
+    const int64_t most_late_ns = 6 * world->profile.late_max_ms * SIM_MS;
+    const int64_t late_ns = most_late_ns > 0 ? sim_random_between(&world->random, 0, most_late_ns) : 0;
+    sim_push(world, client->step_ns + late_ns + 2 * sim_delay_ns(world) + 2 * sim_delay_ns(world), event);
 }
 
 void sim_subscription_end(struct sim_client *client, unsigned node) {

@@ -58,10 +58,28 @@ static void act_held(struct sim_client *client, struct sim_lease *lease) {
     }
 }
 
+/* All begin to wait at about the same time, once in a second, and nobody comes meanwhile. */
+static void act_in_line(struct sim_client *client, unsigned slot) {
+    struct sim_world *world = client->world;
+    const struct sim_slot *at = &client->slots[slot];
+    const bool begins = world->now_ns % (1000 * SIM_MS) < 20 * SIM_MS;
+    if (at->acquiring != NULL) {
+        if (sim_random_permille(&world->random, 2)) {
+            sim_user_cancel(at->acquiring);
+        }
+    } else if (at->lease == NULL && begins && world->lease_count < SIM_LEASES_MAX / 2) {
+        sim_user_acquire(client, slot, 0, false);
+    }
+}
+
 void sim_user_act(struct sim_client *client, unsigned slot) {
     struct sim_world *world = client->world;
     struct sim_slot *at = &client->slots[slot];
     world->users++;
+    if (world->profile.late_max_ms > 0) {
+        act_in_line(client, slot);
+        return;
+    }
     if (world->has_elections) {
         sim_candidate_act(client, slot);
         return;
@@ -137,7 +155,9 @@ void sim_user_event(struct sim_world *world, const struct sim_event *event) {
         return;
     }
     sim_client_enter(client);
-    if (!sim_random_permille(&world->random, 12) || !others_stay(client)) {
+    if (event->gen == 1 && world->profile.late_max_ms > 0) { /* it has held the lock for its time */
+        sim_user_release(client->slots[event->entry].lease);
+    } else if (!sim_random_permille(&world->random, 12) || world->profile.late_max_ms > 0 || !others_stay(client)) {
         sim_user_act(client, event->entry);
     } else if (sim_random_percent(&world->random, 75)) {
         leave(client);

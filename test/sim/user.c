@@ -74,6 +74,12 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         options->wait_timeout_ms = REDLOCK_WAIT_FOREVER;
     }
     options->order = client->is_old || sim_random_percent(random, 15) ? REDLOCK_ORDER_NONE : REDLOCK_ORDER_FAIR;
+    if (world->profile.late_max_ms > 0 && !probe) {
+        options->order = REDLOCK_ORDER_FAIR;
+        options->wait_timeout_ms = REDLOCK_WAIT_FOREVER;
+        options->retry_delay_min_ms = 50;
+        options->retry_delay_max_ms = 200;
+    }
     options->auto_extend = !probe && world->profile.auto_extend && sim_random_percent(random, 60);
     if (options->auto_extend && sim_random_percent(random, 20)) {
         options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);

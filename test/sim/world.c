@@ -166,6 +166,10 @@ static bool waits(struct sim_world *world, const struct sim_event *event) {
          * first. */
         keeps_order = event->kind == SIM_REPLY || event->kind == SIM_LISTEN || event->kind == SIM_PUSH ||
                       event->kind == SIM_HEARD;
+        if (world->profile.late_max_ms > 0) { /* what has come is read before a timeout */
+            sim_put_off(world, *event, client->busy_until_ns + !keeps_order);
+            return true;
+        }
         sim_put_off(world, *event, client->busy_until_ns + (keeps_order ? 0 : sim_random_below(&world->random, 2)));
         return true;
     case SIM_SUBSCRIBE:
