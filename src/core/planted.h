@@ -51,6 +51,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_SERVES_FEW,      /* of the dead, a release passes over 64, WAIT over none */
     REDLOCK_BUG_QUEUE_FEW_LOOK,        /* with eight or more before it, a waiter does not look */
     REDLOCK_BUG_QUEUE_COUNTS_PATTERNS, /* who subscribes to a pattern counts as a waiter */
+    REDLOCK_BUG_QUEUE_UNHEARD_RESTS,   /* whom too few nodes can tell waits for its refresh */
     REDLOCK_BUG_QUEUE_NO_EXPIRY,       /* the keys of a queue stay for ever */
     REDLOCK_BUG_MARK_NEVER,            /* a WAIT marks no lock, */
     REDLOCK_BUG_MARK_ANY,              /* or marks every value, */

@@ -98,7 +98,7 @@ static void ask(struct redlock_lease_core *lease, const struct redlock_event *ev
     grants->looks = grants->granted != 0;
     grants->refresh_ns =
         event->now_ns + redlock_between_ns(&lease->jitter, refresh_ns - refresh_ns / 10, refresh_ns + refresh_ns / 10);
-    if (grants->unheard) {
+    if (grants->unheard && !REDLOCK_PLANTED(QUEUE_UNHEARD_RESTS)) {
         grants->refresh_ns = redlock_min_ns(grants->refresh_ns, redlock_lease_retry_ns(lease, event->now_ns));
     }
     grants->look_ns = grants->ask_ns = REDLOCK_NEVER_NS;

@@ -8,8 +8,8 @@ void sim_load_draw(struct sim_profile *profile, struct sim_random *random) {
     profile->calm = false;
     profile->crowd = true;
     profile->nodes = sim_random_percent(random, 50) ? 3 : 5;
-    profile->clients = 1 + sim_random_below(random, SIM_CLIENTS_MAX);
-    profile->slots = SIM_SLOTS_MAX;
+    profile->clients = 2 + sim_random_below(random, SIM_CLIENTS_MAX - 1);
+    profile->slots = 1 + sim_random_below(random, SIM_SLOTS_MAX);
     profile->resources = 1;
     profile->old_clients = 0;
     profile->ttl_min_ms = 10000;
@@ -17,6 +17,7 @@ void sim_load_draw(struct sim_profile *profile, struct sim_random *random) {
     profile->node_timeout_ms = 50;
     profile->delay_max_ns = 300000;
     profile->delay_min_ns = 30000;
+    profile->deafens = sim_random_percent(random, 50);
     profile->late_max_ms = late_ms[sim_random_below(random, 4)];
 }
 
@@ -53,6 +54,9 @@ void sim_load_late(struct sim_world *world) {
         if (i == at || (most && sim_random_percent(&world->random, 50))) {
             run_node_late(world, i);
         }
+    }
+    if (world->profile.deafens && sim_random_percent(&world->random, 3)) {
+        sim_subscription_kill(world, at % world->profile.clients, sim_random_below(&world->random, nodes));
     }
     if (at >= nodes && world->clients[at - nodes].busy_until_ns <= world->now_ns) {
         sim_client_pause(&world->clients[at - nodes], draw_late_ns(world));

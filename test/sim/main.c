@@ -70,6 +70,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_QUEUE_SERVES_FEW] = "queue-serves-few",
     [REDLOCK_BUG_QUEUE_FEW_LOOK] = "queue-few-look",
     [REDLOCK_BUG_QUEUE_COUNTS_PATTERNS] = "queue-counts-patterns",
+    [REDLOCK_BUG_QUEUE_UNHEARD_RESTS] = "queue-unheard-rests",
     [REDLOCK_BUG_QUEUE_NO_EXPIRY] = "queue-no-expiry",
     [REDLOCK_BUG_MARK_NEVER] = "mark-never",
     [REDLOCK_BUG_MARK_ANY] = "mark-any",

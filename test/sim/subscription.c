@@ -98,7 +98,7 @@ void sim_subscription_kill(struct sim_world *world, unsigned client, unsigned no
         return;
     }
     /* Sometimes nobody tells the client, for longer than its lease may live. */
-    const bool silent = sim_random_percent(&world->random, 30);
+    const bool silent = !world->profile.deafens && sim_random_percent(&world->random, 30);
     const int64_t late_ns = silent ? sim_random_between(&world->random, 0, 2 * world->profile.ttl_max_ms * SIM_MS) : 0;
     SIM_TRACE(world, "node %u drops the subscription of client %u%s", node, client, silent ? ", silently" : "");
     world->nodes[node].heard_gen[client] = 0;

@@ -319,6 +319,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->place_count = 0;
     world->dead_ns = world->crashed_ns = 0;
     memset(world->idle_ns, 0, sizeof world->idle_ns);
+    world->checked_ns = 0;
     for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
         if (world->has_line[i]) {
             memset(world->lines[i], 0, sizeof world->lines[i]);

@@ -393,9 +393,11 @@ struct sim_world {
     struct sim_elections elections;
     struct sim_forger forger;
     unsigned place_count;
-    int64_t dead_ns;                    /* when the process of SIM_FAULT_DEAD dies */
-    int64_t crashed_ns;                 /* when a client crashed last */
-    int64_t idle_ns[SIM_RESOURCES_MAX]; /* a quorum of nodes is idle since then; 0: it is not */
+    int64_t dead_ns;    /* when the process of SIM_FAULT_DEAD dies */
+    int64_t crashed_ns; /* when a client crashed last */
+    /* A quorum of nodes is idle since then; 0: it is not. With --control loaded: for so long. */
+    int64_t idle_ns[SIM_RESOURCES_MAX];
+    int64_t checked_ns; /* with --control loaded, the last time */
     /* Tokens whose keys may stay until their ttl. */
     char forgotten[SIM_FORGOTTEN_MAX][SIM_TOKEN_SIZE + 1];
     unsigned forgotten_count;
