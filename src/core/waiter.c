@@ -353,6 +353,9 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
         plan_first(lease, event);
+        if (!grants->behind && lease->votes.unknown != 0) { /* one may have given us the lock */
+            grants->refresh_ns = redlock_min_ns(grants->refresh_ns, redlock_lease_retry_ns(lease, event->now_ns));
+        }
     }
 }
 

@@ -23,6 +23,8 @@
  *                                                 poll. Later after 1/16 to 1/4 of the time for
  *                                                 which we have seen this holder, within the retry
  *                                                 delay
+ *         not behind, and a node has timed out    WAIT, after the retry delay: the answer that
+ *                                                 came too late may have been a grant
  *         the ticket is wrong                     the next WAIT comes after a RELEASE, under the
  *                                                 right ticket and a fresh token
  * some    the others had no time to grant yet     look: WAIT that takes, after twice the slowest
