@@ -120,13 +120,12 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
 static void owed_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                         const struct redlock_answer *answer) {
     struct redlock_owed *owed = (struct redlock_owed *)requester;
-    const int64_t now_ns = redlock_group_now_ns(group);
     if (answer->no_script && redlock_requester_may_ask_by_source(&owed->requester, node)) {
-        ask(group, owed, REDLOCK_NODE(node), true, now_ns);
+        ask(group, owed, REDLOCK_NODE(node), true, redlock_group_now_ns(group));
     } else {
-        redlock_debt_vote(&owed->debt, node, answer->vote, now_ns);
+        redlock_debt_vote(&owed->debt, node, answer->vote, answer->read_ns);
     }
-    end_or_schedule(group, owed, now_ns);
+    end_or_schedule(group, owed, answer->read_ns);
 }
 
 static void owed_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
