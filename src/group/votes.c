@@ -164,10 +164,24 @@ void redlock_votes_pushed(struct redlock_group *group, unsigned node, const stru
 }
 
 static void follow_clock(struct redlock_group *group, const struct redlock_answer *answer) {
+    group->fence_ahead_us =
+        redlock_fence_ahead_us(group->fence_ahead_us, answer->counter, group->env.wall_us(group->env.ctx));
+}
+
+/* Counts the vote of a node that accepts our fencing token, and returns true; as
+ * redlock_lease_count_only() does. */
+static bool count_fenced_only(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote,
+                              const struct redlock_answer *answer) {
+    assert(answer->fenced);
     if (answer->counter != 0) {
-        group->fence_ahead_us =
-            redlock_fence_ahead_us(group->fence_ahead_us, answer->counter, group->env.wall_us(group->env.ctx));
+        follow_clock(lease->group, answer);
+        return false;
     }
+    if (!redlock_lease_count_only(&lease->core, node, vote)) {
+        return false;
+    }
+    lease->core.fence.accepted |= answer->accepted ? REDLOCK_NODE(node) : 0;
+    return true;
 }
 
 static void note_vote(struct redlock_lease *lease, unsigned node, redlock_vote_kind vote, struct redlock_text *text,
@@ -253,9 +267,8 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     if (answer->handed_over) {
         redlock_line_note_release(&group->line, lease->target, true);
     }
-    if (answer->fenced) {
-        follow_clock(group, answer);
-    } else if (redlock_lease_count_only(&lease->core, node, vote)) {
+    if (answer->fenced ? count_fenced_only(lease, node, vote, answer)
+                       : redlock_lease_count_only(&lease->core, node, vote)) {
         return;
     }
     /* R1, R3: read the clock again. A vote that makes a lease must be in time now, not only when it
