@@ -16,6 +16,7 @@ void redlock_keys_wait(struct redlock_keys *keys, redlock_nodes asked) {
 void redlock_keys_next_round(struct redlock_keys *keys, enum redlock_operation operation,
                              const struct redlock_round *votes, redlock_nodes not_below) {
     keys->may_have = redlock_keys_may_have(keys, operation, votes, not_below);
+    keys->to_release = redlock_keys_to_release(keys, operation, votes);
     keys->backing &= keys->may_have;
     keys->set_outside = 0;
     keys->unanswered = redlock_keys_late(keys, votes);
@@ -65,6 +66,12 @@ void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redloc
         keys->unanswered &= ~(self & keys->heal_unanswered);
         keys->heal_unanswered &= ~self;
     }
+}
+
+redlock_nodes redlock_keys_to_release(const struct redlock_keys *keys, enum redlock_operation operation,
+                                      const struct redlock_round *votes) {
+    const bool extends = operation == REDLOCK_OP_EXTEND && keys->to_release != 0;
+    return keys->to_release | (extends ? votes->granted : 0);
 }
 
 redlock_nodes redlock_keys_may_have(const struct redlock_keys *keys, enum redlock_operation operation,

@@ -14,8 +14,9 @@
  *
  * set              a node joins                            a node leaves
  * to_release       it is asked to set the key, now or at   the SET was FAILED, unless it is in
- *                  HELD (HEAL); it granted a WAIT          asked_earlier or set_outside; the
- *                                                          cleanup takes them all
+ *                  HELD (HEAL); it granted a WAIT; with    asked_earlier or set_outside; the
+ *                  the next round: it granted an EXTEND    cleanup takes them all
+ *                  (another lease of the token set it)
  * asked_earlier    it is to be released, and one more      never
  *                  WAIT goes out; it granted a WAIT
  * may_have         it is asked to set the key; with the    with the next round: DENIED, or FAILED
@@ -36,7 +37,8 @@
  * - A FENCE that is DENIED for the node's counter says that the node has the key.
  * - A HEAL is not a round. A vote of the round before it says nothing about the HEAL.
  * - Until the cleanup, asked_earlier and set_outside are in to_release. If nodes tell the truth, so
- *   is backing, and all of it may have the key. `unanswered` is not: an EXTEND goes to all nodes.
+ *   is backing by now, and all of it may have the key. `unanswered` is not: an EXTEND goes to all
+ *   nodes.
  * - Fewer than a quorum may be backing a lease that is HELD. A node that says the key is gone backs
  *   nothing, but the lock is lost only when that is certain: when too few nodes may have the key.
  *   A jump of any clock loses it then.
@@ -82,6 +84,10 @@ void redlock_keys_set_outside(struct redlock_keys *keys, redlock_nodes nodes);
 void redlock_keys_heal_sent(struct redlock_keys *keys, const struct redlock_round *votes, redlock_nodes asked,
                             redlock_nodes taken);
 void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redlock_vote_kind vote);
+
+/* The nodes that a release must reach by now. */
+redlock_nodes redlock_keys_to_release(const struct redlock_keys *keys, enum redlock_operation operation,
+                                      const struct redlock_round *votes);
 
 /* The nodes that may have the key by now. */
 redlock_nodes redlock_keys_may_have(const struct redlock_keys *keys, enum redlock_operation operation,

@@ -42,7 +42,9 @@ static void on_release(struct redlock_lease_core *lease, int64_t now_ns, bool ma
         redlock_held_answer(lease, REDLOCK_ERR_CANCELLED, actions);
         lease->state = REDLOCK_LEASE_RELEASING;
         assert(redlock_nodes_count(lease->keys.to_release) >= lease->votes.quorum);
-        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE, lease->keys.to_release, now_ns, actions);
+        redlock_lease_start_round(lease, REDLOCK_OP_RELEASE,
+                                  redlock_keys_to_release(&lease->keys, lease->operation, &lease->votes), now_ns,
+                                  actions);
         if (may_leave_free && redlock_waiter_leaves_free(lease, now_ns)) {
             actions->handing = REDLOCK_HAND_LATER;
         }

@@ -23,8 +23,8 @@ void redlock_lease_start_round(struct redlock_lease_core *lease, enum redlock_op
 
 /* R8: release wherever a request that sets the key went. */
 void redlock_lease_clean_up(struct redlock_lease_core *lease, struct redlock_actions *actions) {
-    actions->cleanup = lease->keys.to_release;
-    actions->uncertain = lease->keys.to_release & redlock_keys_late(&lease->keys, &lease->votes);
+    actions->cleanup = redlock_keys_to_release(&lease->keys, lease->operation, &lease->votes);
+    actions->uncertain = actions->cleanup & redlock_keys_late(&lease->keys, &lease->votes);
     lease->keys.to_release = 0;
 }
 
@@ -78,6 +78,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
     const bool was_taken = is_one_of(lease->state, 1U << REDLOCK_LEASE_EXTENDING | 1U << REDLOCK_LEASE_LOST);
     const bool gave_up = is_one_of(lease->state, 1U << REDLOCK_LEASE_RETRYING | 1U << REDLOCK_LEASE_LOST);
     const redlock_nodes may_have = redlock_keys_may_have(keys, lease->operation, votes, lease->fence.not_below);
+    const redlock_nodes to_release = redlock_keys_to_release(keys, lease->operation, votes);
     const redlock_nodes voted = votes->granted | votes->denied | votes->failed | votes->unknown;
     const unsigned votes_count = redlock_nodes_count(votes->granted) + redlock_nodes_count(votes->denied) +
                                  redlock_nodes_count(votes->failed) + redlock_nodes_count(votes->unknown);
@@ -96,7 +97,7 @@ const char *redlock_lease_check(const struct redlock_lease_core *lease, bool tru
         {"set_outside is in to_release", implies(owns_keys, is_in(keys->set_outside, keys->to_release))},
         {"backing may have the key",
          implies(truthful, is_in(keys->backing, keys->may_have | keys->set_outside | votes->granted))},
-        {"backing is in to_release", implies(owns_keys & truthful, is_in(keys->backing, keys->to_release))},
+        {"backing is in to_release", implies(owns_keys & truthful, is_in(keys->backing, to_release))},
         {"a quorum may have the key of what is held",
          implies(holds & lease->was_held & truthful, redlock_nodes_count(may_have) >= votes->quorum)},
         {"the round is that of the state", fits_operation(lease)},

@@ -25,6 +25,27 @@ LIFE_TEST(late_votes_of_an_extend_keep_the_touched_nodes, life_held(&life, false
     life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 31, 3));
 }
 
+/* Another lease of the same token healed the key there. */
+LIFE_TEST(what_an_extend_finds_is_released, life_start(&life, 3)) {
+    life_votes(&life, "FGG");
+    life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 6, 2));
+    for (int late = 0; late < 2; late++) {
+        life_start(&life, 3);
+        life_votes(&life, "FGG");
+        life_extend(&life, TTL_MS);
+        life_votes(&life, late ? ".GG" : "GG");
+        if (late) {
+            life_vote(&life, 0, G);
+        }
+        life_expect(life_release(&life), RELEASING, SENDS(RELEASE, 7, 3));
+        life_start(&life, 3);
+        life_votes(&life, "FGG");
+        life_extend(&life, TTL_MS);
+        life_votes(&life, "G");
+        life_expect(life_timer(life_at(&life, TTL_MS)), LOST, .cleanup = 7, .uncertain = 6, .lost = true, EXTENDED(ERR_LOST));
+    }
+}
+
 LIFE_TEST(a_lost_extend_keeps_the_lease, life_held(&life, false)) {
     life_extend(life_at(&life, 1000), TTL_MS);
     life_expect(life_votes(&life, "GDFU"), HELD, EXTENDED(ERR_NO_QUORUM));

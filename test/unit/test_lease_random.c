@@ -160,6 +160,8 @@ static void vote(struct onlooker *o, unsigned node, int kind) {
         o->voted |= REDLOCK_NODE(node);
         if (kind == G) {
             o->granted |= REDLOCK_NODE(node);
+            /* Another lease of the token may have set the key. */
+            o->may_hold |= o->operation == REDLOCK_OP_EXTEND && o->may_hold != 0 ? REDLOCK_NODE(node) : 0;
             if (o->expiry_ms[node] < o->sent_ms + o->sent_ttl_ms) {
                 o->expiry_ms[node] = o->sent_ms + o->sent_ttl_ms;
             }
