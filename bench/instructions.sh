@@ -31,8 +31,8 @@ plain_release.
   set             the SET of an acquire
   set_refused     the same, of a lock that others hold
   extend          an extension
-  release         a release of a lease that did not wait, where nobody waits
-  release_none    the same with REDLOCK_ORDER_NONE: one command, if the server has it
+  release         a release of a lease that did not wait, where nobody waits: one command, if the
+                  server has it
   release_lost    the release that follows a refused acquire
   release_queued  the release of a lease that waited, where nobody else waits
   handover        a release that hands the lock to a waiter

@@ -211,7 +211,7 @@ static void observer_answer(struct redlock_group *group, struct redlock_requeste
         free_if_over(observer);
         return;
     }
-    if (answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
+    if (answer->again && redlock_requester_may_ask_by_source(requester, node) &&
         send(observer, REDLOCK_NODE(node), true)) {
         return;
     }

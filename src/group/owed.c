@@ -120,7 +120,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
 static void owed_answer(struct redlock_group *group, struct redlock_requester *requester, unsigned node,
                         const struct redlock_answer *answer) {
     struct redlock_owed *owed = (struct redlock_owed *)requester;
-    if (answer->no_script && redlock_requester_may_ask_by_source(&owed->requester, node)) {
+    if (answer->again && redlock_requester_may_ask_by_source(&owed->requester, node)) {
         ask(group, owed, REDLOCK_NODE(node), true, redlock_group_now_ns(group));
     } else {
         redlock_debt_vote(&owed->debt, node, answer->vote, answer->read_ns);

@@ -187,7 +187,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
     struct redlock_query *query = &inspection->query;
     struct sight *sight = &inspection->sights[node];
     assert(query->of == REDLOCK_RESULT_INSPECT); /* a connect asks nobody */
-    if (!query->decided && answer->no_script && redlock_requester_may_ask_by_source(requester, node) &&
+    if (!query->decided && answer->again && redlock_requester_may_ask_by_source(requester, node) &&
         ask(inspection, REDLOCK_NODE(node), true)) {
         return;
     }

@@ -203,11 +203,12 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     }
 }
 
-bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
-    assert(node < lease->group->node_count);
+bool redlock_sending_again(struct redlock_lease *lease, unsigned node, enum redlock_again again) {
+    assert(node < lease->group->node_count && again != REDLOCK_AGAIN_NOT);
+    const bool by_source = again == REDLOCK_AGAIN_BY_SOURCE;
     const bool wanted = lease->core.operation == REDLOCK_OP_RELEASE || redlock_lease_round_is_open(&lease->core);
     const bool votes = lease->core.operation == REDLOCK_OP_ACQUIRE || lease->core.operation == REDLOCK_OP_WAIT;
-    if (!wanted || !redlock_requester_may_ask_by_source(&lease->requester, node)) {
+    if (!wanted || (by_source && !redlock_requester_may_ask_by_source(&lease->requester, node))) {
         return false;
     }
     /* Its clock may have jumped since it was asked. */
@@ -216,7 +217,7 @@ bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node) {
         return false;
     }
     struct redlock_message message = message_of(lease);
-    message.by_source = true;
+    message.by_source = by_source;
     message.now_ns = now_ns;
     return send(lease, REDLOCK_NODE(node), &message) != 0;
 }

@@ -16,8 +16,8 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
  * that the node forgot may still back another lease. */
 void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked);
 
-/* A node does not know the script (R11): sends the request again with the source, if its vote is
- * still needed. */
-bool redlock_sending_by_source(struct redlock_lease *lease, unsigned node);
+/* A node did not do it in this form (R11): sends the request again in the other, if its vote is
+ * still needed; with the source, once. */
+bool redlock_sending_again(struct redlock_lease *lease, unsigned node, enum redlock_again again);
 
 #endif

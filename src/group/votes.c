@@ -313,7 +313,7 @@ void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned 
                           const struct redlock_answer *answer) {
     if (round != lease->core.round || redlock_handle_is_forgotten(lease)) {
         take_late(lease, round, node, answer);
-    } else if (!answer->no_script || !redlock_sending_by_source(lease, node)) {
+    } else if (!answer->again || !redlock_sending_again(lease, node, (enum redlock_again)answer->again)) {
         take_vote(lease, node, answer);
     }
     redlock_driver_free_if_over(lease);

@@ -73,7 +73,7 @@ void redlock_holder_query_proven(struct redlock_server *server) {
 }
 
 void redlock_holder_query_refused(struct redlock_server *server, const struct redlock_answer *answer) {
-    if (answer->no_script) {
+    if (answer->again) {
         stop(server, answer->text);
     } else {
         server->holder_query_barred = true;

@@ -94,14 +94,14 @@ __attribute__((noinline, cold)) static bool note_form(struct redlock_server *ser
     }
     const bool possible = told->vote != REDLOCK_VOTE_UNKNOWN;
     if (kind & REDLOCK_KIND_HOLDER_QUERY) {
-        if (told->no_script || !possible) {
+        if (told->again || !possible) {
             redlock_holder_query_refused(server, told);
         }
     } else if (kind & REDLOCK_KIND_DELETING) {
         if (reply->value.type == REDLOCK_REPLY_ERROR) {
             delete_by_script(server, told->text);
         }
-    } else if (told->no_script) {
+    } else if (told->again) {
         load_scripts(server, told->read_ns);
     }
     return possible;

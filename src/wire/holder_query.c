@@ -31,7 +31,7 @@ static void become(struct redlock_answer *answer, redlock_vote_kind vote, const 
     redlock_text_drop(answer->text);
     answer->vote = vote;
     answer->text = text == NULL ? NULL : redlock_text_constant(text);
-    answer->no_script = false;
+    answer->again = REDLOCK_AGAIN_NOT;
 }
 
 static const struct redlock_text not_clear = {
@@ -82,7 +82,7 @@ enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_q
     case FAILED:
         break;
     }
-    return meaning == UNCLEAR_NOT || meaning == GRANTED_NOT || answer->no_script ? REDLOCK_HOLDER_QUERY_REFUTED
+    return meaning == UNCLEAR_NOT || meaning == GRANTED_NOT || answer->again ? REDLOCK_HOLDER_QUERY_REFUTED
                                                                                  : REDLOCK_HOLDER_QUERY_OPEN;
 }
 
@@ -106,7 +106,7 @@ void redlock_holder_query_read_error(const struct redlock_reply_value *error, st
     if (redlock_wire_begins_with(error, "WRONGTYPE")) {
         become(answer, REDLOCK_VOTE_DENIED, &redlock_holder_other);
     } else if (redlock_wire_cause(error) != REDLOCK_CAUSE_NOPERM) {
-        answer->no_script = redlock_wire_begins_with(error, "ERR");
+        answer->again = redlock_wire_begins_with(error, "ERR") ? REDLOCK_AGAIN_BY_SOURCE : REDLOCK_AGAIN_NOT;
     } else if (redlock_rights_of(error->bytes, error->size) == REDLOCK_RIGHT_OPEN) {
         struct redlock_text *text =
             redlock_text_new(REDLOCK_CAUSE_NOPERM,
@@ -116,6 +116,6 @@ void redlock_holder_query_read_error(const struct redlock_reply_value *error, st
         redlock_text_drop(answer->text);
         answer->text = text;
     } else {
-        answer->no_script = true;
+        answer->again = REDLOCK_AGAIN_BY_SOURCE;
     }
 }

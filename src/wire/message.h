@@ -103,7 +103,7 @@ enum redlock_kind_flags {
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
 struct redlock_message {
     enum redlock_operation operation;
-    bool by_source;                      /* after `no_script`: EVAL (R11), or a plain SET */
+    bool by_source;                      /* REDLOCK_AGAIN_BY_SOURCE: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool by_try;                         /* RELEASE: who waits has marked the key */
     struct redlock_form form;            /* that of these nodes, by the env */
@@ -135,13 +135,18 @@ enum redlock_named {
     REDLOCK_NAMED_AFTER_NIL /* the second, and the first was nil */
 };
 
+/* In which form the same node may do what it did not. */
+enum redlock_again {
+    REDLOCK_AGAIN_NOT,
+    REDLOCK_AGAIN_BY_SOURCE, /* it does not know the script, or refuses the command in its place */
+    REDLOCK_AGAIN_BY_SCRIPT  /* RELEASE: the command did not find the plain token */
+};
+
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
  * is closed. */
 struct redlock_answer {
     redlock_vote_kind vote; /* GRANTED, DENIED, FAILED or UNKNOWN */
-    /* FAILED: it does not know the script, or the command in its place is refused or did not find
-     * the plain token: send the source. */
-    bool no_script;
+    uint8_t again;             /* enum redlock_again: FAILED */
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */
     bool handed_over;          /* RELEASE, GRANTED: to a waiter */

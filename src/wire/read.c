@@ -86,7 +86,7 @@ static bool read_deleting(const struct redlock_reply *reply, struct redlock_answ
         answer->vote = REDLOCK_VOTE_GRANTED;
     } else {
         answer->vote = REDLOCK_PLANTED(DELETE_FINAL) ? REDLOCK_VOTE_DENIED : REDLOCK_VOTE_FAILED;
-        answer->no_script = answer->vote == REDLOCK_VOTE_FAILED;
+        answer->again = answer->vote == REDLOCK_VOTE_FAILED ? REDLOCK_AGAIN_BY_SCRIPT : REDLOCK_AGAIN_NOT;
         answer->text = redlock_text_constant(&not_plain);
     }
     return true;

@@ -56,7 +56,7 @@ __attribute__((noinline, cold)) static void read_error(const struct redlock_repl
     const enum redlock_cause cause = redlock_wire_cause(error);
     answer->vote = REDLOCK_VOTE_FAILED;
     if (cause == REDLOCK_CAUSE_NOSCRIPT) {
-        answer->no_script = true;
+        answer->again = REDLOCK_AGAIN_BY_SOURCE;
         answer->text = redlock_text_constant(&no_script);
         return;
     }
@@ -87,14 +87,15 @@ void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const
                          struct redlock_answer *answer) {
     /* Set only what every caller reads: this runs for each vote. */
     answer->vote = REDLOCK_VOTE_UNKNOWN;
-    answer->no_script = answer->fenced = answer->accepted = answer->handed_over = false;
+    answer->again = REDLOCK_AGAIN_NOT;
+    answer->fenced = answer->accepted = answer->handed_over = false;
     answer->named = REDLOCK_NAMED_NOT;
     answer->counter = 0;
     answer->text = NULL;
     answer->clock.server_us = 0;
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         read_error(&reply->value, password, answer);
-        answer->no_script |= (kind & REDLOCK_KIND_DELETING) != 0;
+        answer->again = kind & REDLOCK_KIND_DELETING ? REDLOCK_AGAIN_BY_SOURCE : answer->again;
         if (kind & REDLOCK_KIND_HOLDER_QUERY) {
             redlock_holder_query_read_error(&reply->value, answer);
         }

@@ -87,7 +87,7 @@ SCRIPT_TEST(unknown_scripts) {
         }
         struct redlock_answer answer = ask(&message);
         assert_is(answer.vote, REDLOCK_VOTE_FAILED);
-        assert_true(answer.no_script);
+        assert_true(answer.again);
         assert_int_equal(server_key_count(server), operations[i] == REDLOCK_OP_ACQUIRE ? 0 : 1);
         message.by_source = true;
         assert_granted(&message);

@@ -159,13 +159,13 @@ void fake_env_close(struct fake_env *fake) {
     redlock_group_delete(fake->group);
 }
 
-static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, bool no_script) {
+static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, enum redlock_again again) {
     sent->answered = true;
     struct redlock_text *text =
         vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new(REDLOCK_CAUSE_NONE, "answer of node %u", sent->node);
     struct redlock_answer given = {.vote = vote,
                                    .read_ns = fake->now_ns,
-                                   .no_script = no_script,
+                                   .again = (uint8_t)again,
                                    .text = text,
                                    .holder = "somebody",
                                    .holder_size = sizeof "somebody" - 1,
@@ -195,7 +195,7 @@ unsigned fake_env_waiting_count(const struct fake_env *fake, enum redlock_operat
 void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operation operation, redlock_vote_kind vote) {
     struct fake_sent *sent = fake_env_waiting(fake, node, operation);
     assert_non_null(sent);
-    answer(fake, sent, vote, false);
+    answer(fake, sent, vote, REDLOCK_AGAIN_NOT);
 }
 
 void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
@@ -224,7 +224,13 @@ void fake_env_votes(struct fake_env *fake, enum redlock_operation operation, con
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation) {
     struct fake_sent *sent = fake_env_waiting(fake, node, operation);
     assert_non_null(sent);
-    answer(fake, sent, REDLOCK_VOTE_FAILED, true);
+    answer(fake, sent, REDLOCK_VOTE_FAILED, REDLOCK_AGAIN_BY_SOURCE);
+}
+
+void fake_env_answer_no_plain_token(struct fake_env *fake, unsigned node) {
+    struct fake_sent *sent = fake_env_waiting(fake, node, REDLOCK_OP_RELEASE);
+    assert_non_null(sent);
+    answer(fake, sent, REDLOCK_VOTE_FAILED, REDLOCK_AGAIN_BY_SCRIPT);
 }
 
 void fake_env_queue(struct fake_env *fake, unsigned node, const char *holder, uint32_t rank) {
@@ -250,7 +256,7 @@ void fake_env_push(struct fake_env *fake, const struct fake_sent *wait) {
 void fake_env_answer_all(struct fake_env *fake, redlock_vote_kind vote) {
     for (unsigned i = 0; i < fake->sent_count; i++) {
         if (!fake->sent[i].answered) {
-            answer(fake, &fake->sent[i], vote, false);
+            answer(fake, &fake->sent[i], vote, REDLOCK_AGAIN_NOT);
         }
     }
 }

@@ -65,6 +65,8 @@ void fake_env_answer(struct fake_env *fake, unsigned node, enum redlock_operatio
 /* The same of nodes 0, 1, 2, …: "GGD.U", where '.' is none. */
 void fake_env_votes(struct fake_env *fake, enum redlock_operation operation, const char *votes);
 void fake_env_answer_no_script(struct fake_env *fake, unsigned node, enum redlock_operation operation);
+/* A command that deletes did not find the token as it is. */
+void fake_env_answer_no_plain_token(struct fake_env *fake, unsigned node);
 /* Likewise, with an answer that the test fills in. */
 void fake_env_answer_as(struct fake_env *fake, unsigned node, enum redlock_operation operation,
                         struct redlock_answer given);

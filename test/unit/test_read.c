@@ -77,7 +77,7 @@ TEST(each_reply_makes_its_vote) {
         struct redlock_answer answer = vote_of(rows[i].kind, rows[i].bytes, text);
         assert_int_equal(answer.vote, rows[i].vote);
         assert_string_equal(text, rows[i].text);
-        assert_false(answer.no_script || answer.fenced || answer.accepted);
+        assert_false(answer.again != REDLOCK_AGAIN_NOT || answer.fenced || answer.accepted);
         assert_int_equal(answer.handed_over, rows[i].kind == RELEASE && strcmp(rows[i].bytes, ":2\r\n") == 0);
         assert_true(answer.counter == 0 && answer.clock.server_us == 0);
     }
@@ -345,7 +345,7 @@ TEST(noscript_says_so) {
     char text[512];
     struct redlock_answer answer = vote_of(RELEASE, "-NOSCRIPT No matching script.\r\n", text);
     assert_is(answer.vote, REDLOCK_VOTE_FAILED);
-    assert_true(answer.no_script);
+    assert_true(answer.again);
     assert_is(cause, REDLOCK_CAUSE_NOSCRIPT);
 }
 
@@ -357,11 +357,11 @@ TEST(a_refused_command_asks_for_the_script) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
         const struct redlock_answer answer = vote_of(DELETING, errors[i], text);
         assert_is(answer.vote, REDLOCK_VOTE_FAILED);
-        assert_true(answer.no_script);
-        assert_false(vote_of(RELEASE, errors[i], text).no_script);
+        assert_true(answer.again);
+        assert_false(vote_of(RELEASE, errors[i], text).again);
     }
-    assert_false(vote_of(DELETING, ":2\r\n", text).no_script);
-    assert_false(vote_of(DELETING, ":1\r\n", text).no_script);
+    assert_false(vote_of(DELETING, ":2\r\n", text).again);
+    assert_false(vote_of(DELETING, ":1\r\n", text).again);
 }
 
 /* The key may be ours, with the mark of who waits. */
@@ -369,7 +369,7 @@ TEST(a_command_that_deleted_nothing_asks_for_the_script) {
     char text[512];
     const struct redlock_answer answer = vote_of(DELETING, ":0\r\n", text);
     assert_is(answer.vote, REDLOCK_VOTE_FAILED);
-    assert_true(answer.no_script);
+    assert_is(answer.again, REDLOCK_AGAIN_BY_SCRIPT);
     assert_string_equal(text, "the key is missing, held under another token, or waited for: only the script tells "
                               "which");
 }
@@ -378,17 +378,17 @@ TEST(a_command_that_deleted_nothing_asks_for_the_script) {
  * script could renew the lock. */
 TEST(a_refused_name_asks_for_a_plain_set) {
     char text[512];
-    assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).no_script);
-    assert_true(vote_of(NAMED_TWICE, "-NOPERM User u has no permissions to run the 'set' command\r\n", text).no_script);
-    assert_false(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).no_script);
+    assert_true(vote_of(NAMED, "-ERR syntax error\r\n", text).again);
+    assert_true(vote_of(NAMED_TWICE, "-NOPERM User u has no permissions to run the 'set' command\r\n", text).again);
+    assert_false(vote_of(NAMED_TWICE, "-NOPERM No permissions to access a key\r\n", text).again);
     assert_is(vote_of(NAMED, "-NOPERM No permissions to access a key\r\n", text).vote, REDLOCK_VOTE_FAILED);
     assert_is(cause, REDLOCK_CAUSE_NOPERM);
     assert_contains(text, "No permissions to access a key; this user must be allowed to read and write");
-    assert_false(vote_of(NAMED, "-OOM no\r\n", text).no_script);
-    assert_false(vote_of(NAMED, "-ERROR\r\n", text).no_script);
-    assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).no_script);
-    assert_false(vote_of(NAMED, "+OK\r\n", text).no_script);
-    assert_false(vote_of(SET, "-ERR syntax error\r\n", text).no_script);
+    assert_false(vote_of(NAMED, "-OOM no\r\n", text).again);
+    assert_false(vote_of(NAMED, "-ERROR\r\n", text).again);
+    assert_false(vote_of(NAMED, "-WRONGTYPE no\r\n", text).again);
+    assert_false(vote_of(NAMED, "+OK\r\n", text).again);
+    assert_false(vote_of(SET, "-ERR syntax error\r\n", text).again);
 }
 
 TEST(a_text_has_its_cause) {
