@@ -57,9 +57,9 @@ typedef struct redlock_request redlock_request; /**< A pending acquire; ends aft
 #define REDLOCK_RESOURCE_SIZE_MAX 1024
 /** The longest token that can be adopted, in bytes. The library makes 32 digits, or 48 for a lease
  * that waited in a queue; then `@` and the holder's text, if there is one. The digits are
- * hexadecimal, but the first of 32 is from g to v. While somebody waits, the key on a node has it
- * as a capital, G to V: programs that compare the token themselves do not find it then
- * (docs/waiting.md, "The mark"). */
+ * hexadecimal, but the first of 32 is from g to v. Once somebody has waited for the lock, the key
+ * on a node has it as a capital, G to V, until the release: programs that compare the token
+ * themselves do not find it then (docs/waiting.md, "The mark"). */
 #define REDLOCK_TOKEN_SIZE_MAX 128
 /** The longest text about the holder of a lock, in bytes. */
 #define REDLOCK_HOLDER_SIZE_MAX 64

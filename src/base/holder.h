@@ -12,7 +12,7 @@
  * 32 digits, the first g to v      a try, which takes the lock at once or not at all
  * the same, the first G to V       the same token in a node's key, with the mark of those who wait
  * 16 digits of a ticket, then 32   a place in a queue (docs/waiting.md)
- * 32 digits                        an acquire of version 0.1.0
+ * 32 digits                        an acquire of a version from before the mark
  *
  * The other digits are hexadecimal. 32 digits are 128 random bits (R10). A text may follow.
  */

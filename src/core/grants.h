@@ -16,8 +16,8 @@ enum redlock_grants_holder {
     REDLOCK_HOLDER_NONE,
     REDLOCK_HOLDER_EARLIER, /* a waiter with a lower token */
     REDLOCK_HOLDER_LATER,   /* a waiter with a higher token */
-    REDLOCK_HOLDER_DIRECT,  /* took it at its first try; it will hand the lock over */
-    REDLOCK_HOLDER_STRANGER /* will not hand it over: another library, or no waiter */
+    REDLOCK_HOLDER_DIRECT,  /* took it by a try; it will hand the lock over */
+    REDLOCK_HOLDER_STRANGER /* will not hand it over: another library */
 };
 
 /* A node's answer "queued". */

@@ -68,12 +68,6 @@ void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redloc
     }
 }
 
-redlock_nodes redlock_keys_to_release(const struct redlock_keys *keys, enum redlock_operation operation,
-                                      const struct redlock_round *votes) {
-    const bool extends = operation == REDLOCK_OP_EXTEND && keys->to_release != 0;
-    return keys->to_release | (extends ? votes->granted : 0);
-}
-
 redlock_nodes redlock_keys_may_have(const struct redlock_keys *keys, enum redlock_operation operation,
                                     const struct redlock_round *votes, redlock_nodes not_below) {
     switch (operation) {

@@ -86,8 +86,11 @@ void redlock_keys_heal_sent(struct redlock_keys *keys, const struct redlock_roun
 void redlock_keys_heal_answered(struct redlock_keys *keys, unsigned node, redlock_vote_kind vote);
 
 /* The nodes that a release must reach by now. */
-redlock_nodes redlock_keys_to_release(const struct redlock_keys *keys, enum redlock_operation operation,
-                                      const struct redlock_round *votes);
+static inline redlock_nodes redlock_keys_to_release(const struct redlock_keys *keys, enum redlock_operation operation,
+                                                    const struct redlock_round *votes) {
+    const bool extends = operation == REDLOCK_OP_EXTEND && keys->to_release != 0;
+    return keys->to_release | (extends ? votes->granted : 0);
+}
 
 /* The nodes that may have the key by now. */
 redlock_nodes redlock_keys_may_have(const struct redlock_keys *keys, enum redlock_operation operation,

@@ -43,8 +43,8 @@
  *                                                 ± 10 %: a refresh. A place is good for three
  *
  * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits
- *   before us at one of the nodes. A "stranger" will not hand the lock over: another library, or an
- *   older version. "Yield": release everywhere, and WAIT under a fresh token.
+ *   before us at one of the nodes. A "stranger" will not hand the lock over: another library, or a
+ *   version from before the mark. "Yield": release everywhere, and WAIT under a fresh token.
  * - "That takes": it takes the lock if it is free. A plain WAIT takes it unless the waiter is
  *   behind: where the holder has lost its key, the lock stays free for the holder to heal. The WAIT
  *   of a yield to others takes nothing.

@@ -108,7 +108,7 @@ void redlock_handle_round_text(const struct redlock_lease *lease, int code, char
     redlock_message_votes(&result, buffer, size);
 }
 
-/* A waiter's token begins with its ticket. In version 0.1.0 the ticket of a first try is 0. */
+/* A waiter's token begins with its ticket. Before the mark, the ticket of a first try was 0. */
 static enum redlock_grants_holder holder_of(const struct redlock_lease *lease, const char *token, size_t size) {
     static const char first_try[REDLOCK_TICKET_DIGITS + 1] = "0000000000000000";
     const size_t digits = REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS;

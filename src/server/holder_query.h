@@ -33,7 +33,8 @@ bool redlock_holder_query_second(struct redlock_server *server, const struct red
 /* What such a request answered proves that the server understands it: see redlock_env.proven(). */
 void redlock_holder_query_proven(struct redlock_server *server);
 
-/* The only reply to such a request is a refusal (REDLOCK_AGAIN_BY_SOURCE), or one that it cannot have. */
+/* The only reply to such a request is a refusal (REDLOCK_AGAIN_BY_SOURCE), or one that it cannot
+ * have. */
 void redlock_holder_query_refused(struct redlock_server *server, const struct redlock_answer *answer);
 
 /* What the server says next is no reply: if it is to such a request, bars the server. */

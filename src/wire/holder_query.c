@@ -83,7 +83,7 @@ enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_q
         break;
     }
     return meaning == UNCLEAR_NOT || meaning == GRANTED_NOT || answer->again ? REDLOCK_HOLDER_QUERY_REFUTED
-                                                                                 : REDLOCK_HOLDER_QUERY_OPEN;
+                                                                             : REDLOCK_HOLDER_QUERY_OPEN;
 }
 
 bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours) {

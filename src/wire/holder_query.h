@@ -55,8 +55,8 @@ enum redlock_holder_query_proof redlock_holder_query_judge(enum redlock_holder_q
 bool redlock_holder_query_compared(struct redlock_answer *answer, bool is_first_ours, bool is_ours);
 
 /* After an error was read: WRONGTYPE is DENIED; a server that does not have the command, or does
- * not let us run it so, is asked plainly (REDLOCK_AGAIN_BY_SOURCE). Where the key is refused, the text says what
- * the user needs. */
+ * not let us run it so, is asked plainly (REDLOCK_AGAIN_BY_SOURCE). Where the key is refused, the
+ * text says what the user needs. */
 void redlock_holder_query_read_error(const struct redlock_reply_value *error, struct redlock_answer *answer);
 
 #endif

@@ -145,7 +145,7 @@ enum redlock_again {
 /* One node's answer to a message. Each node that `send` accepted gives exactly one, unless the env
  * is closed. */
 struct redlock_answer {
-    redlock_vote_kind vote; /* GRANTED, DENIED, FAILED or UNKNOWN */
+    redlock_vote_kind vote;    /* GRANTED, DENIED, FAILED or UNKNOWN */
     uint8_t again;             /* enum redlock_again: FAILED */
     bool fenced;               /* ACQUIRE with a fence, FENCE: the node sent its counter */
     bool accepted;             /* if so: it raised its counter to the message's fence */

@@ -53,6 +53,7 @@ static void check(const char *key, const char *value, bool ends, bool ours, bool
 }
 
 TESTS_WITH(scripts_begin, scripts_end);
+#define TRY             "v123456789abcdef0123456789abcdef"
 #define LIST_TEST(name) TEST_WITH(name, scripts_setup, scripts_teardown)
 
 LIST_TEST(tokens_of_ours_are_listed) {
@@ -61,11 +62,14 @@ LIST_TEST(tokens_of_ours_are_listed) {
     check("door", TICKET OURS, true, true, true);
     check("door", OURS "@host:1", true, true, true);
     check("door", TICKET OURS "@!~", true, true, true);
+    check("door", TRY, true, true, true);
+    check("door", TRY "@host:1", true, true, true);
 }
 
 /* Another library's value of a lock is any string. It has a ttl. */
 LIST_TEST(other_strings_are_listed_on_request_if_they_end) {
-    static const char *const values[] = {"x", OURS "0", TICKET OURS "0", "0123", OURS "host", OURS "@", OURS "@a b"};
+    static const char *const values[] = {"x",      OURS "0",    TICKET OURS "0", "0123",   OURS "host",
+                                         OURS "@", OURS "@a b", "g" TICKET OURS, "w" OURS, TRY OURS};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         check("door", values[i], true, false, true);
         check("door", values[i], false, false, false);

@@ -137,7 +137,7 @@ TEST(a_ticket_is_read_before_a_text) {
     } rows[] = {{EARLIER, false},
                 {EARLIER "@a", false},
                 {EARLIER "@0123456789012345678901234567890123456789012345678901234567890123", false},
-                {"0000000000000000" DIGITS "@a", false}, /* a first try of version 0.1.0 */
+                {"0000000000000000" DIGITS "@a", false}, /* a try from before the mark */
                 {"g0112233445566778899aabbccddeeff@a", false},
                 {DIGITS "@a", true},
                 {EARLIER "a", true},

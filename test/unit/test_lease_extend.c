@@ -42,7 +42,8 @@ LIFE_TEST(what_an_extend_finds_is_released, life_start(&life, 3)) {
         life_votes(&life, "FGG");
         life_extend(&life, TTL_MS);
         life_votes(&life, "G");
-        life_expect(life_timer(life_at(&life, TTL_MS)), LOST, .cleanup = 7, .uncertain = 6, .lost = true, EXTENDED(ERR_LOST));
+        life_timer(life_at(&life, TTL_MS));
+        life_expect(&life, LOST, .cleanup = 7, .uncertain = 6, .lost = true, EXTENDED(ERR_LOST));
     }
 }
 
