@@ -10,7 +10,7 @@
 
 #define NAP_MS     1
 #define STATE_MASK 7U
-#define ONE_CLAIM  8U
+#define ONE_LOOK   8U
 
 static_assert(REDLOCK_DRIVE_THREAD <= (int)STATE_MASK, "the state fits below the count");
 
@@ -46,30 +46,31 @@ bool redlock_drive_claim(struct redlock_drive *drive) {
     while (state_of(word) <= REDLOCK_DRIVE_NAPPING) {
         const enum redlock_drive_state next =
             state_of(word) == REDLOCK_DRIVE_WATCHED ? REDLOCK_DRIVE_BLIND : REDLOCK_DRIVE_CALLER;
-        if (atomic_compare_exchange_weak(&drive->word, &word, ((word & ~STATE_MASK) | next) + ONE_CLAIM)) {
+        if (atomic_compare_exchange_weak(&drive->word, &word, (word & ~STATE_MASK) | next)) {
             return true;
         }
     }
     return false;
 }
 
-/* The thread may step between CALLER and BLIND meanwhile. Returns the state before that. */
-static enum redlock_drive_state stop(struct redlock_drive *drive, enum redlock_drive_state next) {
-    unsigned word = atomic_load(&drive->word);
+/* The thread may step between CALLER and BLIND meanwhile. */
+void redlock_drive_exit(struct redlock_drive *drive, bool looked) {
+    unsigned word = atomic_load(&drive->word), next;
     do {
         assert(state_of(word) == REDLOCK_DRIVE_CALLER || state_of(word) == REDLOCK_DRIVE_BLIND);
-    } while (!step(drive, &word, next));
-    return state_of(word);
-}
-
-void redlock_drive_exit(struct redlock_drive *drive) {
-    if (stop(drive, REDLOCK_DRIVE_NAPPING) == REDLOCK_DRIVE_BLIND) {
+        const bool passes = state_of(word) == REDLOCK_DRIVE_BLIND && !looked;
+        next = (word & ~STATE_MASK) | (passes ? REDLOCK_DRIVE_THREAD : REDLOCK_DRIVE_NAPPING);
+    } while (!atomic_compare_exchange_weak(&drive->word, &word, next + (looked ? ONE_LOOK : 0)));
+    if (state_of(word) == REDLOCK_DRIVE_BLIND) {
         wake(drive);
     }
 }
 
 void redlock_drive_pass(struct redlock_drive *drive) {
-    (void)stop(drive, REDLOCK_DRIVE_THREAD);
+    unsigned word = atomic_load(&drive->word);
+    do {
+        assert(state_of(word) == REDLOCK_DRIVE_CALLER || state_of(word) == REDLOCK_DRIVE_BLIND);
+    } while (!step(drive, &word, REDLOCK_DRIVE_THREAD));
     wake(drive);
 }
 
@@ -104,17 +105,24 @@ static bool sleep_until(const struct redlock_drive *drive, int timeout_ms, int f
     return ready > 0 && watched[1].revents != 0;
 }
 
-bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
+/* After a nap: whether nobody has looked at the loop since `seen`. A caller that drives now may have
+ * claimed a moment ago, so it gets one more nap. */
+static bool ends_naps(unsigned word, unsigned seen) {
+    return state_of(seen) != REDLOCK_DRIVE_THREAD && word / ONE_LOOK == seen / ONE_LOOK &&
+           (state_of(word) == REDLOCK_DRIVE_NAPPING || state_of(seen) == REDLOCK_DRIVE_CALLER);
+}
+
+void redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
     unsigned seen = REDLOCK_DRIVE_THREAD; /* what it saw before the nap; THREAD: nothing */
     for (;;) {
         unsigned word = atomic_load(&drive->word);
         switch (state_of(word)) {
         case REDLOCK_DRIVE_THREAD:
-            return false;
+            return;
         case REDLOCK_DRIVE_WATCHED:
             if (sleep_until(drive, -1, loop_fd)) {
                 if (step(drive, &word, REDLOCK_DRIVE_THREAD)) {
-                    return true;
+                    return;
                 }
                 if (state_of(word) == REDLOCK_DRIVE_BLIND) {
                     (void)step(drive, &word, REDLOCK_DRIVE_CALLER);
@@ -123,13 +131,12 @@ bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
             break;
         case REDLOCK_DRIVE_NAPPING:
         case REDLOCK_DRIVE_CALLER:
-            if (word / ONE_CLAIM != seen / ONE_CLAIM || state_of(seen) == REDLOCK_DRIVE_THREAD) {
+            if (ends_naps(word, seen)) {
+                (void)step(drive, &word,
+                           state_of(word) == REDLOCK_DRIVE_NAPPING ? REDLOCK_DRIVE_THREAD : REDLOCK_DRIVE_BLIND);
+            } else {
                 seen = word;
                 (void)sleep_until(drive, NAP_MS, -1);
-            } else if (state_of(word) == REDLOCK_DRIVE_CALLER) {
-                (void)step(drive, &word, REDLOCK_DRIVE_BLIND);
-            } else if (step(drive, &word, REDLOCK_DRIVE_THREAD)) {
-                return true;
             }
             break;
         case REDLOCK_DRIVE_BLIND:

@@ -18,17 +18,21 @@
  * NAPPING   nobody      naps                         → CALLER   –                 –
  * CALLER    a caller    naps                         no         → NAPPING         → THREAD, wakes
  * BLIND     a caller    sleeps without a limit       no         → NAPPING, wakes  → THREAD, wakes
+                                                              (no look: as pass)
  * THREAD    the thread  drives, or is being woken    no         –                 –
  *
- * A caller claims, and then exits or passes the drive to the thread. The thread's own steps:
+ * A caller claims, and then exits or passes the drive to the thread. Has it waited for the loop
+ * before that, it has looked, too. A call that is done at once does not look: however many of them
+ * there are, the thread must. The thread's own steps:
  *
  * state     what happens                             → state
  * THREAD    it has nothing to do                     → NAPPING
  *           it has looked at the loop, and nothing
  *           came                                     → WATCHED
  * WATCHED   the loop's descriptor is readable        → THREAD   it looks
- * NAPPING   a nap is over, nobody drove meanwhile    → THREAD   it looks
- * CALLER    a nap is over, the same caller drives    → BLIND
+ * NAPPING   a nap is over, nobody looked meanwhile   → THREAD   it looks
+ * CALLER    a nap is over, since whose beginning a
+ *           caller drives, nobody looked meanwhile   → BLIND
  * BLIND     the loop's descriptor is readable        → CALLER
  *
  * No wake-up is lost: the eventfd stays readable until the thread has read it. A caller puts its
@@ -44,7 +48,7 @@ enum redlock_drive_state {
 };
 
 struct redlock_drive {
-    atomic_uint word; /* the state; above it, how many callers have claimed */
+    atomic_uint word; /* the state; above it, how many callers have looked */
     int wake_up;      /* an eventfd */
 };
 
@@ -54,16 +58,16 @@ void redlock_drive_destroy(struct redlock_drive *drive);
 
 /* A caller: whether it drives now. */
 bool redlock_drive_claim(struct redlock_drive *drive);
-/* A caller that drives stops; nobody drives then, or the thread does. */
-void redlock_drive_exit(struct redlock_drive *drive);
+/* A caller that drives stops; nobody drives then, or the thread does. `looked`: it has waited for
+ * the loop. */
+void redlock_drive_exit(struct redlock_drive *drive, bool looked);
 void redlock_drive_pass(struct redlock_drive *drive);
 
 /* The thread stops driving. `watches`: it has looked at the loop, and nothing came. */
 void redlock_drive_rest(struct redlock_drive *drive, bool watches);
 /* Then: the thread drives again, if nobody does. */
 bool redlock_drive_resume(struct redlock_drive *drive);
-/* Or it sleeps until it drives again. True if it must look at the loop, whose descriptor this is;
- * false if a caller passed the drive to it. */
-bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd);
+/* Or it sleeps until it drives again. It must look at the loop then, whose descriptor this is. */
+void redlock_drive_sleep(struct redlock_drive *drive, int loop_fd);
 
 #endif

@@ -113,10 +113,11 @@ static bool is_driven(const struct redlock_worker *worker) {
     return worker->own->done || only_thread_drives(worker);
 }
 
-static void turn(struct redlock_worker *worker, int timeout_ms) {
+/* Returns whether it has looked at the loop. */
+static bool turn(struct redlock_worker *worker, int timeout_ms) {
     settle(worker);
     if (!worker->manager || (worker->own && is_driven(worker))) {
-        return;
+        return false;
     }
     if (!redlock_mailbox_sleep(&worker->mailbox)) {
         timeout_ms = 0;
@@ -130,10 +131,11 @@ static void turn(struct redlock_worker *worker, int timeout_ms) {
         redlock_reentrant_wake(worker->reentrant);
     }
     redlock_poll_report(worker->poll);
+    return true;
 }
 
 /* The caller that drives stops. What is under way needs the thread. */
-static void exit_drive(struct redlock_worker *worker) {
+static void exit_drive(struct redlock_worker *worker, bool looked) {
     const struct redlock_call *own = worker->own;
     for (bool again = false;; again = true) {
         settle(worker);
@@ -144,7 +146,7 @@ static void exit_drive(struct redlock_worker *worker) {
             redlock_drive_pass(&worker->drive);
             return;
         }
-        redlock_drive_exit(&worker->drive);
+        redlock_drive_exit(&worker->drive, looked);
         if (redlock_mailbox_is_empty(&worker->mailbox) || !redlock_drive_claim(&worker->drive)) {
             return;
         }
@@ -156,14 +158,16 @@ static void exit_drive(struct redlock_worker *worker) {
 void redlock_turn_drive(struct redlock_worker *worker, const struct redlock_call *call) {
     atomic_store(&worker->in_turn, true);
     worker->own = call;
+    bool looked = false;
     do {
-        turn(worker, -1);
+        looked |= turn(worker, -1);
     } while (!is_driven(worker));
-    exit_drive(worker);
+    exit_drive(worker, looked);
 }
 
 /* The thread has nothing to do. `watches`: it has looked at the loop until a turn was quiet.
- * Returns when it drives again, and whether it must look. */
+ * Returns when it drives again, and whether it must look: others may have driven, and calls that
+ * are done at once do not look. */
 static bool rest(struct redlock_worker *worker, bool watches) {
     const bool is_empty = redlock_mailbox_is_empty(&worker->mailbox);
     settle(worker);
@@ -172,10 +176,11 @@ static bool rest(struct redlock_worker *worker, bool watches) {
     }
     atomic_store(&worker->in_turn, false);
     redlock_drive_rest(&worker->drive, watches && is_empty);
-    const bool resumes = !redlock_mailbox_is_empty(&worker->mailbox) && redlock_drive_resume(&worker->drive);
-    const bool looks = !resumes && redlock_drive_sleep(&worker->drive, redlock_poll_fd(worker->poll));
+    if (redlock_mailbox_is_empty(&worker->mailbox) || !redlock_drive_resume(&worker->drive)) {
+        redlock_drive_sleep(&worker->drive, redlock_poll_fd(worker->poll));
+    }
     atomic_store(&worker->in_turn, true);
-    return looks;
+    return true;
 }
 
 void *redlock_turn_run(void *data) {
@@ -184,14 +189,14 @@ void *redlock_turn_run(void *data) {
     perform(worker, redlock_mailbox_take(&worker->mailbox));
     while (worker->manager) {
         if (has_work(worker)) {
-            turn(worker, -1);
+            (void)turn(worker, -1);
             looks = false;
         } else if (worker->lone < LONE_CALLS) {
-            turn(worker, CROWDED_MS);
+            (void)turn(worker, CROWDED_MS);
             worker->lone = worker->quiet ? LONE_CALLS : worker->lone;
             looks = false;
         } else if (looks && !worker->quiet) {
-            turn(worker, 0);
+            (void)turn(worker, 0);
         } else {
             looks = rest(worker, looks);
             worker->quiet = false;

@@ -176,6 +176,53 @@ KIT_TEST(leases_are_renewed_while_nobody_calls_and_while_a_caller_drives) {
     kit_release(client, lease);
 }
 
+static void *node_for_2_ttl(void *data) {
+    redlock_client *client = data;
+    for (const int64_t until_ms = support_now_ms() + 3000; support_now_ms() < until_ms;) {
+        redlock_node_info info = {.size = sizeof info};
+        kit_must(redlock_client_node(client, 0, &info) == REDLOCK_OK);
+        redlock_node_info_free(&info);
+    }
+    return NULL;
+}
+
+static bool is_ready(redlock_client *client, size_t node) {
+    redlock_node_info info = {.size = sizeof info};
+    assert_is(redlock_client_node(client, node, &info), REDLOCK_OK);
+    const bool ready = info.state == REDLOCK_NODE_READY;
+    redlock_node_info_free(&info);
+    return ready;
+}
+
+/* Such a call is done before its caller looks at the loop. */
+KIT_TEST(calls_that_ask_no_node_do_not_keep_the_loop_from_its_work) {
+    redlock_lease *lease = NULL;
+    pthread_t thread;
+    redlock_client *client = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(1500, 0);
+    options.lock.auto_extend = true;
+    assert_is(redlock_client_acquire(client, "kept", &options, &lease, NULL), REDLOCK_OK);
+    for (int threads = 1; threads <= 2; threads++) {
+        if (threads > 1) {
+            assert_int_equal(pthread_create(&thread, NULL, node_for_2_ttl, client), 0);
+        }
+        for (const int64_t until_ms = support_now_ms() + 3000; support_now_ms() < until_ms;) {
+            assert_true(acquires_of(client) == 1);
+            assert_true(redlock_lease_validity_ms(lease) > 0);
+        }
+    }
+    pthread_join(thread, NULL);
+    server_stop(&kit_servers.at[0]);
+    for (const int64_t until_ms = support_now_ms() + PATIENT_MS; is_ready(client, 0);) {
+        assert_true(support_now_ms() < until_ms);
+    }
+    server_restart(&kit_servers.at[0]);
+    for (const int64_t until_ms = support_now_ms() + PATIENT_MS; !is_ready(client, 0);) {
+        assert_true(support_now_ms() < until_ms);
+    }
+    kit_release(client, lease);
+}
+
 struct busy {
     redlock_client *client;
     char resource[8];

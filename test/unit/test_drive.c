@@ -30,7 +30,7 @@ TEST(one_drives_at_a_time) {
     assert_true(redlock_drive_claim(&loop.drive));
     assert_false(redlock_drive_claim(&loop.drive));
     assert_false(redlock_drive_resume(&loop.drive));
-    redlock_drive_exit(&loop.drive);
+    redlock_drive_exit(&loop.drive, true);
     assert_true(redlock_drive_resume(&loop.drive));
     assert_false(redlock_drive_claim(&loop.drive));
     end(&loop);
@@ -40,7 +40,7 @@ TEST(the_thread_looks_when_a_nap_is_over) {
     struct loop loop;
     begin(&loop);
     redlock_drive_rest(&loop.drive, false);
-    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+    redlock_drive_sleep(&loop.drive, loop.ends[0]);
     assert_false(redlock_drive_claim(&loop.drive));
     end(&loop);
 }
@@ -50,7 +50,7 @@ TEST(the_thread_watches_the_loop) {
     begin(&loop);
     redlock_drive_rest(&loop.drive, true);
     assert_int_equal(write(loop.ends[1], "x", 1), 1);
-    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+    redlock_drive_sleep(&loop.drive, loop.ends[0]);
     assert_false(redlock_drive_claim(&loop.drive));
     end(&loop);
 }
@@ -62,7 +62,7 @@ TEST(who_passes_the_drive_wakes_the_thread) {
         redlock_drive_rest(&loop.drive, watches);
         assert_true(redlock_drive_claim(&loop.drive));
         redlock_drive_pass(&loop.drive);
-        assert_false(redlock_drive_sleep(&loop.drive, loop.ends[0]));
+        redlock_drive_sleep(&loop.drive, loop.ends[0]);
         assert_false(redlock_drive_claim(&loop.drive));
     }
     end(&loop);
@@ -70,7 +70,8 @@ TEST(who_passes_the_drive_wakes_the_thread) {
 
 static void *sleep_once(void *data) {
     struct loop *loop = data;
-    return redlock_drive_sleep(&loop->drive, loop->ends[0]) ? loop : NULL;
+    redlock_drive_sleep(&loop->drive, loop->ends[0]);
+    return NULL;
 }
 
 TEST(the_thread_sleeps_while_a_caller_drives_for_long_and_wakes_when_it_exits) {
@@ -79,7 +80,6 @@ TEST(the_thread_sleeps_while_a_caller_drives_for_long_and_wakes_when_it_exits) {
         for (int passes = 0; passes < 2; passes++) {
             struct loop loop;
             pthread_t thread;
-            void *looks = NULL;
             begin(&loop);
             redlock_drive_rest(&loop.drive, watches);
             assert_true(redlock_drive_claim(&loop.drive));
@@ -88,10 +88,10 @@ TEST(the_thread_sleeps_while_a_caller_drives_for_long_and_wakes_when_it_exits) {
             if (passes) {
                 redlock_drive_pass(&loop.drive);
             } else {
-                redlock_drive_exit(&loop.drive);
+                redlock_drive_exit(&loop.drive, true);
             }
-            pthread_join(thread, &looks);
-            assert_ptr_equal(looks, passes ? NULL : &loop);
+            pthread_join(thread, NULL);
+            assert_false(redlock_drive_claim(&loop.drive));
             end(&loop);
         }
     }
@@ -102,7 +102,6 @@ TEST(a_caller_that_drives_is_left_alone) {
     const struct timespec long_ms = {.tv_nsec = 20000000};
     struct loop loop;
     pthread_t thread;
-    void *looks = NULL;
     begin(&loop);
     redlock_drive_rest(&loop.drive, true);
     assert_int_equal(pthread_create(&thread, NULL, sleep_once, &loop), 0);
@@ -111,9 +110,40 @@ TEST(a_caller_that_drives_is_left_alone) {
     assert_int_equal(write(loop.ends[1], "x", 1), 1);
     nanosleep(&long_ms, NULL);
     assert_false(redlock_drive_resume(&loop.drive));
-    redlock_drive_exit(&loop.drive);
-    pthread_join(thread, &looks);
-    assert_ptr_equal(looks, &loop);
+    redlock_drive_exit(&loop.drive, true);
+    pthread_join(thread, NULL);
+    end(&loop);
+}
+
+struct hammer {
+    struct redlock_drive *drive;
+    atomic_bool over;
+};
+
+static void *claim_and_exit(void *data) {
+    struct hammer *hammer = data;
+    while (!atomic_load(&hammer->over)) {
+        if (redlock_drive_claim(hammer->drive)) {
+            redlock_drive_exit(hammer->drive, false);
+        }
+    }
+    return NULL;
+}
+
+TEST(callers_that_never_look_do_not_keep_the_thread_from_it) {
+    struct loop loop;
+    pthread_t thread;
+    begin(&loop);
+    struct hammer hammer = {.drive = &loop.drive};
+    assert_int_equal(pthread_create(&thread, NULL, claim_and_exit, &hammer), 0);
+    for (int i = 0; i < 100; i++) {
+        redlock_drive_rest(&loop.drive, i % 2 == 0);
+        assert_true(i % 2 != 0 || write(loop.ends[1], "x", 1) == 1);
+        redlock_drive_sleep(&loop.drive, loop.ends[0]);
+        assert_false(redlock_drive_claim(&loop.drive));
+    }
+    atomic_store(&hammer.over, true);
+    pthread_join(thread, NULL);
     end(&loop);
 }
 
@@ -132,7 +162,7 @@ static void *call(void *data) {
         if (redlock_drive_claim(&road->loop.drive)) {
             road->claims++;
             if (++road->turns % 3 != 0) {
-                redlock_drive_exit(&road->loop.drive);
+                redlock_drive_exit(&road->loop.drive, road->turns % 2);
             } else {
                 redlock_drive_pass(&road->loop.drive);
             }
@@ -146,7 +176,7 @@ static void *drive(void *data) {
     while (!atomic_load(&road->over)) {
         road->turns++;
         redlock_drive_rest(&road->loop.drive, false);
-        (void)redlock_drive_sleep(&road->loop.drive, road->loop.ends[0]);
+        redlock_drive_sleep(&road->loop.drive, road->loop.ends[0]);
     }
     return NULL;
 }
