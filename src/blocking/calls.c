@@ -301,10 +301,10 @@ static int statistics_begins(struct redlock_call *call) {
     return redlock_manager_statistics(redlock_worker_manager(call->worker), call->data);
 }
 
-/* The sum over all loops, in a struct of numbers behind its size. */
+/* The sum over all loops, in a struct of numbers behind its size. The caller is inside. */
 static int add_up(redlock_client *client, int (*begin)(struct redlock_call *call), void *sum, size_t first) {
     struct redlock_call call = {.begin = begin, .data = sum};
-    int code = redlock_client_perform(client, NULL, &call);
+    int code = redlock_worker_perform(client->workers[0], &call);
     if (code != REDLOCK_OK || client->loops == 1) {
         return code;
     }
@@ -316,7 +316,7 @@ static int add_up(redlock_client *client, int (*begin)(struct redlock_call *call
     memcpy(part, &size, sizeof size);
     for (unsigned i = 1; code == REDLOCK_OK && i < client->loops; i++) {
         call = (struct redlock_call){.begin = begin, .data = part};
-        code = redlock_client_perform_on(client, client->workers[i], &call);
+        code = redlock_worker_perform(client->workers[i], &call);
         for (size_t at = first; code == REDLOCK_OK && at + sizeof(uint64_t) <= size; at += sizeof(uint64_t)) {
             *(uint64_t *)(void *)((char *)sum + at) += *(const uint64_t *)(const void *)(part + at);
         }
@@ -325,8 +325,17 @@ static int add_up(redlock_client *client, int (*begin)(struct redlock_call *call
     return code;
 }
 
+static int enter_and_add_up(redlock_client *client, int (*begin)(struct redlock_call *call), void *sum, size_t first) {
+    int cancel_state, code = redlock_client_enter(client, NULL, &cancel_state);
+    if (code == REDLOCK_OK) {
+        code = add_up(client, begin, sum, first);
+        redlock_client_exit(client, cancel_state);
+    }
+    return code;
+}
+
 int redlock_client_statistics(redlock_client *client, redlock_statistics *statistics) {
-    return add_up(client, statistics_begins, statistics, offsetof(redlock_statistics, acquires));
+    return enter_and_add_up(client, statistics_begins, statistics, offsetof(redlock_statistics, acquires));
 }
 
 static int telemetry_begins(struct redlock_call *call) {
@@ -334,5 +343,5 @@ static int telemetry_begins(struct redlock_call *call) {
 }
 
 int redlock_client_telemetry(redlock_client *client, redlock_telemetry *telemetry) {
-    return add_up(client, telemetry_begins, telemetry, offsetof(redlock_telemetry, acquire));
+    return enter_and_add_up(client, telemetry_begins, telemetry, offsetof(redlock_telemetry, acquire));
 }

@@ -56,13 +56,14 @@ static int node_begins(struct redlock_call *call) {
     return code == REDLOCK_OK && !own_strings(&node->info) ? REDLOCK_ERR_NO_MEMORY : code;
 }
 
-/* What all loops say: the first one of whose connections something is wrong, else the first. */
-static int ask_loops(redlock_client *client, size_t index, redlock_node_info *info) {
-    const unsigned loops = client ? client->loops : 1;
+/* What all loops say: the first one of whose connections something is wrong, else the first. The
+ * caller is inside. */
+static int ask_loops(const redlock_client *client, size_t index, redlock_node_info *info) {
+    const unsigned loops = client->loops;
     int code = REDLOCK_OK;
     for (unsigned i = 0; code == REDLOCK_OK && i < loops; i++) {
         struct node_call node = {.call = {.begin = node_begins}, .index = index};
-        code = redlock_client_perform_on(client, client ? client->workers[i] : NULL, &node.call);
+        code = redlock_worker_perform(client->workers[i], &node.call);
         const bool is_well = node.info.state == REDLOCK_NODE_READY && !node.info.credentials_pending;
         if (code == REDLOCK_OK && (i == 0 || !is_well)) {
             redlock_node_info_free(info);
@@ -81,11 +82,16 @@ static int ask_loops(redlock_client *client, size_t index, redlock_node_info *in
 int redlock_client_node(redlock_client *client, size_t index, redlock_node_info *info) {
     redlock_node_info asked = {.size = sizeof asked};
     struct redlock_error_text failure = redlock_call_failure();
+    int cancel_state;
     int code = redlock_check_struct_of(&failure, "info", info, SIZE_MIN);
     if (code != REDLOCK_OK) {
         return code;
     }
-    code = ask_loops(client, index, &asked);
+    code = redlock_client_enter(client, NULL, &cancel_state);
+    if (code == REDLOCK_OK) {
+        code = ask_loops(client, index, &asked);
+        redlock_client_exit(client, cancel_state);
+    }
     if (code == REDLOCK_OK) {
         redlock_fill_struct(info, &asked, sizeof asked);
     }
@@ -105,13 +111,16 @@ static int credentials_begin(struct redlock_call *call) {
 }
 
 int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user, const char *password) {
-    const unsigned loops = client ? client->loops : 1;
-    int code = REDLOCK_OK;
-    for (unsigned i = 0; code == REDLOCK_OK && i < loops; i++) {
+    int cancel_state, code = redlock_client_enter(client, NULL, &cancel_state);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    for (unsigned i = 0; code == REDLOCK_OK && i < client->loops; i++) {
         struct credentials_call given = {
             .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
-        code = redlock_client_perform_on(client, client ? client->workers[i] : NULL, &given.call);
+        code = redlock_worker_perform(client->workers[i], &given.call);
     }
+    redlock_client_exit(client, cancel_state);
     return code;
 }
 
