@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define NAP_MS     1
 #define STATE_MASK 7U
 #define ONE_LOOK   8U
 
@@ -53,15 +52,19 @@ bool redlock_drive_claim(struct redlock_drive *drive) {
     return false;
 }
 
-/* The thread may step between CALLER and BLIND meanwhile. */
+static bool caller_drives(unsigned word) {
+    return state_of(word) >= REDLOCK_DRIVE_CALLER && state_of(word) <= REDLOCK_DRIVE_WANTED;
+}
+
+/* The thread may step meanwhile. */
 void redlock_drive_exit(struct redlock_drive *drive, bool looked) {
     unsigned word = atomic_load(&drive->word), next;
     do {
-        assert(state_of(word) == REDLOCK_DRIVE_CALLER || state_of(word) == REDLOCK_DRIVE_BLIND);
-        const bool passes = state_of(word) == REDLOCK_DRIVE_BLIND && !looked;
-        next = (word & ~STATE_MASK) | (passes ? REDLOCK_DRIVE_THREAD : REDLOCK_DRIVE_NAPPING);
-    } while (!atomic_compare_exchange_weak(&drive->word, &word, next + (looked ? ONE_LOOK : 0)));
-    if (state_of(word) == REDLOCK_DRIVE_BLIND) {
+        assert(caller_drives(word));
+        next = state_of(word) == REDLOCK_DRIVE_WANTED ? REDLOCK_DRIVE_THREAD : REDLOCK_DRIVE_NAPPING;
+        next += (word & ~STATE_MASK) + (looked ? ONE_LOOK : 0);
+    } while (!atomic_compare_exchange_weak(&drive->word, &word, next));
+    if (state_of(word) != REDLOCK_DRIVE_CALLER) {
         wake(drive);
     }
 }
@@ -69,9 +72,24 @@ void redlock_drive_exit(struct redlock_drive *drive, bool looked) {
 void redlock_drive_pass(struct redlock_drive *drive) {
     unsigned word = atomic_load(&drive->word);
     do {
-        assert(state_of(word) == REDLOCK_DRIVE_CALLER || state_of(word) == REDLOCK_DRIVE_BLIND);
+        assert(caller_drives(word));
     } while (!step(drive, &word, REDLOCK_DRIVE_THREAD));
     wake(drive);
+}
+
+bool redlock_drive_is_wanted(const struct redlock_drive *drive) {
+    return state_of(atomic_load(&drive->word)) == REDLOCK_DRIVE_WANTED;
+}
+
+bool redlock_drive_is_blind(const struct redlock_drive *drive) {
+    return state_of(atomic_load(&drive->word)) == REDLOCK_DRIVE_BLIND;
+}
+
+void redlock_drive_end_blind(struct redlock_drive *drive) {
+    unsigned word = atomic_load(&drive->word);
+    if (state_of(word) == REDLOCK_DRIVE_BLIND && step(drive, &word, REDLOCK_DRIVE_CALLER)) {
+        wake(drive);
+    }
 }
 
 void redlock_drive_rest(struct redlock_drive *drive, bool watches) {
@@ -112,35 +130,33 @@ static bool ends_naps(unsigned word, unsigned seen) {
            (state_of(word) == REDLOCK_DRIVE_NAPPING || state_of(seen) == REDLOCK_DRIVE_CALLER);
 }
 
-void redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
+bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
     unsigned seen = REDLOCK_DRIVE_THREAD; /* what it saw before the nap; THREAD: nothing */
     for (;;) {
         unsigned word = atomic_load(&drive->word);
         switch (state_of(word)) {
         case REDLOCK_DRIVE_THREAD:
-            return;
+            return true;
         case REDLOCK_DRIVE_WATCHED:
             if (sleep_until(drive, -1, loop_fd)) {
-                if (step(drive, &word, REDLOCK_DRIVE_THREAD)) {
-                    return;
-                }
-                if (state_of(word) == REDLOCK_DRIVE_BLIND) {
-                    (void)step(drive, &word, REDLOCK_DRIVE_CALLER);
-                }
+                (void)step(drive, &word, REDLOCK_DRIVE_THREAD);
             }
             break;
         case REDLOCK_DRIVE_NAPPING:
         case REDLOCK_DRIVE_CALLER:
-            if (ends_naps(word, seen)) {
-                (void)step(drive, &word,
-                           state_of(word) == REDLOCK_DRIVE_NAPPING ? REDLOCK_DRIVE_THREAD : REDLOCK_DRIVE_BLIND);
-            } else {
+            if (!ends_naps(word, seen)) {
                 seen = word;
-                (void)sleep_until(drive, NAP_MS, -1);
+                (void)sleep_until(drive, REDLOCK_DRIVE_NAP_MS, -1);
+            } else if (state_of(word) == REDLOCK_DRIVE_NAPPING) {
+                (void)step(drive, &word, REDLOCK_DRIVE_THREAD);
+            } else if (step(drive, &word, REDLOCK_DRIVE_WANTED)) {
+                return false;
             }
             break;
         case REDLOCK_DRIVE_BLIND:
-            seen = REDLOCK_DRIVE_THREAD;
+            (void)step(drive, &word, REDLOCK_DRIVE_CALLER);
+            break;
+        case REDLOCK_DRIVE_WANTED:
             (void)sleep_until(drive, -1, -1);
             break;
         }

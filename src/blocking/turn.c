@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <sched.h>
 
+#include "core/time.h"
+
 /* The thread goes on driving while calls overlap: until this many in a row have found no other, or
  * none has come for this long. To pass the drive on costs more than such a call. */
 #define LONE_CALLS 8
@@ -158,10 +160,15 @@ static void exit_drive(struct redlock_worker *worker, bool looked) {
 void redlock_turn_drive(struct redlock_worker *worker, const struct redlock_call *call) {
     atomic_store(&worker->in_turn, true);
     worker->own = call;
-    bool looked = false;
+    bool looked = false, blind = redlock_drive_is_blind(&worker->drive);
+    const int64_t until_ns = blind ? redlock_loop_now_ns(NULL) + REDLOCK_DRIVE_NAP_MS * REDLOCK_NS_PER_MS : 0;
     do {
-        looked |= turn(worker, -1);
-    } while (!is_driven(worker));
+        looked |= turn(worker, blind ? REDLOCK_DRIVE_NAP_MS : -1);
+        if (blind && !is_driven(worker) && redlock_loop_now_ns(NULL) >= until_ns) {
+            redlock_drive_end_blind(&worker->drive);
+            blind = false;
+        }
+    } while (!is_driven(worker) && !redlock_drive_is_wanted(&worker->drive));
     exit_drive(worker, looked);
 }
 
@@ -177,7 +184,9 @@ static bool rest(struct redlock_worker *worker, bool watches) {
     atomic_store(&worker->in_turn, false);
     redlock_drive_rest(&worker->drive, watches && is_empty);
     if (redlock_mailbox_is_empty(&worker->mailbox) || !redlock_drive_resume(&worker->drive)) {
-        redlock_drive_sleep(&worker->drive, redlock_poll_fd(worker->poll));
+        while (!redlock_drive_sleep(&worker->drive, redlock_poll_fd(worker->poll))) {
+            redlock_poll_wake(worker->poll);
+        }
     }
     atomic_store(&worker->in_turn, true);
     return true;

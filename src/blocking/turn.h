@@ -31,7 +31,8 @@ struct redlock_worker {
     struct redlock_list completed; /* their callers are woken before the loop polls */
 };
 
-/* A caller that has claimed the drive: until its call is done, or until only the thread may drive. */
+/* A caller that has claimed the drive: until its call is done, or until only the thread may drive, or
+ * wants to. */
 void redlock_turn_drive(struct redlock_worker *worker, const struct redlock_call *call);
 
 /* The thread, until the manager is closed. Its data is the worker; returns NULL. */

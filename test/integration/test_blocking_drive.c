@@ -11,6 +11,7 @@
 
 static atomic_bool held_up, may_go_on;
 
+/* Of the client's thread, or of a caller. */
 static void hold_up(int signal) {
     (void)signal;
     atomic_store(&held_up, true);
@@ -220,6 +221,43 @@ KIT_TEST(calls_that_ask_no_node_do_not_keep_the_loop_from_its_work) {
     for (const int64_t until_ms = support_now_ms() + PATIENT_MS; !is_ready(client, 0);) {
         assert_true(support_now_ms() < until_ms);
     }
+    kit_release(client, lease);
+}
+
+static void *release_other(void *data) {
+    struct waiter *other = data;
+    kit_release(other->client, kit_acquire(other->client, "other", 0));
+    atomic_store(&other->done, true);
+    return NULL;
+}
+
+/* A caller whose own call waits has passed the drive, so it may stop where it is. */
+KIT_TEST(a_caller_that_waits_for_long_and_stops_holds_up_nobody) {
+    pid_t thread;
+    struct waiter waiter;
+    redlock_lease *lease = NULL;
+    redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
+    struct waiter other = {.client = client};
+    redlock_lease *theirs = kit_acquire(rival, "r", 0);
+    redlock_client_acquire_options options = kit_options(1500, 0);
+    options.lock.auto_extend = true;
+    assert_is(redlock_client_acquire(client, "kept", &options, &lease, NULL), REDLOCK_OK);
+    support_pause_ms(50);
+    begin_waiting(&waiter, client, NULL);
+    support_pause_ms(100);
+    const struct sigaction action = {.sa_handler = hold_up};
+    kit_must(sigaction(SIGTRAP, &action, NULL) == 0);
+    atomic_store(&may_go_on, false);
+    assert_int_equal(pthread_kill(waiter.thread, SIGTRAP), 0);
+    kit_until(atomic_load(&held_up));
+    expect_valid_for(lease, 3000);
+    assert_int_equal(pthread_create(&other.thread, NULL, release_other, &other), 0);
+    kit_until(atomic_load(&other.done));
+    pthread_join(other.thread, NULL);
+    continue_thread();
+    kit_release(rival, theirs);
+    pthread_join(waiter.thread, NULL);
+    kit_release(client, waiter.lease);
     kit_release(client, lease);
 }
 

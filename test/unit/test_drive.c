@@ -1,9 +1,12 @@
 /* Who drives: the states of the table, the thread's naps, and that no wake-up is lost. */
 #include "test.h"
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "blocking/drive.h"
+
+static const struct timespec long_ms = {.tv_nsec = 20000000};
 
 /* The loop's descriptor is the reading end of a pipe. */
 struct loop {
@@ -40,7 +43,7 @@ TEST(the_thread_looks_when_a_nap_is_over) {
     struct loop loop;
     begin(&loop);
     redlock_drive_rest(&loop.drive, false);
-    redlock_drive_sleep(&loop.drive, loop.ends[0]);
+    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
     assert_false(redlock_drive_claim(&loop.drive));
     end(&loop);
 }
@@ -50,7 +53,7 @@ TEST(the_thread_watches_the_loop) {
     begin(&loop);
     redlock_drive_rest(&loop.drive, true);
     assert_int_equal(write(loop.ends[1], "x", 1), 1);
-    redlock_drive_sleep(&loop.drive, loop.ends[0]);
+    assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
     assert_false(redlock_drive_claim(&loop.drive));
     end(&loop);
 }
@@ -62,57 +65,78 @@ TEST(who_passes_the_drive_wakes_the_thread) {
         redlock_drive_rest(&loop.drive, watches);
         assert_true(redlock_drive_claim(&loop.drive));
         redlock_drive_pass(&loop.drive);
-        redlock_drive_sleep(&loop.drive, loop.ends[0]);
+        assert_true(redlock_drive_sleep(&loop.drive, loop.ends[0]));
         assert_false(redlock_drive_claim(&loop.drive));
     }
     end(&loop);
 }
 
+struct sleeper {
+    struct loop loop;
+    pthread_t thread;
+    atomic_uint wants;
+};
+
 static void *sleep_once(void *data) {
-    struct loop *loop = data;
-    redlock_drive_sleep(&loop->drive, loop->ends[0]);
+    struct sleeper *sleeper = data;
+    while (!redlock_drive_sleep(&sleeper->loop.drive, sleeper->loop.ends[0])) {
+        atomic_fetch_add(&sleeper->wants, 1);
+    }
     return NULL;
 }
 
-TEST(the_thread_sleeps_while_a_caller_drives_for_long_and_wakes_when_it_exits) {
-    const struct timespec long_ms = {.tv_nsec = 20000000};
-    for (int watches = 0; watches < 2; watches++) {
+/* A caller drives, the thread sleeps: it watches the loop, or naps. */
+static void begin_sleep(struct sleeper *sleeper, bool watches) {
+    begin(&sleeper->loop);
+    atomic_init(&sleeper->wants, 0);
+    redlock_drive_rest(&sleeper->loop.drive, watches);
+    if (watches) {
+        assert_int_equal(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
+        nanosleep(&long_ms, NULL);
+    }
+    assert_true(redlock_drive_claim(&sleeper->loop.drive));
+    if (!watches) {
+        assert_int_equal(pthread_create(&sleeper->thread, NULL, sleep_once, sleeper), 0);
+    }
+}
+
+static void end_sleep(struct sleeper *sleeper) {
+    pthread_join(sleeper->thread, NULL);
+    assert_false(redlock_drive_claim(&sleeper->loop.drive));
+    end(&sleeper->loop);
+}
+
+TEST(the_thread_wants_to_drive_where_a_caller_drives_for_long) {
+    for (int blind = 0; blind < 2; blind++) {
         for (int passes = 0; passes < 2; passes++) {
-            struct loop loop;
-            pthread_t thread;
-            begin(&loop);
-            redlock_drive_rest(&loop.drive, watches);
-            assert_true(redlock_drive_claim(&loop.drive));
-            assert_int_equal(pthread_create(&thread, NULL, sleep_once, &loop), 0);
-            nanosleep(&long_ms, NULL);
-            if (passes) {
-                redlock_drive_pass(&loop.drive);
-            } else {
-                redlock_drive_exit(&loop.drive, true);
+            struct sleeper sleeper;
+            begin_sleep(&sleeper, blind);
+            redlock_drive_end_blind(&sleeper.loop.drive);
+            while (!redlock_drive_is_wanted(&sleeper.loop.drive)) {
+                (void)sched_yield();
             }
-            pthread_join(thread, NULL);
-            assert_false(redlock_drive_claim(&loop.drive));
-            end(&loop);
+            nanosleep(&long_ms, NULL);
+            assert_int_equal(atomic_load(&sleeper.wants), 1);
+            assert_false(redlock_drive_claim(&sleeper.loop.drive));
+            assert_false(redlock_drive_resume(&sleeper.loop.drive));
+            if (passes) {
+                redlock_drive_pass(&sleeper.loop.drive);
+            } else {
+                redlock_drive_exit(&sleeper.loop.drive, true);
+            }
+            end_sleep(&sleeper);
         }
     }
 }
 
-/* Events of the loop come while a caller drives: the thread does not drive, and looks later. */
+/* An event of the loop comes while a caller drives: the thread naps, and looks later. */
 TEST(a_caller_that_drives_is_left_alone) {
-    const struct timespec long_ms = {.tv_nsec = 20000000};
-    struct loop loop;
-    pthread_t thread;
-    begin(&loop);
-    redlock_drive_rest(&loop.drive, true);
-    assert_int_equal(pthread_create(&thread, NULL, sleep_once, &loop), 0);
-    nanosleep(&long_ms, NULL);
-    assert_true(redlock_drive_claim(&loop.drive));
-    assert_int_equal(write(loop.ends[1], "x", 1), 1);
-    nanosleep(&long_ms, NULL);
-    assert_false(redlock_drive_resume(&loop.drive));
-    redlock_drive_exit(&loop.drive, true);
-    pthread_join(thread, NULL);
-    end(&loop);
+    struct sleeper sleeper;
+    begin_sleep(&sleeper, true);
+    assert_int_equal(write(sleeper.loop.ends[1], "x", 1), 1);
+    assert_false(redlock_drive_resume(&sleeper.loop.drive));
+    redlock_drive_exit(&sleeper.loop.drive, true);
+    end_sleep(&sleeper);
 }
 
 struct hammer {
@@ -139,7 +163,9 @@ TEST(callers_that_never_look_do_not_keep_the_thread_from_it) {
     for (int i = 0; i < 100; i++) {
         redlock_drive_rest(&loop.drive, i % 2 == 0);
         assert_true(i % 2 != 0 || write(loop.ends[1], "x", 1) == 1);
-        redlock_drive_sleep(&loop.drive, loop.ends[0]);
+        for (int wants = 0; !redlock_drive_sleep(&loop.drive, loop.ends[0]); wants++) {
+            assert_int_equal(wants, 0);
+        }
         assert_false(redlock_drive_claim(&loop.drive));
     }
     atomic_store(&hammer.over, true);
@@ -176,7 +202,8 @@ static void *drive(void *data) {
     while (!atomic_load(&road->over)) {
         road->turns++;
         redlock_drive_rest(&road->loop.drive, false);
-        redlock_drive_sleep(&road->loop.drive, road->loop.ends[0]);
+        while (!redlock_drive_sleep(&road->loop.drive, road->loop.ends[0])) {
+        }
     }
     return NULL;
 }
