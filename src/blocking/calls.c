@@ -162,8 +162,8 @@ static int release_begins(struct redlock_call *call) {
 static int forget_begins(struct redlock_call *call) {
     const redlock_lease *lease = call->data;
     assert(lease);
-    call->tells = lease->lost_cb || lease->has_expiring;
-    redlock_lease_forget(call->data);
+    call->tells = lease->life == REDLOCK_LIFE_OUT && (lease->lost_cb || lease->has_expiring);
+    redlock_lease_forget(call->data); /* does nothing with a lease that is not OUT */
     return REDLOCK_OK;
 }
 

@@ -349,6 +349,37 @@ KIT_TEST(a_loss_is_told_in_time_and_on_the_clients_thread) {
     continue_thread();
 }
 
+static void *release_it(void *data) {
+    struct waiter *releasing = data;
+    releasing->code = redlock_client_release(releasing->client, releasing->lease, NULL);
+    return NULL;
+}
+
+/* The release alone ends the lease's callbacks. */
+KIT_TEST(a_lease_that_is_being_released_is_not_forgotten) {
+    pid_t thread;
+    struct loss loss = {0};
+    redlock_client *client = idle_client(&thread);
+    struct waiter releasing = {.client = client};
+    redlock_client_acquire_options options = kit_options(60000, 0);
+    options.lock.on_lost = on_lost;
+    options.lock.lost_data = &loss;
+    assert_is(redlock_client_acquire(client, "r", &options, &releasing.lease, NULL), REDLOCK_OK);
+    servers_each(&kit_servers, 0, kit_servers.count, server_pause);
+    assert_int_equal(pthread_create(&releasing.thread, NULL, release_it, &releasing), 0);
+    support_pause_ms(100);
+    assert_is(redlock_client_forget(client, releasing.lease), REDLOCK_OK);
+    servers_each(&kit_servers, 0, kit_servers.count, server_resume);
+    pthread_join(releasing.thread, NULL);
+    assert_is(releasing.code, REDLOCK_OK);
+    assert_false(atomic_load(&loss.told));
+    support_pause_ms(50);
+    stop_thread(thread); /* no lease with callbacks is left, so callers drive again */
+    kit_release(client, kit_acquire(client, "r", 0));
+    continue_thread();
+    kit_expect_no_keys();
+}
+
 static void *acquire_once(void *data) {
     struct waiter *waiter = data;
     waiter->options = kit_options(60000, 0);
