@@ -17,8 +17,9 @@
  * before it begins             returns CANCELLED at once; the loop thread is not asked
  * before the loop thread has   returns CANCELLED; no node was asked
  *   its call
- * while it waits for nodes,    on_wake() stops the request. It completes with CANCELLED, and what
- *   or in a queue              it got is released (R8). It never completes with OK after that.
+ * while it waits for nodes,    stop_cancelled() of `turn` stops the request. It completes with
+ *   or in a queue              CANCELLED, and what it got is released (R8). It never completes with
+ *                              OK after that.
  * while it waits for another   redlock_reentrant_wake() wakes it, and it returns CANCELLED
  *   thread of its owner
  * after the request completed  nothing: the call returns what it completed with
