@@ -18,11 +18,12 @@
  * Do not use any other function of redlock.h that takes a lease.
  *
  * After fork() the child needs its own client: calls on its parent's client return
- * #REDLOCK_ERR_FORKED. A thread is never cancelled inside a call: pthread_cancel() takes effect at
- * the next cancellation point after the call. If an acquire must end, limit it with wait_timeout_ms
- * or give it a redlock_cancel. redlock_client_list() takes as long as the nodes need to look
- * through their keys; it takes a redlock_cancel, too. All other calls end within about two node
- * timeouts.
+ * #REDLOCK_ERR_FORKED. Do not call fork() in a signal handler that may interrupt a call of a
+ * client: the thread may be inside the library there. A thread is never cancelled inside a call:
+ * pthread_cancel() takes effect at the next cancellation point after the call. If an acquire must
+ * end, limit it with wait_timeout_ms or give it a redlock_cancel. redlock_client_list() takes as
+ * long as the nodes need to look through their keys; it takes a redlock_cancel, too. All other
+ * calls end within about two node timeouts.
  */
 #ifndef REDLOCK_BLOCKING_H
 #define REDLOCK_BLOCKING_H
@@ -199,7 +200,8 @@ REDLOCK_API int redlock_client_node(redlock_client *client, size_t index, redloc
 
 /**
  * As redlock_manager_set_credentials(), for all loops. It does not wait for the nodes:
- * redlock_client_node() tells which of them have accepted.
+ * redlock_client_node() tells which of them have accepted. Of several loops, some may have the new
+ * credentials after #REDLOCK_ERR_NO_MEMORY, others the old ones: call again.
  */
 REDLOCK_API int redlock_client_set_credentials(redlock_client *client, size_t node, const char *user,
                                                const char *password);

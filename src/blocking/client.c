@@ -114,10 +114,13 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
     if (!client->fork_mark) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
     }
-    const int failed = redlock_rundown_init(&client->rundown);
+    int failed = pthread_mutex_init(&client->credentials, NULL);
+    if (!failed && (failed = redlock_rundown_init(&client->rundown)) != 0) {
+        pthread_mutex_destroy(&client->credentials);
+    }
     if (failed) {
         redlock_random_delete(client->fork_mark);
-        return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a semaphore: %s", strerror(failed));
+        return redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot create a mutex or a semaphore: %s", strerror(failed));
     }
     int code = redlock_reentrant_init(&client->reentrant, UINT32_MAX);
     if (code == REDLOCK_OK) {
@@ -136,6 +139,7 @@ static int open_client(redlock_client *client, const redlock_manager_options *op
         (void)redlock_fail(failure, code, "cannot open a client: %s", redlock_strerror(code));
     }
     redlock_rundown_destroy(&client->rundown);
+    pthread_mutex_destroy(&client->credentials);
     redlock_random_delete(client->fork_mark);
     return code;
 }
@@ -193,6 +197,7 @@ int redlock_client_close(redlock_client *client) {
     redlock_reentrant_destroy(&client->reentrant);
     redlock_random_delete(client->fork_mark);
     redlock_rundown_destroy(&client->rundown);
+    pthread_mutex_destroy(&client->credentials);
     free(client);
     pthread_setcancelstate(cancel_state, NULL);
     return REDLOCK_OK;

@@ -2,6 +2,8 @@
 #ifndef REDLOCK_BLOCKING_CLIENT_H
 #define REDLOCK_BLOCKING_CLIENT_H
 
+#include <pthread.h>
+
 #include "base/random.h"
 #include "blocking/rundown.h"
 #include "blocking/worker.h"
@@ -11,6 +13,7 @@ struct redlock_client {
     unsigned loops;
     struct redlock_reentrant reentrant;
     struct redlock_rundown rundown; /* all calls that use this memory are inside */
+    pthread_mutex_t credentials;    /* all loops get those of one call before those of the next */
     struct redlock_random *fork_mark;
     int64_t try_ms; /* the longest that one try may take */
     size_t node_count, quorum;

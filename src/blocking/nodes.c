@@ -115,11 +115,13 @@ int redlock_client_set_credentials(redlock_client *client, size_t node, const ch
     if (code != REDLOCK_OK) {
         return code;
     }
+    pthread_mutex_lock(&client->credentials);
     for (unsigned i = 0; code == REDLOCK_OK && i < client->loops; i++) {
         struct credentials_call given = {
             .call = {.begin = credentials_begin}, .node = node, .user = user, .password = password};
         code = redlock_worker_perform(client->workers[i], &given.call);
     }
+    pthread_mutex_unlock(&client->credentials);
     redlock_client_exit(client, cancel_state);
     return code;
 }
