@@ -123,8 +123,8 @@ static bool sleep_until(const struct redlock_drive *drive, int timeout_ms, int f
     return ready > 0 && watched[1].revents != 0;
 }
 
-/* After a nap: whether nobody has looked at the loop since `seen`. A caller that drives now may have
- * claimed a moment ago, so it gets one more nap. */
+/* After a nap: whether nobody has looked at the loop since `seen`. A caller that drives now may
+ * have claimed a moment ago, so it gets one more nap. */
 static bool ends_naps(unsigned word, unsigned seen) {
     return state_of(seen) != REDLOCK_DRIVE_THREAD && word / ONE_LOOK == seen / ONE_LOOK &&
            (state_of(word) == REDLOCK_DRIVE_NAPPING || state_of(seen) == REDLOCK_DRIVE_CALLER);

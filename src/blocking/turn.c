@@ -11,6 +11,25 @@
 #define LONE_CALLS 8
 #define CROWDED_MS 1
 
+void redlock_turn_complete(struct redlock_call *call, int code, const redlock_result *result) {
+    struct redlock_worker *worker = call->worker;
+    assert(!call->done && worker->open > 0);
+    call->code = code;
+    call->done = true;
+    worker->open--;
+    if (call->tells && !call->acquired) {
+        assert(worker->tellers > 0);
+        worker->tellers--;
+    }
+    if (call->result != NULL && result != NULL) {
+        *call->result = redlock_result_copy(result);
+    }
+    if (redlock_list_is_in(&call->entry)) {
+        redlock_list_remove(&call->entry);
+    }
+    redlock_list_append(&worker->completed, &call->entry);
+}
+
 /* Wakes the callers of completed calls and returns their number. A finished call belongs to its
  * caller again, whose stack may be gone. */
 static unsigned wake_callers(struct redlock_worker *worker) {
@@ -40,7 +59,7 @@ static void begin(struct redlock_worker *worker, struct redlock_call *call) {
         (void)redlock_call_refuse(call, code, call->reason ? call->reason : redlock_manager_invalid(worker->manager));
     }
     if (code != REDLOCK_OK || !call->answers) {
-        redlock_worker_complete(call, code, NULL);
+        redlock_turn_complete(call, code, NULL);
     } else if (call->cancellable.cancel != NULL) {
         assert(call->stop);
         redlock_list_prepend(&worker->cancellables, &call->entry);

@@ -4,8 +4,9 @@
 
 #include <pthread.h>
 
+#include "blocking/call.h"
 #include "blocking/drive.h"
-#include "blocking/worker.h"
+#include "blocking/reentrant.h"
 #include "loop/loop.h"
 
 struct redlock_worker {
@@ -31,8 +32,11 @@ struct redlock_worker {
     struct redlock_list completed; /* their callers are woken before the loop polls */
 };
 
-/* A caller that has claimed the drive: until its call is done, or until only the thread may drive, or
- * wants to. */
+/* For who drives, and a call that answers: what came of it. `result` may be NULL. */
+void redlock_turn_complete(struct redlock_call *call, int code, const redlock_result *result);
+
+/* A caller that has claimed the drive: until its call is done, or until only the thread may drive,
+ * or wants to. */
 void redlock_turn_drive(struct redlock_worker *worker, const struct redlock_call *call);
 
 /* The thread, until the manager is closed. Its data is the worker; returns NULL. */

@@ -7,27 +7,13 @@
 #include <string.h>
 
 #include "blocking/turn.h"
+#include "blocking/worker.h"
 
 /* With a shorter node timeout, the thread alone drives. */
 #define SHARED_TIMEOUT_MS 10
 
 void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result) {
-    struct redlock_worker *worker = call->worker;
-    assert(!call->done && worker->open > 0);
-    call->code = code;
-    call->done = true;
-    worker->open--;
-    if (call->tells && !call->acquired) {
-        assert(worker->tellers > 0);
-        worker->tellers--;
-    }
-    if (call->result != NULL && result != NULL) {
-        *call->result = redlock_result_copy(result);
-    }
-    if (redlock_list_is_in(&call->entry)) {
-        redlock_list_remove(&call->entry);
-    }
-    redlock_list_append(&worker->completed, &call->entry);
+    redlock_turn_complete(call, code, result);
 }
 
 void redlock_worker_answer(const redlock_result *result, void *data) {
