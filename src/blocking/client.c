@@ -85,20 +85,25 @@ static void free_workers(redlock_client *client) {
     }
 }
 
-/* All of them together wait for the nodes no longer than one. */
+/* All of them wait for the nodes at the same time. */
 static int open_workers(redlock_client *client, const redlock_manager_options *options,
                         struct redlock_error_text *failure) {
     redlock_manager_options known;
     struct redlock_error_text unused = {NULL, 0};
     const bool is_good = redlock_manager_options_read(&known, options, &unused) == REDLOCK_OK;
-    const size_t loops = is_good ? known.loops : 1; /* the first worker refuses the options */
-    const int64_t until_ns = redlock_after_ms(redlock_loop_now_ns(NULL), known.connect_timeout_ms);
+    const unsigned loops = is_good ? (unsigned)known.loops : 1; /* the first worker refuses the options */
+    unsigned opened = 0;
     int code = REDLOCK_OK;
-    while (code == REDLOCK_OK && client->loops < loops) {
-        const int64_t left_ms = (until_ns - redlock_loop_now_ns(NULL)) / REDLOCK_NS_PER_MS;
-        code = redlock_worker_open(options, left_ms > 1 ? left_ms : 1, &client->reentrant,
-                                   &client->workers[client->loops], failure);
-        client->loops += code == REDLOCK_OK;
+    while (code == REDLOCK_OK && opened < loops) {
+        code = redlock_worker_open(options, known.connect_timeout_ms, &client->reentrant, &client->workers[opened],
+                                   failure);
+        opened += code == REDLOCK_OK;
+    }
+    for (unsigned i = 0; i < opened; i++) {
+        const int waited = redlock_worker_wait(client->workers[i], code == REDLOCK_OK ? failure : &unused);
+        client->workers[client->loops] = client->workers[i];
+        client->loops += waited == REDLOCK_OK;
+        code = code == REDLOCK_OK ? waited : code;
     }
     if (code != REDLOCK_OK) {
         close_workers(client);

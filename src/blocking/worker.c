@@ -55,7 +55,14 @@ struct start_call {
     struct redlock_call call;
     const redlock_manager_options *options;
     int64_t connect_ms;
-    struct redlock_error_text *failure;
+    struct redlock_error_text failure;
+};
+
+/* A worker's memory: several start at the same time. */
+struct starting {
+    struct redlock_worker worker; /* first member */
+    struct start_call start;
+    char text[256]; /* the failure, by the worker's thread */
 };
 
 /* A node that is down is no error here. The votes on each lock show it. */
@@ -65,9 +72,9 @@ static void on_connected(const redlock_result *result, void *data) {
 }
 
 static int start_begins(struct redlock_call *call) {
-    const struct start_call *start = (struct start_call *)call;
+    struct start_call *start = (struct start_call *)call;
     const redlock_manager_options *options = start->options;
-    struct redlock_error_text *failure = start->failure;
+    struct redlock_error_text *failure = &start->failure;
     struct redlock_worker *worker = call->worker;
     assert(!worker->manager && call->answers);
     int code = redlock_manager_create_poll(worker->poll, options, &worker->manager, failure->text, failure->size);
@@ -125,28 +132,6 @@ static int create_thread(struct redlock_worker *worker) {
     return failed;
 }
 
-/* Starts the thread, whose first call is the start, and waits for that. */
-static int start_thread(struct redlock_worker *worker, const redlock_manager_options *options, int64_t connect_ms,
-                        struct redlock_error_text *failure) {
-    struct start_call start = {.call = {.begin = start_begins, .answers = true},
-                               .options = options,
-                               .connect_ms = connect_ms,
-                               .failure = failure};
-    (void)put(worker, &start.call); /* nobody reads the mailbox yet */
-    const int failed = create_thread(worker);
-    if (failed) {
-        start.call.code =
-            redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot start the client's loop thread: %s", strerror(failed));
-    } else {
-        redlock_eventcount_sleep(&worker->eventcount, &start.call.sleeper);
-        if (start.call.code != REDLOCK_OK) {
-            pthread_join(worker->thread, NULL);
-        }
-    }
-    redlock_eventcount_remove(&worker->eventcount, &start.call.sleeper);
-    return start.call.code;
-}
-
 /* The manager and the thread must be gone, or not exist yet. */
 static void destroy_loop(struct redlock_worker *worker) {
     const int code = redlock_poll_free(worker->poll);
@@ -180,10 +165,11 @@ static bool is_for_thread(const redlock_manager_options *options) {
 
 int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
                         struct redlock_worker **worker, struct redlock_error_text *failure) {
-    struct redlock_worker *opened = calloc(1, sizeof *opened);
-    if (!opened) {
+    struct starting *starting = calloc(1, sizeof *starting);
+    if (!starting) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
     }
+    struct redlock_worker *opened = &starting->worker;
     redlock_mailbox_init(&opened->mailbox);
     redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
@@ -196,14 +182,36 @@ int redlock_worker_open(const redlock_manager_options *options, int64_t connect_
     opened->reentrant = reentrant;
     int code = create_loop(opened, failure);
     if (code == REDLOCK_OK) {
-        code = start_thread(opened, options, connect_ms, failure);
-        if (code == REDLOCK_OK) {
+        starting->start = (struct start_call){.call = {.begin = start_begins, .answers = true},
+                                              .options = options,
+                                              .connect_ms = connect_ms,
+                                              .failure = {starting->text, sizeof starting->text}};
+        (void)put(opened, &starting->start.call); /* nobody reads the mailbox yet */
+        const int failed = create_thread(opened);
+        if (!failed) {
             *worker = opened;
             return code;
         }
+        code = redlock_fail(failure, REDLOCK_ERR_SYSTEM, "cannot start the client's loop thread: %s", strerror(failed));
+        redlock_eventcount_remove(&opened->eventcount, &starting->start.call.sleeper);
         destroy_loop(opened);
     }
-    free(opened);
+    free(starting);
+    return code;
+}
+
+int redlock_worker_wait(struct redlock_worker *worker, struct redlock_error_text *failure) {
+    struct starting *starting = (struct starting *)worker;
+    struct redlock_call *call = &starting->start.call;
+    redlock_eventcount_sleep(&worker->eventcount, &call->sleeper);
+    redlock_eventcount_remove(&worker->eventcount, &call->sleeper);
+    const int code = call->code;
+    if (code != REDLOCK_OK) {
+        redlock_worker_join(worker);
+        destroy_loop(worker);
+        (void)redlock_fail(failure, code, "%s", starting->text);
+        free(starting);
+    }
     return code;
 }
 

@@ -11,11 +11,12 @@
 #include "blocking/call.h"
 #include "blocking/reentrant.h"
 
-/* Starts the thread, and waits until its manager is connected to its nodes, or could not be made,
- * but no longer than this. A cancel also wakes who waits in the client's table of reentrant
- * holds. */
+/* Starts the thread. A cancel also wakes who waits in the client's table of reentrant holds. */
 int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
                         struct redlock_worker **worker, struct redlock_error_text *failure);
+/* Then: waits until its manager is connected to its nodes, or could not be made, but no longer than
+ * `connect_ms`. Frees it in the second case. The same thread. */
+int redlock_worker_wait(struct redlock_worker *worker, struct redlock_error_text *failure);
 /* Begins to close the manager, which ends all calls. Once. */
 void redlock_worker_close(struct redlock_worker *worker);
 /* Then: waits for the end of that, and joins the thread. */

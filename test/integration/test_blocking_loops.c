@@ -1,6 +1,8 @@
 /* A client of several loops: each resource belongs to one, and what is said of all is the sum. */
 #include "blocking_kit.h"
 
+#include "proxy.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -173,13 +175,17 @@ KIT_TEST(a_number_of_loops_that_cannot_be_is_refused) {
     }
 }
 
-/* A node that is hung is waited for once, not once for each loop. */
+/* A node that is hung is waited for once, not once for each loop; one that is far away is there in
+ * all loops then. */
 KIT_TEST(the_loops_wait_for_the_nodes_together) {
     redlock_manager_options options;
     redlock_client *client = NULL;
+    struct proxy *far = proxy_start(kit_servers.at[1].port);
+    const char *nodes[] = {kit_servers.uris[0], proxy_uri(far), kit_servers.uris[2]};
+    proxy_delay(far, PROXY_REPLIES, 50);
     redlock_manager_options_default(&options);
-    options.nodes = kit_servers.uris;
-    options.node_count = kit_servers.count;
+    options.nodes = nodes;
+    options.node_count = 3;
     options.node_timeout_ms = NODE_TIMEOUT_MS;
     options.connect_timeout_ms = 1000;
     options.loops = 8;
@@ -187,8 +193,15 @@ KIT_TEST(the_loops_wait_for_the_nodes_together) {
     const int64_t begun_ms = support_now_ms();
     assert_is(redlock_client_open(&options, &client, NULL, 0), REDLOCK_OK);
     const int64_t took_ms = support_now_ms() - begun_ms;
+    for (size_t i = 1; i < 3; i++) {
+        redlock_node_info info = {.size = sizeof info};
+        assert_is(redlock_client_node(client, i, &info), REDLOCK_OK);
+        assert_int_equal(info.state, REDLOCK_NODE_READY); /* in all loops */
+        redlock_node_info_free(&info);
+    }
     servers_each(&kit_servers, 0, 1, server_resume);
     assert_in_range(took_ms, 900, 3000);
     kit_release(client, kit_acquire(client, "r", 0));
     assert_is(redlock_client_close(client), REDLOCK_OK);
+    proxy_stop(far);
 }
