@@ -91,7 +91,7 @@ static int open_workers(redlock_client *client, const redlock_manager_options *o
     redlock_manager_options known;
     struct redlock_error_text unused = {NULL, 0};
     const bool is_good = redlock_manager_options_read(&known, options, &unused) == REDLOCK_OK;
-    const unsigned loops = is_good ? (unsigned)known.loops : 1; /* the first worker refuses the options */
+    const unsigned loops = is_good ? (unsigned)known.loops : 1; /* which refuses the options */
     unsigned opened = 0;
     int code = REDLOCK_OK;
     while (code == REDLOCK_OK && opened < loops) {
