@@ -18,8 +18,9 @@
  * Do not use any other function of redlock.h that takes a lease.
  *
  * After fork() the child needs its own client: calls on its parent's client return
- * #REDLOCK_ERR_FORKED. Do not call fork() in a signal handler that may interrupt a call of a
- * client: the thread may be inside the library there. A thread is never cancelled inside a call:
+ * #REDLOCK_ERR_FORKED. A signal handler that may interrupt a call of a client must be short, since
+ * the thread may be doing the work of others there, and may call redlock_cancel_set() only: no
+ * other function of the client, and not fork(). A thread is never cancelled inside a call:
  * pthread_cancel() takes effect at the next cancellation point after the call. If an acquire must
  * end, limit it with wait_timeout_ms or give it a redlock_cancel. redlock_client_list() takes as
  * long as the nodes need to look through their keys; it takes a redlock_cancel, too. All other

@@ -8,8 +8,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define STATE_MASK 7U
-#define ONE_LOOK   8U
+#define WANTED_MAX_MS 64
+#define STATE_MASK    7U
+#define ONE_LOOK      8U
 
 static_assert(REDLOCK_DRIVE_THREAD <= (int)STATE_MASK, "the state fits below the count");
 
@@ -132,6 +133,7 @@ static bool ends_naps(unsigned word, unsigned seen) {
 
 bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
     unsigned seen = REDLOCK_DRIVE_THREAD; /* what it saw before the nap; THREAD: nothing */
+    int wanted_ms = REDLOCK_DRIVE_NAP_MS;
     for (;;) {
         unsigned word = atomic_load(&drive->word);
         switch (state_of(word)) {
@@ -157,7 +159,8 @@ bool redlock_drive_sleep(struct redlock_drive *drive, int loop_fd) {
             (void)step(drive, &word, REDLOCK_DRIVE_CALLER);
             break;
         case REDLOCK_DRIVE_WANTED:
-            (void)sleep_until(drive, -1, -1);
+            (void)sleep_until(drive, wanted_ms, -1);
+            wanted_ms = wanted_ms < WANTED_MAX_MS ? 2 * wanted_ms : wanted_ms;
             break;
         }
     }

@@ -11,7 +11,7 @@
  * finds nobody at it drives: then its call crosses no thread. The thread has nothing to do for
  * that call, so it must not wake for it: neither when the caller begins, nor when replies come, nor
  * when the caller exits. So it naps for a time after a caller has driven, and then looks at the
- * loop itself. Nobody watches the loop during the nap: what comes then waits for up to two naps.
+ * loop itself. Nobody watches the loop during the nap: what comes then waits for up to three naps.
  *
  * A caller whose own call waits drives for no longer than that, too: then the thread wants to
  * drive. For a caller may be slow, or stop in a signal handler, and all others would wait for it.
@@ -20,8 +20,8 @@
  * WATCHED   nobody      polls the loop's descriptor  → BLIND    –                 –
  * NAPPING   nobody      naps                         → CALLER   –                 –
  * CALLER    a caller    naps                         no         → NAPPING         → THREAD, wakes
- * BLIND     a caller    sleeps without a limit       no         → NAPPING, wakes  → THREAD, wakes
- * WANTED    a caller    sleeps without a limit       no         → THREAD, wakes   → THREAD, wakes
+ * BLIND     a caller    polls on                     no         → NAPPING, wakes  → THREAD, wakes
+ * WANTED    a caller    naps longer and longer       no         → THREAD, wakes   → THREAD, wakes
  * THREAD    the thread  drives, or is being woken    no         –                 –
  *
  * A caller claims, and then exits or passes the drive to the thread. It passes as soon as it sees
@@ -39,9 +39,10 @@
  *           caller drives, nobody looked meanwhile   → WANTED   it wakes who drives
  * BLIND     it wakes                                 → CALLER
  *
- * No wake-up is lost: the eventfd stays readable until the thread has read it. A caller puts its
- * call into the mailbox before it claims; who stops driving looks into the mailbox after that. So
- * one of the two sees the other.
+ * No wake-up is lost: the eventfd stays readable until the thread has read it. But who stops may be
+ * stopped itself between its step and that: so the thread looks at the state again. A caller puts
+ * its call into the mailbox before it claims; who stops driving looks into the mailbox after that.
+ * So one of the two sees the other.
  */
 enum redlock_drive_state {
     REDLOCK_DRIVE_WATCHED,

@@ -32,10 +32,13 @@ struct redlock_client_election {
 };
 
 /* In the close of the client, and in a child process: there another thread of the parent may have
- * held the mutex, so it is not destroyed. */
+ * held the mutex, so it is not destroyed, and may have been changing the events. */
 static void free_unused(struct redlock_attached *attached) {
     redlock_client_election *election = (redlock_client_election *)attached;
-    redlock_events_clear(&election->events);
+    if (pthread_mutex_trylock(&election->monitor.mutex) == 0) {
+        redlock_events_clear(&election->events);
+        redlock_monitor_unlock(&election->monitor);
+    }
     free(election);
 }
 

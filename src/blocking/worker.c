@@ -9,7 +9,7 @@
 #include "blocking/turn.h"
 #include "blocking/worker.h"
 
-/* With a shorter node timeout, the thread alone drives. */
+/* With a shorter node timeout or connect timeout, the thread alone drives. */
 #define SHARED_TIMEOUT_MS 10
 
 void redlock_worker_complete(struct redlock_call *call, int code, const redlock_result *result) {
@@ -160,7 +160,8 @@ static bool is_for_thread(const redlock_manager_options *options) {
     redlock_manager_options known = {.size = sizeof known};
     struct redlock_error_text none = {NULL, 0};
     return redlock_check_options(&none, "redlock_manager_options", &known, sizeof known, options) == REDLOCK_OK &&
-           (known.on_log || known.on_event || known.node_timeout_ms < SHARED_TIMEOUT_MS);
+           (known.on_log || known.on_event || known.node_timeout_ms < SHARED_TIMEOUT_MS ||
+            known.connect_timeout_ms < SHARED_TIMEOUT_MS);
 }
 
 int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
