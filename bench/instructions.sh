@@ -44,7 +44,7 @@ plain_release.
 
   --only WHAT     count only the client or only the nodes
   --check         compare with bench/instructions.txt: fail if a figure is more than 5 % above it,
-                  in a node 2 %, and ask for --record if it is that much below
+                  of a node that in `to_plain`, and ask for --record if it is that much below
   --record        write bench/instructions.txt
   --force         with --check: compare even if compiler, flags, libraries or the server differ from
                   the file's

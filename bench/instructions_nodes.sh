@@ -65,7 +65,7 @@ count_node() {
     end_server
     read -r _ kind version allocator < <(grep '^server ' "$folder/said")
     built="built $kind $version, $allocator, $(uname -m); $(getconf GNU_LIBC_VERSION), $("$valgrind" --version)"
-    widths='14 7 8 8' compared='total commands' limit=2 about=(
+    widths='14 7 8 8' compared='commands to_plain' limit=5 about=(
         "Instructions of a server for one request, from its command table to its reply; not input,"
         "output and the kernel. Commands: with those in scripts. To_plain: / that of plain_set, or of"
         "plain_release, the least script that compares and deletes.")

@@ -50,7 +50,7 @@ class Handovers(unittest.TestCase):
 
     def words(self, script: str) -> list[str]:
         sha = [link.ask(["SCRIPT", "LOAD", script])[0].decode() for link in self.links][0]
-        return ["EVALSHA", sha, "1", "some-key", "some-token", ":wait"]
+        return ["EVALSHA", sha, "1", "some-key", "some-token", ":wait", "0"]
 
     def measure(self, ms: int, release: list[str] | None = None) -> list[float]:
         words = self.release if release is None else release
