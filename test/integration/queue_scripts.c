@@ -49,15 +49,19 @@ void assert_queued(struct wait wait, uint32_t rank, const char *holder) {
     assert_true(answer.holder_ttl_ms > TTL_MS / 2 && answer.holder_ttl_ms <= TTL_MS);
 }
 
-enum released release_with(const char *token, enum redlock_handing handing) {
-    struct redlock_message message = message_with(REDLOCK_OP_RELEASE, token);
-    message.handing = handing;
-    const struct redlock_answer answer = ask(&message);
+enum released released_by(const struct redlock_message *message) {
+    const struct redlock_answer answer = ask(message);
     if (answer.vote == REDLOCK_VOTE_GRANTED) {
         return answer.handed_over ? HANDED_OVER : DELETED;
     }
     assert_is(answer.vote, REDLOCK_VOTE_DENIED);
     return server_has_key(server, "door") ? OTHERS : MISSING;
+}
+
+enum released release_with(const char *token, enum redlock_handing handing) {
+    struct redlock_message message = message_with(REDLOCK_OP_RELEASE, token);
+    message.handing = handing;
+    return released_by(&message);
 }
 
 enum released release_as(const char *token) {

@@ -40,6 +40,7 @@ void assert_queued(struct wait wait, uint32_t rank, const char *holder);
 
 enum released { MISSING, OTHERS, DELETED, HANDED_OVER };
 
+enum released released_by(const struct redlock_message *message);
 enum released release_with(const char *token, enum redlock_handing handing);
 enum released release_as(const char *token);
 void assert_free(void);

@@ -10,12 +10,7 @@
 static enum released release_try(const char *token) {
     struct redlock_message message = message_with(REDLOCK_OP_RELEASE, token);
     message.by_try = true;
-    const struct redlock_answer answer = ask(&message);
-    if (answer.vote == REDLOCK_VOTE_GRANTED) {
-        return answer.handed_over ? HANDED_OVER : DELETED;
-    }
-    assert_is(answer.vote, REDLOCK_VOTE_DENIED);
-    return server_has_key(server, "door") ? OTHERS : MISSING;
+    return released_by(&message);
 }
 
 static redlock_vote_kind vote_on(enum redlock_operation operation) {
