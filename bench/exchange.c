@@ -56,7 +56,7 @@ void exchange_free(struct exchange *exchange) {
     free(exchange->workers);
 }
 
-static void begin_phase(struct exchange *exchange, struct exchange_worker *worker, bool releasing) {
+void exchange_begin_phase(struct exchange *exchange, struct exchange_worker *worker, bool releasing) {
     struct exchange_tag tag = {(uint32_t)(worker - exchange->workers), ++worker->sequence};
     worker->releasing = releasing;
     worker->granted = worker->refused = 0;
@@ -74,7 +74,7 @@ static void end_cycle(struct exchange *exchange, struct exchange_worker *worker,
         exchange->outstanding--;
         worker->sequence++;
     } else {
-        begin_phase(exchange, worker, false);
+        exchange_begin_phase(exchange, worker, false);
     }
 }
 
@@ -83,23 +83,19 @@ void exchange_begin(struct exchange *exchange, struct contender_cycles *cycles) 
     exchange->ending = false;
     exchange->outstanding = cycles->workers;
     for (unsigned i = 0; i < cycles->workers; i++) {
-        begin_phase(exchange, &exchange->workers[i], false);
+        exchange_begin_phase(exchange, &exchange->workers[i], false);
     }
 }
 
-void exchange_vote(struct exchange *exchange, struct exchange_tag tag, bool granted) {
-    struct exchange_worker *worker = &exchange->workers[tag.worker];
+static void end_phase(struct exchange *exchange, struct exchange_worker *worker, bool granted) {
     struct contender_samples *samples = worker->releasing ? &exchange->cycles->release : &exchange->cycles->acquire;
-    if (worker->sequence != tag.sequence) {
+    if (exchange->decided) {
+        worker->sequence++;
+        exchange->decided(exchange->data, worker, granted);
         return;
     }
     if (!granted) {
-        if (++worker->refused > exchange->node_count - exchange->quorum) {
-            end_cycle(exchange, worker, false);
-        }
-        return;
-    }
-    if (++worker->granted < exchange->quorum) {
+        end_cycle(exchange, worker, false);
         return;
     }
     if (contender_sampling(samples)) {
@@ -108,6 +104,18 @@ void exchange_vote(struct exchange *exchange, struct exchange_tag tag, bool gran
     if (worker->releasing) {
         end_cycle(exchange, worker, true);
     } else {
-        begin_phase(exchange, worker, true);
+        exchange_begin_phase(exchange, worker, true);
+    }
+}
+
+void exchange_vote(struct exchange *exchange, struct exchange_tag tag, bool granted) {
+    struct exchange_worker *worker = &exchange->workers[tag.worker];
+    if (worker->sequence != tag.sequence) {
+        return;
+    }
+    if (granted && ++worker->granted == exchange->quorum) {
+        end_phase(exchange, worker, true);
+    } else if (!granted && ++worker->refused > exchange->node_count - exchange->quorum) {
+        end_phase(exchange, worker, false);
     }
 }

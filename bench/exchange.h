@@ -37,12 +37,17 @@ struct exchange {
     struct exchange_worker *workers; /* CONTENDER_WORKERS_MAX workers */
     /* Queues the request to every node. */
     void (*send)(void *data, const struct exchange_request *request, struct exchange_tag tag);
+    /* NULL: the worker's next phase begins at once. Else this is called, and begins it. */
+    void (*decided)(void *data, struct exchange_worker *worker, bool granted);
     void *data;
 };
 
 /* Formats all requests in advance. */
 void exchange_make(struct exchange *exchange);
 void exchange_free(struct exchange *exchange);
+
+/* Sends what the worker asks the nodes for: its lock, or the release. */
+void exchange_begin_phase(struct exchange *exchange, struct exchange_worker *worker, bool releasing);
 
 /* Starts the first cycle of each worker. */
 void exchange_begin(struct exchange *exchange, struct contender_cycles *cycles);

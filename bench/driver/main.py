@@ -24,6 +24,7 @@ from .schedule import (
     FLOOR,
     FLOOR_HANDOVER,
     FLOOR_SEALED,
+    FLOOR_THREADS,
     FLOOR_TLS,
     FULL,
     HANDOVER,
@@ -115,6 +116,8 @@ def raise_file_limit() -> None:
 
 def own_programs(build: Path, letters: list[str], tls: bool) -> list[Program]:
     made = [Program(name, (str(build / "bench" / name),)) for name in CORE]
+    if "b" in letters:
+        made.append(Program(FLOOR_THREADS, (str(build / "bench" / FLOOR_THREADS),)))
     if "i" in letters:
         made.append(Program(HANDOVER, (str(build / "bench" / HANDOVER),)))
     if "d" in letters:

@@ -8,7 +8,7 @@ from pathlib import Path
 from . import contest, gnuplot, tables
 from .gnuplot import Figure, Panel, Series
 from .results import Results
-from .schedule import BLOCKING, CONCURRENCIES, FLOOR, NODE_COUNT_WORKERS, OWN, TOOL
+from .schedule import BLOCKING, CONCURRENCIES, FLOOR, FLOOR_THREADS, NODE_COUNT_WORKERS, OWN, TOOL
 
 
 def _curves(results: Results, what: str) -> Panel:
@@ -47,7 +47,7 @@ def _line(
 def _concurrency(results: Results, key: str, y: str) -> Panel:
     xs = [(float(count), str(count)) for count in CONCURRENCIES]
     threads = [(float(point.split(":")[1]), point) for point in results.points("b") if point.startswith("threads:")]
-    flat = [name for name in results.contenders("b") if name not in (FLOOR, BLOCKING)]
+    flat = [name for name in results.contenders("b") if name not in (FLOOR, BLOCKING, FLOOR_THREADS)]
     # The floor was also measured beside the threads. The figure of the longer line stands.
     low = [one for one in threads if one[0] < min(CONCURRENCIES)]
     series = (

@@ -30,6 +30,7 @@ from .schedule import (
     FENCED_WORKERS,
     FLOOR,
     FLOOR_SEALED,
+    FLOOR_THREADS,
     FLOOR_TLS,
     HANDOVER,
     HANDOVERS,
@@ -88,6 +89,7 @@ PROMISED = frozenset(
         "late_extensions",
         "blocking_p50_ratio",
         "blocking_cycles_ratio_16",
+        "blocking_cycles_to_threads_16",
         "fenced_p50_ratio",
         "fenced_fast_share",
         "tls_acquire_ratio",
@@ -288,6 +290,9 @@ def _blocking(results: Results) -> list[Ratio]:
         point = f"threads:{threads}"
         ratio = results.ratio("b", point, BLOCKING, "cycles_per_s", (point, FLOOR))
         made.append(_spread(f"blocking_cycles_ratio_{threads}", ratio, _why(results, "b", point, FLOOR, BLOCKING)))
+    least = results.ratio("b", point, BLOCKING, "cycles_per_s", (point, FLOOR_THREADS))
+    reason = _why(results, "b", point, FLOOR_THREADS, BLOCKING)
+    made.append(_spread(f"blocking_cycles_to_threads_{threads}", least, reason))
     return made
 
 

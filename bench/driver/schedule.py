@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 FLOOR = "floor"
+FLOOR_THREADS = "floor_threads"  # the floor for threads that block; only in (b)
 FLOOR_HANDOVER = "floor_handover"  # no contender; only in (d)
 HIREDIS = "hiredis_libev"
 ASYNC = "redlock_async"
@@ -21,7 +22,7 @@ CORE = (FLOOR, HIREDIS, ASYNC, BLOCKING)
 # Who take turns in (a): TLS right beside what it is compared with.
 ALONE = (FLOOR_SEALED, FLOOR_TLS, FLOOR, HIREDIS, ASYNC, TLS, BLOCKING)
 HANDOVER = "redlock_handover"
-OWN = (*CORE, HANDOVER, POLLING, *SECURED)  # all that are no peers
+OWN = (*CORE, FLOOR_THREADS, HANDOVER, POLLING, *SECURED)  # all that are no peers
 
 NODES = 5
 CONCURRENCIES = (16, 64, 256, 1024, 4096)
@@ -270,7 +271,7 @@ class Planner:
                     steps.append(self._cycles(name, str(workers), workers, ms))
         for threads in self.mode.threads:
             # The floor beside it, with as many outstanding as there are threads.
-            for name in (FLOOR, BLOCKING):
+            for name in (FLOOR, BLOCKING, FLOOR_THREADS)[: 3 if threads == THREADS[-1] else 2]:
                 steps.append(self._cycles(name, f"threads:{threads}", threads, size.ms))
         return (Stage(tuple(steps)),)
 

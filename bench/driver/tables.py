@@ -17,6 +17,7 @@ from .schedule import (
     FENCED_LINK_US,
     FENCED_WORKERS,
     FLOOR,
+    FLOOR_THREADS,
     HANDOVER,
     HANDOVERS,
     HEALTHY,
@@ -143,7 +144,7 @@ def throughput(results: Results) -> list[str]:
     points = [(f"{count:,}", str(count)) for count in CONCURRENCIES]
     threads = [point for point in results.points("b") if point.startswith("threads:")]
     counted = [(point.split(":")[1], point) for point in threads]
-    flat = [name for name in results.contenders("b") if name != BLOCKING]
+    flat = [name for name in results.contenders("b") if name not in (BLOCKING, FLOOR_THREADS)]
     to_floor = [(point, (point, FLOOR)) for _, point in points]
     rows = [
         [f"{what}, ours to the floor", *ratio_row(results, "b", ASYNC, key, to_floor)]
@@ -167,10 +168,11 @@ def throughput(results: Results) -> list[str]:
         "Processor time of all redis-servers a cycle, in µs:",
         grid(results, "b", points, "servers_cpu_us_each", names=flat),
         table(["ratio", *(title for title, _ in points)], rows),
-        "The blocking API, by threads, beside the floor with as many outstanding; cycles a second:",
-        grid(results, "b", counted, "cycles_per_s", names=[FLOOR, BLOCKING], failures=True),
+        "The blocking API, by threads, beside the floor with as many outstanding and the floor for threads that "
+        "block; cycles a second:",
+        grid(results, "b", counted, "cycles_per_s", names=[FLOOR, FLOOR_THREADS, BLOCKING], failures=True),
         "and processor time a cycle, in µs:",
-        grid(results, "b", counted, "cpu_us_each", names=[FLOOR, BLOCKING]),
+        grid(results, "b", counted, "cpu_us_each", names=[FLOOR, FLOOR_THREADS, BLOCKING]),
     ]
 
 

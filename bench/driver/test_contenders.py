@@ -11,7 +11,7 @@ from typing import cast
 from . import processes, ratios
 from .contenders import Contender, ContenderError, Program
 from .results import Results
-from .schedule import ASYNC, CORE, FLOOR, QUICK, SECURED, Planner, Stage, Step, Workload
+from .schedule import ASYNC, CORE, FLOOR, FLOOR_THREADS, QUICK, SECURED, Planner, Stage, Step, Workload
 from .servers import Fleet, Proxy
 from .workloads import Runner
 
@@ -163,7 +163,7 @@ class Running(WithContenders):
     def test_the_whole_quick_schedule(self) -> None:
         contenders = {
             name: self.contender(name, latency)
-            for name, latency in zip((*CORE, "peer"), (100, 110, 105, 150, 900), strict=True)
+            for name, latency in zip((*CORE, FLOOR_THREADS, "peer"), (100, 110, 105, 150, 120, 900), strict=True)
         }
         # These would refuse the plain port of the first node.
         for name, latency in zip(SECURED, (168, 160, 140), strict=True):
@@ -175,6 +175,8 @@ class Running(WithContenders):
         self.assertAlmostEqual(ratio.median, 1.05)
         found = {ratio.name: ratio.value for ratio in ratios.make(results)}
         for name, value in (
+            ("blocking_cycles_ratio_16", 100 / 150),
+            ("blocking_cycles_to_threads_16", 120 / 150),
             ("tls_acquire_ratio", 1.6),
             ("tls_floor_acquire_ratio", 1.6),
             ("tls_sealed_acquire_ratio", 1.4),
@@ -186,7 +188,7 @@ class Running(WithContenders):
         self.assertIn("drrrr", fleet.seen)
         self.assertTrue(any(seen.count("h") == 2 for seen in fleet.seen))
         self.assertEqual(proxy.round_trips_us, [0] * 5)
-        for name in (*CORE, *SECURED, "peer"):
+        for name in (*CORE, FLOOR_THREADS, *SECURED, "peer"):
             self.assertEqual(contenders[name].starts, 1)
 
     def workload(self, *names: str, rounds: int = 2, peer_bound_seconds: float = 20.0) -> Workload:
