@@ -95,8 +95,7 @@ static int open_workers(redlock_client *client, const redlock_manager_options *o
     unsigned opened = 0;
     int code = REDLOCK_OK;
     while (code == REDLOCK_OK && opened < loops) {
-        code = redlock_worker_open(options, known.connect_timeout_ms, &client->reentrant, &client->workers[opened],
-                                   failure);
+        code = redlock_worker_open(options, &known, &client->reentrant, &client->workers[opened], failure);
         opened += code == REDLOCK_OK;
     }
     for (unsigned i = 0; i < opened; i++) {

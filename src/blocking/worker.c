@@ -156,16 +156,14 @@ static int create_loop(struct redlock_worker *worker, struct redlock_error_text 
 
 /* Whether the program has callbacks for all that the client does, or answers that wait for a nap
  * would come too late. */
-static bool is_for_thread(const redlock_manager_options *options) {
-    redlock_manager_options known = {.size = sizeof known};
-    struct redlock_error_text none = {NULL, 0};
-    return redlock_check_options(&none, "redlock_manager_options", &known, sizeof known, options) == REDLOCK_OK &&
-           (known.on_log || known.on_event || known.node_timeout_ms < SHARED_TIMEOUT_MS ||
-            known.connect_timeout_ms < SHARED_TIMEOUT_MS);
+static bool is_for_thread(const redlock_manager_options *known) {
+    return known->on_log || known->on_event || known->node_timeout_ms < SHARED_TIMEOUT_MS ||
+           known->connect_timeout_ms < SHARED_TIMEOUT_MS;
 }
 
-int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
-                        struct redlock_worker **worker, struct redlock_error_text *failure) {
+int redlock_worker_open(const redlock_manager_options *options, const redlock_manager_options *known,
+                        struct redlock_reentrant *reentrant, struct redlock_worker **worker,
+                        struct redlock_error_text *failure) {
     struct starting *starting = calloc(1, sizeof *starting);
     if (!starting) {
         return redlock_fail(failure, REDLOCK_ERR_NO_MEMORY, "cannot open a client: %s", strerror(ENOMEM));
@@ -175,7 +173,7 @@ int redlock_worker_open(const redlock_manager_options *options, int64_t connect_
     redlock_eventcount_init(&opened->eventcount);
     atomic_init(&opened->in_turn, true);
     atomic_init(&opened->cancelled, false);
-    opened->tellers = is_for_thread(options);
+    opened->tellers = is_for_thread(known);
     redlock_list_init(&opened->for_thread);
     redlock_list_init(&opened->cancellables);
     redlock_list_init(&opened->attached);
@@ -185,7 +183,7 @@ int redlock_worker_open(const redlock_manager_options *options, int64_t connect_
     if (code == REDLOCK_OK) {
         starting->start = (struct start_call){.call = {.begin = start_begins, .answers = true},
                                               .options = options,
-                                              .connect_ms = connect_ms,
+                                              .connect_ms = known->connect_timeout_ms,
                                               .failure = {starting->text, sizeof starting->text}};
         (void)put(opened, &starting->start.call); /* nobody reads the mailbox yet */
         const int failed = create_thread(opened);

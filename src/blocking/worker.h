@@ -11,11 +11,13 @@
 #include "blocking/call.h"
 #include "blocking/reentrant.h"
 
-/* Starts the thread. A cancel also wakes who waits in the client's table of reentrant holds. */
-int redlock_worker_open(const redlock_manager_options *options, int64_t connect_ms, struct redlock_reentrant *reentrant,
-                        struct redlock_worker **worker, struct redlock_error_text *failure);
+/* Starts the thread. `known` is what redlock_manager_options_read() has made of the options. A
+ * cancel also wakes who waits in the client's table of reentrant holds. */
+int redlock_worker_open(const redlock_manager_options *options, const redlock_manager_options *known,
+                        struct redlock_reentrant *reentrant, struct redlock_worker **worker,
+                        struct redlock_error_text *failure);
 /* Then: waits until its manager is connected to its nodes, or could not be made, but no longer than
- * `connect_ms`. Frees it in the second case. The same thread. */
+ * the connect timeout. Frees it in the second case. The same thread. */
 int redlock_worker_wait(struct redlock_worker *worker, struct redlock_error_text *failure);
 /* Begins to close the manager, which ends all calls. Once. */
 void redlock_worker_close(struct redlock_worker *worker);

@@ -104,6 +104,20 @@ void kit_release(redlock_client *client, redlock_lease *lease) {
     }
 }
 
+static void *wait_for_it(void *data) {
+    struct kit_waiter *waiter = data;
+    waiter->code = redlock_client_acquire(waiter->client, waiter->resource, &waiter->options, &waiter->lease, NULL);
+    atomic_store(&waiter->done, true);
+    return NULL;
+}
+
+void kit_wait(struct kit_waiter *waiter, redlock_client *client, const char *resource, redlock_cancel *cancel) {
+    *waiter = (struct kit_waiter){.client = client, .options = kit_options(60000, PATIENT_MS), .code = 1};
+    waiter->options.lock.cancel = cancel;
+    (void)snprintf(waiter->resource, sizeof waiter->resource, "%s", resource);
+    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
+}
+
 void kit_expect_no_keys(void) {
     kit_must(servers_wait_without_key(&kit_servers, NULL, PATIENT_MS));
 }

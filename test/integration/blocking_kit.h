@@ -6,6 +6,9 @@
 #include "test.h"
 #include <redlock/blocking.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "servers.h"
 #include "support.h"
 
@@ -36,6 +39,19 @@ redlock_client_acquire_options kit_options(int64_t ttl_ms, int64_t wait_timeout_
 redlock_lease *kit_acquire(redlock_client *client, const char *resource, int64_t wait_timeout_ms);
 void kit_refused(redlock_client *client, const char *resource, int code);
 void kit_release(redlock_client *client, redlock_lease *lease);
+
+/* A thread that waits for a resource. */
+struct kit_waiter {
+    pthread_t thread;
+    redlock_client *client;
+    char resource[16];
+    redlock_client_acquire_options options;
+    redlock_lease *lease;
+    int code;
+    atomic_bool done;
+};
+/* Starts it. `cancel` may be NULL. The test joins the thread. */
+void kit_wait(struct kit_waiter *waiter, redlock_client *client, const char *resource, redlock_cancel *cancel);
 /* Polls until no server has any key. */
 void kit_expect_no_keys(void);
 

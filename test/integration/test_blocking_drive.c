@@ -83,22 +83,6 @@ static redlock_client *idle_client(pid_t *thread) {
     return client;
 }
 
-struct waiter {
-    pthread_t thread;
-    redlock_client *client;
-    redlock_client_acquire_options options;
-    redlock_lease *lease;
-    int code;
-    atomic_bool done;
-};
-
-static void *wait_for_it(void *data) {
-    struct waiter *waiter = data;
-    waiter->code = redlock_client_acquire(waiter->client, "r", &waiter->options, &waiter->lease, NULL);
-    atomic_store(&waiter->done, true);
-    return NULL;
-}
-
 static uint64_t acquires_of(redlock_client *client) {
     redlock_statistics statistics = {.size = sizeof statistics};
     kit_must(redlock_client_statistics(client, &statistics) == REDLOCK_OK);
@@ -107,10 +91,8 @@ static uint64_t acquires_of(redlock_client *client) {
 
 /* A thread waits for what somebody else holds, and drives. No other call meets it while it begins:
  * that would pass the drive to the client's thread. */
-static void begin_waiting(struct waiter *waiter, redlock_client *client, redlock_cancel *cancel) {
-    *waiter = (struct waiter){.client = client, .options = kit_options(60000, PATIENT_MS), .code = 1};
-    waiter->options.lock.cancel = cancel;
-    assert_int_equal(pthread_create(&waiter->thread, NULL, wait_for_it, waiter), 0);
+static void begin_waiting(struct kit_waiter *waiter, redlock_client *client, redlock_cancel *cancel) {
+    kit_wait(waiter, client, "r", cancel);
     kit_until(servers_with_key(&kit_servers, "r:wait") == kit_servers.count);
 }
 
@@ -133,7 +115,7 @@ KIT_TEST(a_lone_call_needs_no_other_thread) {
 
 KIT_TEST(who_drives_does_the_calls_of_others_while_it_waits) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     stop_thread(thread);
@@ -159,7 +141,7 @@ static void expect_valid_for(const redlock_lease *lease, int64_t ms) {
 
 KIT_TEST(leases_are_renewed_while_nobody_calls_and_while_a_caller_drives) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_lease *lease = NULL;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
     redlock_lease *theirs = kit_acquire(rival, "r", 0);
@@ -225,7 +207,7 @@ KIT_TEST(calls_that_ask_no_node_do_not_keep_the_loop_from_its_work) {
 }
 
 static void *release_other(void *data) {
-    struct waiter *other = data;
+    struct kit_waiter *other = data;
     kit_release(other->client, kit_acquire(other->client, "other", 0));
     atomic_store(&other->done, true);
     return NULL;
@@ -234,10 +216,10 @@ static void *release_other(void *data) {
 /* A caller whose own call waits has passed the drive, so it may stop where it is. */
 KIT_TEST(a_caller_that_waits_for_long_and_stops_holds_up_nobody) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_lease *lease = NULL;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
-    struct waiter other = {.client = client};
+    struct kit_waiter other = {.client = client};
     redlock_lease *theirs = kit_acquire(rival, "r", 0);
     redlock_client_acquire_options options = kit_options(1500, 0);
     options.lock.auto_extend = true;
@@ -350,7 +332,7 @@ KIT_TEST(a_loss_is_told_in_time_and_on_the_clients_thread) {
 }
 
 static void *release_it(void *data) {
-    struct waiter *releasing = data;
+    struct kit_waiter *releasing = data;
     releasing->code = redlock_client_release(releasing->client, releasing->lease, NULL);
     return NULL;
 }
@@ -360,7 +342,7 @@ KIT_TEST(a_lease_that_is_being_released_is_not_forgotten) {
     pid_t thread;
     struct loss loss = {0};
     redlock_client *client = idle_client(&thread);
-    struct waiter releasing = {.client = client};
+    struct kit_waiter releasing = {.client = client};
     redlock_client_acquire_options options = kit_options(60000, 0);
     options.lock.on_lost = on_lost;
     options.lock.lost_data = &loss;
@@ -381,7 +363,7 @@ KIT_TEST(a_lease_that_is_being_released_is_not_forgotten) {
 }
 
 static void *acquire_once(void *data) {
-    struct waiter *waiter = data;
+    struct kit_waiter *waiter = data;
     waiter->options = kit_options(60000, 0);
     waiter->code = redlock_client_acquire(waiter->client, "r", &waiter->options, &waiter->lease, NULL);
     atomic_store(&waiter->done, true);
@@ -391,7 +373,7 @@ static void *acquire_once(void *data) {
 /* Answers to a renewal must not wait for a nap. */
 KIT_TEST(the_thread_alone_drives_where_the_node_timeout_is_short) {
     const struct threads before = threads_now();
-    struct waiter waiter = {.client = kit_client(5)};
+    struct kit_waiter waiter = {.client = kit_client(5)};
     stop_thread(thread_since(&before));
     assert_int_equal(pthread_create(&waiter.thread, NULL, acquire_once, &waiter), 0);
     support_pause_ms(100);
@@ -418,7 +400,7 @@ KIT_TEST(a_listing_runs_on_the_clients_thread) {
 
 KIT_TEST(a_cancel_reaches_a_call_that_drives) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_cancel *cancel = NULL;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
@@ -437,7 +419,7 @@ KIT_TEST(a_cancel_reaches_a_call_that_drives) {
 
 KIT_TEST(a_client_closes_while_a_call_drives) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     begin_waiting(&waiter, client, NULL);
@@ -450,7 +432,7 @@ KIT_TEST(a_client_closes_while_a_call_drives) {
 
 KIT_TEST(a_fork_while_a_call_drives_harms_neither_side) {
     pid_t thread;
-    struct waiter waiter;
+    struct kit_waiter waiter;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = idle_client(&thread);
     redlock_lease *lease = kit_acquire(rival, "r", 0);
     begin_waiting(&waiter, client, NULL);

@@ -104,30 +104,13 @@ KIT_TEST(numbers_are_the_sum_of_all_loops) {
     kit_expect_no_keys();
 }
 
-struct waiter {
-    pthread_t thread;
-    redlock_client *client;
-    char name[16];
-    redlock_cancel *cancel;
-    int code;
-};
-
-static void *wait_for_it(void *data) {
-    struct waiter *waiter = data;
-    redlock_lease *lease = NULL;
-    redlock_client_acquire_options options = kit_options(60000, PATIENT_MS);
-    options.lock.cancel = waiter->cancel;
-    waiter->code = redlock_client_acquire(waiter->client, waiter->name, &options, &lease, NULL);
-    return NULL;
-}
-
 /* A thread waits for each resource. */
-static void wait_for_all(redlock_client *client, redlock_cancel *cancel, struct waiter waiters[RESOURCES]) {
+static void wait_for_all(redlock_client *client, redlock_cancel *cancel, struct kit_waiter waiters[RESOURCES]) {
     redlock_statistics statistics = {.size = sizeof statistics};
     for (unsigned i = 0; i < RESOURCES; i++) {
-        waiters[i] = (struct waiter){.client = client, .cancel = cancel};
-        (void)snprintf(waiters[i].name, sizeof waiters[i].name, "r%u", i);
-        assert_int_equal(pthread_create(&waiters[i].thread, NULL, wait_for_it, &waiters[i]), 0);
+        char name[16];
+        (void)snprintf(name, sizeof name, "r%u", i);
+        kit_wait(&waiters[i], client, name, cancel);
     }
     do {
         support_pause_ms(1);
@@ -135,7 +118,7 @@ static void wait_for_all(redlock_client *client, redlock_cancel *cancel, struct 
     } while (statistics.requests_pending < RESOURCES);
 }
 
-static void join_all(struct waiter waiters[RESOURCES], int code) {
+static void join_all(struct kit_waiter waiters[RESOURCES], int code) {
     for (unsigned i = 0; i < RESOURCES; i++) {
         pthread_join(waiters[i].thread, NULL);
         assert_is(waiters[i].code, code);
@@ -144,7 +127,7 @@ static void join_all(struct waiter waiters[RESOURCES], int code) {
 
 KIT_TEST(a_cancel_and_a_close_reach_all_loops) {
     redlock_lease *leases[RESOURCES];
-    struct waiter waiters[RESOURCES];
+    struct kit_waiter waiters[RESOURCES];
     redlock_cancel *cancel = NULL;
     redlock_client *rival = kit_client(NODE_TIMEOUT_MS), *client = client_of(LOOPS, NULL, kit_servers.uris);
     assert_is(redlock_cancel_new(client, &cancel), REDLOCK_OK);
