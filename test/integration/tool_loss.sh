@@ -36,14 +36,16 @@ ended() {
     is 'the exit status' $? "$2"
 }
 
+# SIGKILL comes a fifth of the ttl after the time for SIGTERM: a command that must be told of the
+# loss on a busy machine has a ttl of 15 s.
 told='exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; while :; do sleep 0.05; done'
 until_end='echo ready >>"$0"; until [[ -e $0.end ]]; do sleep 0.05; done; exit 4'
 
 # Six leases are lost at once: every node hangs. Without any answer, the tool's own clock still
 # ends each command.
-started hung -t 4s hung -- bash -c "$told"
+started hung -t 15s hung -- bash -c "$told"
 # JSON goes to standard error, because standard output belongs to the command.
-started json --json -t 4s json -- bash -c "$told"
+started json --json -t 15s json -- bash -c "$told"
 # A command that ignores SIGTERM is killed before the lease ends, with its whole process group.
 started deaf -t 4s --grace 300ms deaf -- bash -c \
     'exec 2>/dev/null; trap "" TERM; sleep 1000 & echo $! >"$0.other"; echo $$ >"$0.pid"; echo ready >>"$0"
@@ -52,13 +54,13 @@ started deaf -t 4s --grace 300ms deaf -- bash -c \
 started left -t 4s --grace 300ms left -- bash -c \
     '(trap "" TERM; exec sleep 1000) & echo $! >"$0.other"; echo ready >>"$0"; exec sleep 1000'
 # A stopped command gets the signal too.
-started stopped -t 4s stopped -- bash -c \
+started stopped -t 15s stopped -- bash -c \
     'exec 2>/dev/null; trap "echo told >>$0; exit 0" TERM; echo ready >>"$0"; kill -STOP $$; echo went on >>"$0"'
 # Nobody reads standard error, and the pipe is full. The command is warned of the loss all the same.
 mkfifo "$work/full"
 exec 9<>"$work/full"
 dd if=/dev/zero of="$work/full" bs=4096 count=100 oflag=nonblock 2>/dev/null
-"$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 run -t 4s unread -- bash -c "$told" "$work/unread" \
+"$REDLOCK_TOOL" -n "$nodes" --node-timeout 1000 run -t 15s unread -- bash -c "$told" "$work/unread" \
     >"$work/unread.out" 2>"$work/full" &
 runners[unread]=$!
 eventually grep -q ready "$work/unread"
@@ -67,7 +69,7 @@ hang_all
 eventually grep -q told "$work/hung"
 ended hung 76
 says "$err" "^redlock: the lease on 'hung' was not renewed and ends in .*SIGTERM, and SIGKILL follows in "\
-'(800|[67][0-9]{2})ms'
+'(3\.0|2\.[0-9])s'
 # Before that, one warning said that a renewal had failed.
 says "$err" \
     "^redlock: warning: a renewal of 'hung' failed; the lease is valid for [0-9.]+m?s more: 0 of 5 nodes confirmed it"
@@ -141,7 +143,9 @@ redis_on '0 1 2' acl setuser default -evalsha -eval
 ended refused 76
 refused="[0-2] of 5 nodes confirmed it, 3 are needed.* \\(127.0.0.1:${ports[0]}, .*: NOPERM .*'evalsha'"
 says "$err" "^redlock: warning: a renewal of 'refused' failed; .*: $refused"
-says "$err" "^redlock: the lease on 'refused' was not renewed and ends in [0-9.]+m?s: $refused.*; its command .*SIGTERM"
+# On a busy machine the tool may come too late for SIGTERM.
+left='(and ends in [0-9.]+m?s|in time)'
+says "$err" "^redlock: the lease on 'refused' was not renewed $left: $refused.*; its command .*SIG(TERM|KILL)"
 never_says "$err" 'timeout'
 redis_on '0 1 2' acl setuser default +@all
 
