@@ -384,7 +384,7 @@ static bool answer_late_but_steadily(void) {
 SPARE_TEST(a_busy_connection_gets_no_spare) {
     struct pollfd came = {.fd = peer.listener, .events = POLLIN};
     connect_it();
-    for (int i = 0; i < 5 && answer_late_but_steadily(); i++) {
+    for (int i = 0; i < 20 && answer_late_but_steadily(); i++) {
         (void)teardown(NULL);
         (void)first_setup(NULL);
         came.fd = peer.listener;
