@@ -29,11 +29,6 @@ void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_
     *debt = (struct redlock_debt){.owing = owing, .uncertain = owing & uncertain, .expires_ns = expires_ns};
 }
 
-void redlock_debt_wait(struct redlock_debt *debt, int64_t until_ns) {
-    assert(debt->owing != 0 && debt->asked == 0);
-    debt->retry_ns = until_ns;
-}
-
 redlock_nodes redlock_debt_ask(struct redlock_debt *debt, redlock_nodes ready, int64_t now_ns) {
     redlock_nodes idle = open_debts(debt, now_ns) & ~debt->asked;
     redlock_nodes ask = idle & ready;

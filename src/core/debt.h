@@ -26,9 +26,6 @@ struct redlock_debt {
 
 void redlock_debt_start(struct redlock_debt *debt, redlock_nodes owing, redlock_nodes uncertain, int64_t expires_ns);
 
-/* Asks nobody before this time, except nodes that become ready. */
-void redlock_debt_wait(struct redlock_debt *debt, int64_t until_ns);
-
 /*
  * Returns the nodes to ask now: nodes of `ready` that owe and are not being asked. They count as
  * asked until their vote; for a node that refused the request, the vote is FAILED. Ignores

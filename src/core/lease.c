@@ -293,6 +293,7 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_GRANT:
     case REDLOCK_EVENT_LISTEN:
+    case REDLOCK_EVENT_LEFT:
     case REDLOCK_EVENT_READY:
     case REDLOCK_EVENT_POLL:
         on_queue(lease, event, actions);

@@ -19,7 +19,6 @@ enum redlock_operation {
 enum redlock_handing {
     REDLOCK_HAND_OVER = 0,   /* to the next in line; if nobody waits, the lock is free */
     REDLOCK_HAND_NOBODY = 1, /* the lock is free */
-    REDLOCK_HAND_FREE = 2,   /* as HAND_OVER; a lock that is free is handed over, too */
     REDLOCK_HAND_LATER = 50  /* if somebody waits, nobody in line gets it for so many ms */
 };
 

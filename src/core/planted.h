@@ -44,8 +44,8 @@ enum redlock_planted_bug {
     REDLOCK_BUG_QUEUE_ANY_SERVER,
     REDLOCK_BUG_QUEUE_PUSH_CLOCK,      /* nobody reads a node's clock after its push */
     REDLOCK_BUG_WAIT_UNGREETED,        /* a WAIT is queued to a guarded node that has not greeted */
-    REDLOCK_BUG_FREE_UNGUARDED,        /* a node in quarantine hands over a lock left free, */
-    REDLOCK_BUG_RELEASE_UNGUARDED,     /* or one that is released */
+    REDLOCK_BUG_RELEASE_UNGUARDED,     /* a node in quarantine hands over a lock that is released */
+    REDLOCK_BUG_LEFT_UNTOLD,           /* a lock is left free, and nobody in line is told */
     REDLOCK_BUG_QUEUE_RELEASE_STAYS,   /* a release does not leave the queue */
     REDLOCK_BUG_QUEUE_SERVES_STALE,    /* a stale entry is served */
     REDLOCK_BUG_QUEUE_SERVES_FEW,      /* of the dead, a release passes over 64, WAIT over none */

@@ -198,6 +198,10 @@ void redlock_waiter_note(struct redlock_lease_core *lease, const struct redlock_
         lease->grants->refresh_ns =
             redlock_min_ns(lease->grants->refresh_ns, redlock_after_ms(event->now_ns, LISTEN_MS));
         break;
+    case REDLOCK_EVENT_LEFT: /* no answer that is under way tells of it, so none may put this off */
+        lease->grants->refresh_ns =
+            redlock_min_ns(lease->grants->refresh_ns, redlock_after_ms(event->now_ns, REDLOCK_HAND_LATER + LISTEN_MS));
+        break;
     default:
         break;
     }

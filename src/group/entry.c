@@ -381,9 +381,7 @@ void redlock_group_drain(struct redlock_group *group, redlock_group_drained done
     group->drained_ctx = ctx;
     /* One node timeout for the releases that this sends, and one to send them again after
      * NOSCRIPT. */
-    const int64_t later_ms = group->owed_waiting ? REDLOCK_HAND_LATER : 0;
-    group->close_deadline_ns =
-        redlock_group_now_ns(group) + 2 * group->node_timeout_ns + (1 + later_ms) * REDLOCK_NS_PER_MS;
+    group->close_deadline_ns = redlock_group_now_ns(group) + 2 * group->node_timeout_ns + REDLOCK_NS_PER_MS;
     for (unsigned kind = 0; kind < REDLOCK_REQUESTER_KINDS; kind++) {
         REDLOCK_REQUESTERS(requester, group, kind) {
             if (ops[kind]->close) {
@@ -400,8 +398,7 @@ int redlock_group_statistics(struct redlock_group *group, redlock_statistics *st
         return redlock_group_refuse(group, code);
     }
     redlock_statistics now = group->statistics;
-    assert(group->owed_waiting <= group->requesters[REDLOCK_REQUESTER_OWED].count);
-    now.releases_owed = group->requesters[REDLOCK_REQUESTER_OWED].count - group->owed_waiting;
+    now.releases_owed = group->requesters[REDLOCK_REQUESTER_OWED].count;
     redlock_fill_struct(statistics, &now, sizeof now);
     return REDLOCK_OK;
 }

@@ -23,7 +23,7 @@ int redlock_group_tell_refused(struct redlock_group *group) {
 static bool drained(const struct redlock_group *group) {
     assert(group->lingering <= group->requesters[REDLOCK_REQUESTER_LEASE].count);
     return group->requesters[REDLOCK_REQUESTER_LEASE].count == group->lingering &&
-           group->requesters[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0 && group->owed_waiting == 0;
+           group->requesters[REDLOCK_REQUESTER_QUERY].count == 0 && group->in_flight == 0;
 }
 
 bool redlock_group_close_is_due(const struct redlock_group *group) {

@@ -101,7 +101,6 @@ struct redlock_group {
     /* The next release to ask for, of nodes that came back; NULL for none. */
     struct redlock_requester *owed_next;
     redlock_nodes owed_back; /* the nodes that came back */
-    uint32_t owed_waiting;   /* releases that are to be sent a little later */
     uint32_t lingering;      /* leases that are known only for the sake of pushes */
     /* Leases whose callbacks are to run. No list: it would cost a lease 8 bytes. */
     struct redlock_lease *callbacks_first, *callbacks_last;

@@ -65,7 +65,7 @@ redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock
         group->guards ? nodes & (redlock_guard_may_not_vote(&group->guards->guard, message->now_ns) | ~group->ready)
                       : 0;
     redlock_nodes taken = redlock_requester_send(group, requester, nodes & ~may_not_serve, message);
-    if (may_not_serve && message->handing != REDLOCK_HAND_FREE) {
+    if (may_not_serve) {
         struct redlock_message only_frees = *message;
         only_frees.handing = REDLOCK_HAND_NOBODY;
         only_frees.by_try = false; /* that hands a lock over that is marked */

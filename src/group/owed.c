@@ -12,16 +12,6 @@
 #define ASKED_A_TURN  1024 /* for a node that came back; other work of the loop needs its turn */
 #define LOOKS_TO_DROP 16
 
-/* A key stays until its ttl. What ends the time in which a lock is left free leaves no key. */
-static void count_dropped(struct redlock_group *group, enum redlock_handing handing) {
-    group->statistics.releases_dropped += handing != REDLOCK_HAND_FREE;
-}
-
-static void wait_no_more(struct redlock_group *group, struct redlock_owed *owed) {
-    group->owed_waiting -= owed->waits;
-    owed->waits = false;
-}
-
 /* The requester leaves its place in the list. */
 static void pass_by(struct redlock_group *group, const struct redlock_requester *requester) {
     if (group->owed_next == requester) {
@@ -31,7 +21,6 @@ static void pass_by(struct redlock_group *group, const struct redlock_requester 
 
 static void owed_free(struct redlock_group *group, struct redlock_requester *requester) {
     struct redlock_owed *owed = (struct redlock_owed *)requester;
-    wait_no_more(group, owed);
     pass_by(group, requester);
     redlock_requester_delist(group, requester);
     free(owed);
@@ -44,7 +33,7 @@ static void drop_oldest(struct redlock_group *group) {
         struct redlock_requester *requester = redlock_requester_first(group, REDLOCK_REQUESTER_OWED);
         assert(requester);
         if (!requester->in_flight) {
-            count_dropped(group, (enum redlock_handing)((struct redlock_owed *)requester)->handing);
+            group->statistics.releases_dropped++;
             owed_free(group, requester);
             return;
         }
@@ -78,7 +67,7 @@ static void ask(struct redlock_group *group, struct redlock_owed *owed, redlock_
 static void end_or_schedule(struct redlock_group *group, struct redlock_owed *owed, int64_t now_ns) {
     if (redlock_debt_over(&owed->debt, now_ns)) {
         if (owed->debt.owing) {
-            count_dropped(group, (enum redlock_handing)owed->handing);
+            group->statistics.releases_dropped++;
         }
         owed_free(group, &owed->requester);
         return;
@@ -97,7 +86,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
                                                       sizeof *owed + target->size + release->token_size, sizeof *owed);
     if (!owed) {
         /* The keys live until their ttl: others wait longer, but no lock is unsafe. */
-        count_dropped(group, release->handing);
+        group->statistics.releases_dropped++;
         return false;
     }
     owed->handing = (uint8_t)release->handing;
@@ -106,13 +95,7 @@ bool redlock_owed_add(struct redlock_group *group, const struct redlock_owed_rel
     memcpy(redlock_target_end(owed->target), release->token, release->token_size);
     const int64_t now_ns = redlock_group_now_ns(group);
     redlock_debt_start(&owed->debt, release->nodes, release->uncertain, redlock_after_ms(now_ns, release->ttl_ms));
-    if (release->delay_ms > 0) {
-        owed->waits = true;
-        group->owed_waiting++;
-        redlock_debt_wait(&owed->debt, redlock_after_ms(now_ns, release->delay_ms));
-    } else {
-        ask(group, owed, redlock_debt_ask(&owed->debt, release->nodes, now_ns), false, now_ns);
-    }
+    ask(group, owed, redlock_debt_ask(&owed->debt, release->nodes, now_ns), false, now_ns);
     end_or_schedule(group, owed, now_ns);
     return true;
 }
@@ -130,7 +113,6 @@ static void owed_answer(struct redlock_group *group, struct redlock_requester *r
 
 static void owed_due(struct redlock_group *group, struct redlock_requester *requester, int64_t now_ns) {
     struct redlock_owed *owed = (struct redlock_owed *)requester;
-    wait_no_more(group, owed);
     if (!redlock_debt_over(&owed->debt, now_ns)) {
         ask(group, owed, redlock_debt_ask(&owed->debt, owed->debt.owing, now_ns), false, now_ns);
     }

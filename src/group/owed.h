@@ -16,7 +16,6 @@ struct redlock_owed {
     struct redlock_target *target;
     uint8_t token_size;
     uint8_t handing; /* enum redlock_handing */
-    bool waits;      /* not asked yet, on purpose */
     uint16_t room[]; /* the target, then the token */
 };
 
@@ -29,7 +28,6 @@ struct redlock_owed_release {
     redlock_nodes uncertain; /* never answered a request that sets the key: it may yet run there */
     int64_t ttl_ms;          /* then the key is gone from the other nodes */
     enum redlock_handing handing;
-    int64_t delay_ms; /* not before this time; 0: now */
 };
 
 /* Sends a release, and owns it until it is confirmed or over (R8). Without memory, returns false:

@@ -172,7 +172,8 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
     if (actions->send == REDLOCK_OP_WAIT && !redlock_waiting_may_ask(group)) {
         asked = 0;
     } else if (actions->handing == REDLOCK_HAND_LATER) {
-        lease->waiting->handing = (uint8_t)redlock_waiting_leave_free(lease, actions->send_nodes);
+        lease->waiting->handing = REDLOCK_HAND_LATER;
+        group->statistics.left_free++;
     }
     if (actions->send != REDLOCK_OP_RELEASE && message.ttl_ms > lease->ttl_sent_max_ms) {
         lease->ttl_sent_max_ms = (int32_t)message.ttl_ms;

@@ -129,6 +129,15 @@ static bool fits(struct redlock_group *group, unsigned node, const struct redloc
     return fits;
 }
 
+/* The lock is left free, and the lease, if any, is among the first in line. Nothing proves that:
+ * who knows the token can make the lease ask (docs/protocols.md, "What channels say"). */
+static void take_left(struct redlock_lease *lease) {
+    if (lease && lease->core.state == REDLOCK_LEASE_QUEUED) {
+        const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_LEFT, 0);
+        redlock_driver_feed(lease, &event);
+    }
+}
+
 /* No lease has this token any more. */
 static void take_unknown(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
     const uint64_t token_id = redlock_hash(push->token, push->token_size);
@@ -138,11 +147,16 @@ static void take_unknown(struct redlock_group *group, unsigned node, const struc
 }
 
 void redlock_votes_pushed(struct redlock_group *group, unsigned node, const struct redlock_push *push) {
+    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
+    lease = lease && is_about(lease, push) ? lease : NULL;
+    if (push->round == 0) {
+        take_left(lease);
+        return;
+    }
     if (!fits(group, node, push)) {
         return;
     }
-    struct redlock_lease *lease = redlock_line_get(&group->line, push->id);
-    if (!lease || !is_about(lease, push)) {
+    if (!lease) {
         take_unknown(group, node, push);
         return;
     }

@@ -11,7 +11,6 @@
 #include "core/waiter.h"
 #include "group/handle.h"
 #include "group/line.h"
-#include "group/owed.h"
 #include "group/tell.h"
 
 /* Nodes skip us as long as they cannot tell us. */
@@ -189,25 +188,6 @@ struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, re
                                   .id = lease->waiting->id,
                                   .seals = seals,
                                   .takes = lease->core.grants->takes};
-}
-
-/* After that time, the refreshes of those who wait have found a lock that is still free. */
-#define LEFT_MS 3000
-
-enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes) {
-    struct redlock_group *group = lease->group;
-    assert(lease->waiting && lease->core.operation == REDLOCK_OP_RELEASE);
-    const struct redlock_owed_release then = {.target = lease->target,
-                                              .token = redlock_handle_own_token(lease),
-                                              .token_size = lease->token_size,
-                                              .nodes = nodes,
-                                              .ttl_ms = LEFT_MS,
-                                              .handing = REDLOCK_HAND_FREE,
-                                              .delay_ms = REDLOCK_HAND_LATER};
-    const bool ends =
-        group->requesters[REDLOCK_REQUESTER_OWED].count < REDLOCK_OWED_MAX && redlock_owed_add(group, &then);
-    group->statistics.left_free += ends;
-    return ends ? REDLOCK_HAND_LATER : REDLOCK_HAND_OVER;
 }
 
 static bool too_few(const struct redlock_group *group, redlock_nodes refusing) {

@@ -28,9 +28,6 @@ bool redlock_waiting_may_ask(const struct redlock_group *group);
 /* The place that a WAIT asks for. Fills in the seals of these nodes; there is room for one of
  * each. */
 struct redlock_place redlock_waiting_place(const struct redlock_lease *lease, redlock_nodes nodes, uint64_t *seals);
-/* The lease is to be released, and the lock left free for a moment. Prepares what ends that moment.
- * HAND_LATER; HAND_OVER if there is no memory. */
-enum redlock_handing redlock_waiting_leave_free(struct redlock_lease *lease, redlock_nodes nodes);
 
 /* A node refuses the subscription. Returns whether too few nodes can keep a queue since then. */
 bool redlock_waiting_note_refusing(struct redlock_group *group, unsigned node, const struct redlock_text *why);

@@ -184,12 +184,14 @@ struct redlock_hint {
 /* What became of a subscription. A server that refuses it refuses the next, too. */
 enum redlock_listening { REDLOCK_LISTENING_NOT, REDLOCK_LISTENING, REDLOCK_LISTENING_REFUSED };
 
-/* A node handed the lock to a waiter; or somebody who may publish says so. The bytes are valid
- * during the call. */
+/* A node handed the lock to a waiter, or left it free; or somebody who may publish says so. The
+ * bytes are valid during the call. */
 struct redlock_push {
-    uint32_t id;    /* as given with the WAIT, */
-    uint64_t seal;  /* likewise, to this node */
-    uint32_t round; /* the serial of the last WAIT that the node executed for this token */
+    uint32_t id;   /* as given with the WAIT, */
+    uint64_t seal; /* likewise, to this node */
+    /* The serial of the last WAIT that the node executed for this token; 0: the lock is left free,
+     * and the seal is 0. */
+    uint32_t round;
     const char *token;
     size_t token_size;
     const char *key; /* of the lock */

@@ -81,20 +81,29 @@ void queue_add(uint64_t ticket, const char *token, const char *channel, int64_t 
     assert_string_equal(server_ask(server, "HSET", WAITERS, token, entry), "1");
 }
 
-void assert_pushed(const char *token) {
+/* The next message is this one, of about now. */
+static void assert_hears(const char *on, const char *its_serial, const char *token) {
     char kind[16], channel[32], id[40], serial[8], got[80], key[16];
     long long seconds, microseconds;
     assert_int_equal(sscanf(raw_read(&listener), "%15s %31s %39s %7s %lld %lld %79s %15s", kind, channel, id, serial,
                             &seconds, &microseconds, got, key),
                      8);
     assert_string_equal(kind, "message");
-    assert_string_equal(channel, CHANNEL);
+    assert_string_equal(channel, on);
     assert_string_equal(id, "000000000900000000000000000000");
-    assert_string_equal(serial, "5");
+    assert_string_equal(serial, its_serial);
     assert_string_equal(got, token);
     assert_string_equal(key, "door");
     const int64_t at_us = seconds * 1000000 + microseconds, now_us = server_now_us();
     assert_true(at_us <= now_us && at_us > now_us - 60 * INT64_C(1000000));
+}
+
+void assert_pushed(const char *token) {
+    assert_hears(CHANNEL, "5", token);
+}
+
+void assert_told(const char *token, const char *channel) {
+    assert_hears(channel, "0", token);
 }
 
 void assert_silence(void) {

@@ -48,6 +48,8 @@ void assert_free(void);
 void queue_add(uint64_t ticket, const char *token, const char *channel, int64_t good_ms);
 /* Subscribers see this push next. */
 void assert_pushed(const char *token);
+/* They see next, on this channel, that the lock is left free. */
+void assert_told(const char *token, const char *channel);
 /* Nothing was pushed: a ping is answered first. */
 void assert_silence(void);
 

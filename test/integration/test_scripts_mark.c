@@ -133,17 +133,3 @@ QUEUE_TEST(any_other_release_needs_no_mark) {
     assert_int_equal(release_as(TRY), HANDED_OVER);
     assert_pushed(FIRST);
 }
-
-/* What ends the time in which a lock is left free marks the lock of a try that came then. */
-QUEUE_TEST(a_try_that_came_before_the_queue_is_marked) {
-    assert_queued((struct wait){.token = FIRST, .ticket = 1, .enters_only = true}, 0, NULL);
-    lock_as(TRY);
-    assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), OTHERS);
-    assert_value("door", MARKED);
-    assert_int_equal(release_try(TRY), HANDED_OVER);
-    assert_pushed(FIRST);
-    start_anew();
-    lock_as(TRY);
-    assert_int_equal(release_with(OURS, REDLOCK_HAND_FREE), OTHERS);
-    assert_value("door", TRY); /* nobody waits */
-}

@@ -70,10 +70,8 @@ redlock_nodes __wrap_redlock_requester_send(struct redlock_group *group, struct 
 
 redlock_nodes __wrap_redlock_guards_release(struct redlock_group *group, struct redlock_requester *owner,
                                             redlock_nodes nodes, struct redlock_message *message) {
-    const bool frees = message->handing == REDLOCK_HAND_FREE;
-    return REDLOCK_PLANTED(FREE_UNGUARDED) && frees       ? redlock_requester_send(group, owner, nodes, message)
-           : REDLOCK_PLANTED(RELEASE_UNGUARDED) && !frees ? redlock_requester_send(group, owner, nodes, message)
-                                                          : __real_redlock_guards_release(group, owner, nodes, message);
+    return REDLOCK_PLANTED(RELEASE_UNGUARDED) ? redlock_requester_send(group, owner, nodes, message)
+                                              : __real_redlock_guards_release(group, owner, nodes, message);
 }
 
 /* Of the push that is read now. */

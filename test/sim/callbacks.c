@@ -36,8 +36,9 @@ static void come_back_soon(struct sim_lease *lease, unsigned slot) {
 static void come_back_in_line(const struct sim_lease *lease, unsigned slot) {
     struct sim_world *world = lease->owner->world;
     const bool is_first = world->now_ns % (1000 * SIM_MS) < 25 * SIM_MS;
+    const int64_t most_ns = world->profile.blocks ? 4000 * SIM_MS : 2 * SIM_MS;
     const int64_t for_ns = is_first ? sim_random_between(&world->random, 50, 200) * SIM_MS
-                                    : sim_random_between(&world->random, 0, 2 * SIM_MS);
+                                    : sim_random_between(&world->random, 0, most_ns);
     sim_push(world, lease->owner->step_ns + for_ns,
              (struct sim_event){.kind = SIM_USER, .client = lease->client, .entry = slot, .gen = 1});
 }
@@ -148,6 +149,7 @@ void sim_on_released(const redlock_result *result, void *data) {
     struct sim_world *world = call->client->world;
     answered(call, result);
     if (!call->probe) {
+        sim_load_released(call->client);
         return;
     }
     if (redlock_result_code(result) != REDLOCK_OK) {

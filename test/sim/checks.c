@@ -352,7 +352,7 @@ void sim_check_closed(const struct sim_client *client) {
     }
     int64_t took =
         client->step_ns - client->closed_ns - (sim_client_paused(client, client->step_ns) - client->closed_paused_ns);
-    int64_t allowed = (2 * world->profile.node_timeout_ms + REDLOCK_HAND_LATER) * SIM_MS;
+    int64_t allowed = 2 * world->profile.node_timeout_ms * SIM_MS;
     if (took > allowed + allowed / 50 + SLACK_NS) {
         sim_violation(world, "deadline", "close of client %u took %.3f ms", client->index, (double)took / 1e6);
     }

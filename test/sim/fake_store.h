@@ -46,9 +46,10 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
 
 bool fake_holds(const struct fake_key *key, const struct sim_argument *value);
 
-/* --- fake_queue.c --- */
+/* --- fake_wait.c --- */
 /* a: lock, queue, waiters, and the first nine arguments of a WAIT. */
 void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply);
+/* --- fake_release.c --- */
 /* a: lock, token, suffix or none, and more up to `count`: with four, it looks into the queue,
  * marked or not; with five, it announces. `handing`: enum redlock_handing, or a time to leave the
  * lock free. */

@@ -47,19 +47,10 @@ void sim_heal_event(struct sim_world *world) {
     }
 }
 
-/* How long until the end of the time in which a lock is left free. */
-static int64_t left_ns(const struct sim_world *world) {
-    bool is_left = false;
-    for (unsigned i = 0; i < world->profile.clients; i++) {
-        is_left = is_left || (world->clients[i].group != NULL && world->clients[i].group->owed_waiting > 0);
-    }
-    return is_left ? (REDLOCK_HAND_LATER * 102 / 100 + 2) * SIM_MS : 0;
-}
-
 int64_t sim_settle_ns(const struct sim_world *world) {
     /* If nothing has failed, nothing needs a second try. */
     return world->profile.calm && !world->profile.one_hung && !world->profile.waking
-               ? 4 * world->profile.delay_max_ns + 2 * SIM_MS + left_ns(world)
+               ? 4 * world->profile.delay_max_ns + 2 * SIM_MS
                : SETTLE_NS + 25 * world->profile.node_timeout_ms * SIM_MS;
 }
 

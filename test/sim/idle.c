@@ -98,14 +98,16 @@ static void trace_line(struct sim_world *world) {
     }
 }
 
-/* Whether all clients run, and a quorum of nodes: the others may be what everybody waits for. */
+/* Whether all clients run that anybody may need, and a quorum of nodes: the others may be what
+ * everybody waits for. */
 static bool runs(const struct sim_world *world) {
     unsigned nodes = 0;
     for (unsigned i = 0; i < world->profile.nodes; i++) {
         nodes += world->nodes[i].hung_until_ns <= world->now_ns;
     }
     for (unsigned i = 0; i < world->profile.clients; i++) {
-        if (world->clients[i].busy_until_ns > world->now_ns) {
+        const struct sim_client *client = &world->clients[i];
+        if (client->busy_until_ns > world->now_ns && client->blocked_ns <= world->now_ns) {
             return false;
         }
     }

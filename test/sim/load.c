@@ -19,6 +19,10 @@ void sim_load_draw(struct sim_profile *profile, struct sim_random *random) {
     profile->delay_min_ns = 30000;
     profile->deafens = sim_random_percent(random, 50);
     profile->late_max_ms = late_ms[sim_random_below(random, 4)];
+    profile->blocks = sim_random_percent(random, 20);
+    if (profile->blocks) {
+        profile->ttl_max_ms = 2 * (profile->ttl_min_ms = 30000);
+    }
 }
 
 /* Each process is late for 5 to 60 % of the time. */
@@ -26,7 +30,7 @@ void sim_load_pace(struct sim_profile *profile, struct sim_random *random) {
     const int64_t mean_ms = 4 + profile->late_max_ms / 10, share = sim_random_between(random, 5, 60);
     profile->fencing = profile->heal = false;
     profile->lock_delay_max_ms = 0;
-    profile->active_ns = 2000 * SIM_MS;
+    profile->active_ns = (profile->blocks ? 12000 : 2000) * SIM_MS;
     profile->user_gap_ns = sim_random_between(random, 2, 10) * SIM_MS;
     profile->fault_gap_ns = mean_ms * SIM_MS * 100 / share / (profile->nodes + profile->clients);
 }
@@ -61,4 +65,28 @@ void sim_load_late(struct sim_world *world) {
     if (at >= nodes && world->clients[at - nodes].busy_until_ns <= world->now_ns) {
         sim_client_pause(&world->clients[at - nodes], draw_late_ns(world));
     }
+}
+
+static bool is_idle(const struct sim_client *client) {
+    for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
+        if (client->slots[i].acquiring != NULL || client->slots[i].lease != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Nobody may need it now: a program that waits for its user, say. */
+void sim_load_released(struct sim_client *client) {
+    struct sim_world *world = client->world;
+    redlock_statistics now = {.size = sizeof now};
+    if (!world->profile.blocks || world->phase != SIM_ACTIVE || client->closing) {
+        return;
+    }
+    redlock_group_statistics(client->group, &now);
+    if (now.left_free > client->left_free && is_idle(client)) {
+        sim_client_pause(client, sim_random_between(&world->random, 1, 3000) * SIM_MS);
+        client->blocked_ns = client->busy_until_ns;
+    }
+    client->left_free = now.left_free;
 }

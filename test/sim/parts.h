@@ -162,6 +162,8 @@ void sim_load_draw(struct sim_profile *profile, struct sim_random *random);
 void sim_load_pace(struct sim_profile *profile, struct sim_random *random);
 /* One of all processes does not run for a while, or many nodes do not. */
 void sim_load_late(struct sim_world *world);
+/* A user has released its lock, and may run no more for a while. */
+void sim_load_released(struct sim_client *client);
 
 /* Now and then, keeps a copy of the node's data, if it may come back. */
 void sim_node_back_up(const struct sim_world *world, struct sim_node *node);

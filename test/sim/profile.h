@@ -42,7 +42,8 @@ struct sim_profile {
     bool crowd;              /* many wait for one resource, and who has it releases it soon, */
     bool holds_long;         /* or keeps it */
     int64_t late_max_ms;     /* processes run so late, and users do nothing but wait; 0: neither */
-    bool deafens;            /* with them, subscriptions end, and the clients learn it at once */
+    bool deafens;            /* with them, subscriptions end, and the clients learn it at once; */
+    bool blocks;             /* locks are held for long; who leaves one free stops running */
     bool stalls;             /* pushes come later than keys end, often */
     bool overtakes;          /* later grants are known before them; then a clock steps */
     bool replaced;           /* so are nodes, often */

@@ -328,6 +328,8 @@ struct sim_client {
     int64_t step_ns;
     int64_t busy_until_ns;  /* paused, or still in its last step */
     int64_t ahead_until_ns; /* its state is of this future moment: not to be judged before */
+    int64_t blocked_ns;     /* paused until then, with nothing to do */
+    uint64_t left_free;     /* so often until it last was */
     int64_t paused_ns;      /* in total, with what is left of a pause */
     int64_t wall_off_ns;    /* its wall clock beside the true one */
     int64_t unopened_ns;    /* its second connections cannot open until then */

@@ -12,7 +12,6 @@ foreach(name group group_life group_list group_fence group_guards group_queue gr
   add_test(NAME unit_${name} COMMAND test_${name})
   set_tests_properties(unit_${name} PROPERTIES LABELS "unit;valgrind_ok" TIMEOUT 300)
 endforeach()
-target_link_options(test_group_left PRIVATE -Wl,--wrap=malloc)
 foreach(name group_observer group_observer_end)
   target_sources(test_${name} PRIVATE observer_kit.c)
 endforeach()

@@ -103,6 +103,10 @@ struct life *life_listen(struct life *life) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_LISTEN});
 }
 
+struct life *life_left(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_LEFT});
+}
+
 struct life *life_ready(struct life *life, unsigned node) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_READY, .nodes = REDLOCK_NODE(node)});
 }

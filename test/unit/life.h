@@ -76,6 +76,7 @@ struct life *life_queued(struct life *life, unsigned node, struct redlock_grants
 struct life *life_answer_queued(struct life *life, redlock_nodes nodes, struct redlock_grants_view view);
 struct life *life_push(struct life *life, unsigned node, uint32_t round);
 struct life *life_listen(struct life *life);
+struct life *life_left(struct life *life);
 struct life *life_ready(struct life *life, unsigned node);
 struct life *life_poll(struct life *life);
 struct life *life_void(struct life *life, redlock_nodes nodes);

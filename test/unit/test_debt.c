@@ -23,14 +23,6 @@ TEST(every_node_is_asked_once) {
     assert_false(redlock_debt_over(&debt, 5 * MS));
 }
 
-TEST(one_that_waits_asks_from_its_time_on) {
-    struct redlock_debt debt = of(7);
-    redlock_debt_wait(&debt, 50 * MS);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 0), 50 * MS);
-    assert_int_equal(redlock_debt_ask(&debt, 31, 50 * MS), 7);
-    assert_int_equal(redlock_debt_next_ns(&debt, ~0U, 50 * MS), REDLOCK_NEVER_NS);
-}
-
 TEST(granted_and_denied_pay) {
     struct redlock_debt debt = of(3);
     redlock_debt_ask(&debt, 3, 0);

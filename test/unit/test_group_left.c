@@ -1,17 +1,7 @@
-/* A lock that was handed over is left free for a moment, and then goes on to the next in line. */
-#include "group/owed.h"
+/* A lock that was handed over is left free for a moment; who is told of that asks for it then. */
 #include "queue_kit.h"
 
 #define LEFT_MS REDLOCK_HAND_LATER
-
-static bool no_memory;
-
-void *__real_malloc(size_t size);
-/* The linker puts it in place of malloc(). */
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) {
-    return no_memory ? NULL : __real_malloc(size);
-}
 
 /* So long that its release leaves the lock free for sure. */
 static void hold_for_long(struct seen *seen, bool handed_over) {
@@ -57,28 +47,12 @@ static void leave(struct seen *seen) {
     release_with(seen->lease, REDLOCK_HAND_LATER);
 }
 
-/* All nodes are asked for it. */
-static void assert_goes_on(void) {
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 5);
-    for (unsigned i = 0; i < 5; i++) {
-        const struct fake_sent *release = fake_env_waiting(&fake, i, REDLOCK_OP_RELEASE);
-        assert_is(release->handing, REDLOCK_HAND_FREE);
-        assert_string_equal(release->token, last_wait(i)->token);
-        assert_string_equal(release->key, last_wait(i)->key);
-    }
-}
-
-GROUP_TEST(the_next_in_line_gets_it_after_a_moment, five_nodes) {
+/* Whoever is in line asks for it. */
+GROUP_TEST(nothing_follows_the_release, five_nodes) {
     leave(&seen);
     answer_releases(REDLOCK_VOTE_GRANTED, true);
     assert_int_equal(statistics().left_free, 1);
-    assert_int_equal(statistics().released, 1); /* the caller did not wait */
-    assert_owed(0, 0);
-    fake_env_pass_ms(&fake, LEFT_MS - 1);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-    fake_env_pass_ms(&fake, 1);
-    assert_goes_on();
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
+    assert_int_equal(statistics().released, 1);
     assert_owed(0, 0);
     const unsigned sent = fake.sent_count;
     fake_env_pass_ms(&fake, 60000);
@@ -101,44 +75,8 @@ GROUP_TEST(it_is_sent_by_source_like_any_other, five_nodes) {
     assert_is(again->handing, REDLOCK_HAND_LATER);
 }
 
-/* The others who wait find the lock by then. No key is left, so nothing is dropped. */
-GROUP_TEST(nodes_that_fail_are_not_asked_for_long, five_nodes) {
-    leave(&seen);
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
-    fake_env_pass_ms(&fake, LEFT_MS);
-    answer_releases(REDLOCK_VOTE_UNKNOWN, false);
-    assert_owed(1, 0);
-    for (unsigned ms = 0; ms < 10000; ms += 100) {
-        fake_env_pass_ms(&fake, 100);
-        fake_env_answer_all(&fake, REDLOCK_VOTE_UNKNOWN);
-    }
-    assert_owed(0, 0);
-}
-
-/* The lock may only seem free there: a run that forgot it may still have the queue, and whoever it
- * serves would count that key in an extension. Nor is a node asked that may come back as such. */
-GROUP_TEST(a_node_that_restarted_is_not_asked, five_observed) {
-    greet_all();
-    leave(&seen);
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
-    greet(0, "another", 0, reading(0));
-    greet(1, "b", 100000, reading(0));
-    redlock_group_ready_changed(fake.group, 2, false);
-    assert_null(fake_env_waiting(&fake, 0, REDLOCK_OP_RELEASE));
-    assert_is(fake_env_waiting(&fake, 1, REDLOCK_OP_RELEASE)->handing, REDLOCK_HAND_FREE);
-    fake_env_pass_ms(&fake, LEFT_MS);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 3);
-    assert_null(fake_env_waiting(&fake, 2, REDLOCK_OP_RELEASE));
-    for (unsigned ms = 0; ms < 10000; ms += 100) {
-        fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
-        fake_env_pass_ms(&fake, 100);
-        assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
-    }
-    assert_owed(0, 0);
-}
-
-/* Nor does such a node hand on a lock that is released: its key may come from an old copy of the
- * data. That also holds for what is asked again, by its source or later. */
+/* A node that restarted hands on no lock: its key may come from an old copy of the data. That also
+ * holds for what is asked again, by its source or later. */
 GROUP_TEST(a_node_that_restarted_frees_the_lock, five_observed) {
     const struct fake_sent *release;
     greet_all();
@@ -162,18 +100,6 @@ GROUP_TEST(a_node_that_restarted_frees_the_lock, five_observed) {
     fake_env_pass_ms(&fake, 10000);
 }
 
-GROUP_TEST(close_waits_for_it, five_nodes) {
-    unsigned drained = 0;
-    leave(&seen);
-    redlock_group_drain(fake.group, count_drained, &drained);
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
-    fake_env_pass_ms(&fake, LEFT_MS);
-    assert_int_equal(drained, 0);
-    assert_goes_on();
-    answer_releases(REDLOCK_VOTE_DENIED, false);
-    assert_int_equal(drained, 1);
-}
-
 GROUP_TEST(close_hands_over_at_once, five_nodes) {
     unsigned drained = 0;
     hold_for_long(&seen, true);
@@ -192,34 +118,43 @@ GROUP_TEST(who_was_not_handed_it_hands_it_over_at_once, five_nodes) {
     assert_int_equal(statistics().left_free, 0);
 }
 
-GROUP_TEST(without_memory_it_is_handed_over_at_once, five_nodes) {
-    hold_for_long(&seen, true);
-    no_memory = true;
-    release_with(seen.lease, REDLOCK_HAND_OVER);
-    no_memory = false;
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
-    assert_int_equal(statistics().left_free, 0);
-    assert_owed(0, 0);
-    fake_env_pass_ms(&fake, LEFT_MS);
-    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_RELEASE), 0);
+static void tell_left(const struct fake_sent *wait) {
+    struct fake_sent left = *wait;
+    left.round = 0;
+    left.seal = 0;
+    fake_env_push(&fake, &left);
 }
 
-/* No release that is owed is dropped for it. */
-GROUP_TEST(where_too_much_is_owed_it_is_handed_over_at_once, five_nodes) {
-    uint16_t room[16];
-    hold_for_long(&seen, true);
-    for (unsigned i = 0; i < REDLOCK_OWED_MAX; i++) {
-        assert_true(redlock_owed_add(
-            fake.group, &(struct redlock_owed_release){.target = redlock_target_make(room, "", 0, "key", 3),
-                                                       .token = "token",
-                                                       .token_size = 5,
-                                                       .nodes = REDLOCK_NODE(0),
-                                                       .ttl_ms = 600000,
-                                                       .delay_ms = 600000}));
+GROUP_TEST(who_is_told_asks_when_the_time_is_over, five_nodes) {
+    queue_up(&seen);
+    tell_left(last_wait(0));
+    tell_left(last_wait(1));
+    fake_env_pass_ms(&fake, LEFT_MS + 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 0);
+    fake_env_pass_ms(&fake, 1);
+    assert_int_equal(fake_env_waiting_count(&fake, REDLOCK_OP_WAIT), 5);
+    assert_int_equal(seen.count, 0);
+    assert_int_equal(statistics().pushes_refused, 0);
+    push(0, 2);
+    assert_is(seen.code, REDLOCK_OK);
+    tell_left(last_wait(0)); /* it has the lock */
+    const unsigned sent = fake.sent_count;
+    fake_env_pass_ms(&fake, LEFT_MS + 2);
+    assert_int_equal(fake.sent_count, sent);
+}
+
+/* It must know the token, at least. Nothing is given back. */
+GROUP_TEST(what_is_told_to_another_one_does_nothing, five_nodes) {
+    queue_up(&seen);
+    struct fake_sent others[3] = {*last_wait(0), *last_wait(0), *last_wait(0)};
+    others[0].place.id++;
+    others[1].token[47] = (char)(others[1].token[47] == 'a' ? 'b' : 'a');
+    memset(others[2].key, 'k', sizeof others[2].key - 1);
+    const unsigned sent = fake.sent_count;
+    for (unsigned i = 0; i < 3; i++) {
+        tell_left(&others[i]);
     }
-    release_with(seen.lease, REDLOCK_HAND_OVER);
-    answer_releases(REDLOCK_VOTE_GRANTED, true);
-    assert_int_equal(statistics().left_free, 0);
-    assert_int_equal(fake.group->requesters[REDLOCK_REQUESTER_OWED].count, REDLOCK_OWED_MAX);
-    assert_owed(0, 0); /* they wait, and none is dropped */
+    fake_env_pass_ms(&fake, LEFT_MS + 2);
+    assert_int_equal(fake.sent_count, sent);
+    assert_owed(0, 0);
 }

@@ -165,6 +165,26 @@ LIFE_TEST(who_hears_of_grants_from_now_on_takes_its_places_again, life_begin_in_
     life_expect(life_timer(&life), QUEUED, WAITS(7, 2, REFRESHED));
 }
 
+LIFE_TEST(who_is_told_that_the_lock_is_left_free_asks_when_that_is_over, life_begin_in_line(&life, 3)) {
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_expect(life_left(life_at(&life, 10)), QUEUED, NOTHING);
+    life_expect_next(&life, REDLOCK_HAND_LATER + 2, REDLOCK_HAND_LATER + 2);
+    life_left(life_at(&life, 20)); /* by another node */
+    assert_int_equal(life_next_ms(&life), 10 + REDLOCK_HAND_LATER + 2);
+    life_expect(life_timer(life_at(&life, 10 + REDLOCK_HAND_LATER + 2)), QUEUED, WAITS(7, 2, REFRESHED));
+    assert_false(life_queue(&life)->takes);                  /* anybody may say so */
+    life_answer_queued(&life, 3, LIFE_VIEW(NONE, 0, -2, 0)); /* one more would be no quorum */
+    life_expect(&life, QUEUED, WAITS(7, 3, REFRESHED));
+    assert_true(life_queue(&life)->takes);
+}
+
+/* The nodes executed that WAIT before the release. */
+LIFE_TEST(no_answer_puts_off_the_look_at_a_lock_that_is_left_free, life_begin_in_line(&life, 3)) {
+    life_left(life_at(&life, 10));
+    life_answer_queued(&life, 7, LIFE_VIEW(LATER, 9, 60000, 0));
+    life_expect_next(&life, REDLOCK_HAND_LATER + 2, REDLOCK_HAND_LATER + 2);
+}
+
 /* One that has answered, or still may, needs no other WAIT. */
 LIFE_TEST(a_node_that_can_be_asked_gets_a_place_if_it_has_none, life_begin_in_line(&life, 5)) {
     life_refuse(&life, REDLOCK_NODE(3));

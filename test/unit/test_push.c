@@ -52,6 +52,13 @@ TEST(a_push_has_all_its_words) {
                 push.key_size == 1);
 }
 
+/* Without a serial and a seal: the lock is left free. */
+TEST(a_push_may_be_no_grant) {
+    struct redlock_push push;
+    assert_true(reads("000000000700000000000000000000 0" REST, &push));
+    assert_true(push.id == 7 && push.round == 0 && push.seal == 0 && push.token_size == 48 && push.key_size == 4);
+}
+
 TEST(a_key_may_hold_any_bytes) {
     static const char payload[] = ID " 12 1763791726 50413 " TOKEN " a b\0\r\n ";
     struct redlock_push push;

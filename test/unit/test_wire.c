@@ -97,8 +97,6 @@ TEST(a_release_may_keep_the_lock_from_the_queue) {
     struct redlock_message message = message_of(REDLOCK_OP_RELEASE);
     message.handing = REDLOCK_HAND_NOBODY;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n1\r\n");
-    message.handing = REDLOCK_HAND_FREE;
-    assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n2\r\n");
     message.handing = REDLOCK_HAND_LATER;
     assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$2\r\n50\r\n");
 }

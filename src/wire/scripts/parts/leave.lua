@@ -1,0 +1,28 @@
+-- Hands the lock to nobody. If `left` is more than 1, leaves the lock free for so many ms: until
+-- then no WAIT takes it. Tells the first in line of three processes, who ask when that time is over:
+-- some may be dead by then. Where there is no lock to release, some place in line was given up while
+-- the lock is left free: whoever had it may have been the only one who was told. Looks at 2000
+-- entries. What is told is no grant: its serial is 0, and it lacks the seal, of which whoever hears
+-- it could make one. No election leaves its lock free.
+if left == 1 and holder then
+  return
+end
+local told, count = {}, 0
+now = time[1] * 1000 + math.floor(time[2] / 1000)
+for _, token in ipairs(redis.call('ZRANGE', queue, 0, 1999)) do
+  local ttl, _, id, channel = living(token)
+  if ttl and not told[channel] and count < 3 then
+    told[channel] = true
+    id = id:sub(1, -21) .. ('0'):rep(20)
+    local push = table.concat({id, 0, time[1], time[2], token, KEYS[1]}, ' ')
+    count = count + math.min(1, redis.call('PUBLISH', channel, push))
+  end
+end
+if not holder then
+  return
+end
+if count > 0 then
+  -- The hash has a ttl already.
+  redis.call('HSET', waiters, 'left', ('%.0f'):format(now + left))
+  return redis.call('DEL', KEYS[1])
+end

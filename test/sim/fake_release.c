@@ -1,0 +1,149 @@
+/* What the script RELEASE does, on the fake node, and how others see the queue. */
+#include "core/operation.h"
+#include "core/planted.h"
+#include "fake_queue.h"
+
+#define TOLD_MAX 3
+
+/* The name of a queue: both in a row, in `name`, which has room for two names. */
+static struct sim_argument join(const struct sim_argument *first, const struct sim_argument *second, char *name) {
+    const size_t sizes[] = {first->size < FAKE_NAME_MAX ? first->size : FAKE_NAME_MAX,
+                            second->size < FAKE_NAME_MAX ? second->size : FAKE_NAME_MAX};
+    const char *end = fake_bytes(fake_bytes(name, first->bytes, sizes[0]), second->bytes, sizes[1]);
+    return (struct sim_argument){name, (size_t)(end - name)};
+}
+
+static bool is_known(const struct fake_part *const *told, unsigned count, const struct fake_part *waiter) {
+    for (unsigned i = 0; i < count; i++) {
+        if (told[i]->channel_size == waiter->channel_size &&
+            memcmp(told[i]->channel, waiter->channel, waiter->channel_size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* a: lock, queue, waiters. Tells the first in line of three processes that the lock is left free.
+ * NOBODY listens. */
+static enum fake_served tell_left(struct fake_node *node, const struct sim_argument *a) {
+    const struct fake_part *told[FAKE_PARTS_MAX];
+    struct fake_part *parts[FAKE_PARTS_MAX];
+    struct fake_key *queue, *waiters;
+    unsigned told_count = 0, heard = 0;
+    if (!fake_find_set(node, &a[1], FAKE_ZSET, &queue) || !fake_find_set(node, &a[2], FAKE_HASH, &waiters)) {
+        return FAKE_WRONG_TYPE;
+    }
+    const unsigned count = REDLOCK_PLANTED(LEFT_UNTOLD) ? 0 : fake_sort_parts(node, queue, parts);
+    for (unsigned i = 0; i < count && heard < TOLD_MAX; i++) {
+        const struct fake_part *waiter = fake_find_part(node, waiters, parts[i]->token, parts[i]->token_size);
+        if (fake_is_living(node, waiter, NULL) && !is_known(told, told_count, waiter)) {
+            told[told_count++] = waiter;
+            heard += fake_publish(node, &a[0], waiter, true);
+        }
+    }
+    return heard > 0 || (REDLOCK_PLANTED(LEFT_UNTOLD) && waiters != NULL) ? FAKE_SERVED : FAKE_NOBODY;
+}
+
+/* a: lock, queue, waiters. NOBODY can be told, so the lock is not left. */
+static enum fake_served leave_free(struct fake_node *node, const struct sim_argument *a, int64_t ms) {
+    const enum fake_served told = ms <= REDLOCK_HAND_NOBODY ? FAKE_NOBODY : tell_left(node, a);
+    struct fake_part *left = NULL;
+    if (told == FAKE_SERVED) {
+        const struct sim_argument name = {FAKE_LEFT, sizeof FAKE_LEFT - 1};
+        left = fake_put_part(node, fake_find(node, &a[2]), &name);
+    }
+    if (left == NULL) {
+        return told == FAKE_WRONG_TYPE ? FAKE_WRONG_TYPE : FAKE_NOBODY;
+    }
+    left->good_until_ms = node->now_ms + ms;
+    fake_delete_lock(node, &a[0]);
+    return FAKE_SERVED;
+}
+
+/* names: lock, queue, waiters. The token has no lock to release. It gives its place up, and where
+ * the lock is left free, others are told so. */
+static void give_up(struct fake_node *node, const struct sim_argument *names, const struct sim_argument *token) {
+    struct fake_key *waiters;
+    if (REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) || !fake_leave(node, &names[1], FAKE_ZSET, token)) {
+        return;
+    }
+    (void)fake_leave(node, &names[2], FAKE_HASH, token);
+    if (fake_find(node, &names[0]) == NULL && fake_find_set(node, &names[2], FAKE_HASH, &waiters) &&
+        fake_find_part(node, waiters, FAKE_LEFT, sizeof FAKE_LEFT - 1) != NULL) {
+        (void)tell_left(node, names);
+    }
+}
+
+void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, size_t count,
+                        struct fake_reply *reply) {
+    const bool looks = count > 3, announces = count > 4;
+    char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
+    const struct sim_argument plain = {REDLOCK_WAIT_SUFFIX, sizeof REDLOCK_WAIT_SUFFIX - 1};
+    const struct sim_argument of_queue = join(&a[0], count > 2 ? &a[2] : &plain, queue);
+    const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
+    struct fake_key *lock = fake_find(node, &a[0]);
+    if (!looks && lock != NULL && (!lock->marked || REDLOCK_PLANTED(MARK_DELETED)) && fake_holds(lock, &a[1])) {
+        if (!fake_refused(node, false, reply)) {
+            fake_reply_integer(reply, 1);
+            fake_delete_lock(node, &a[0]);
+        }
+        return;
+    }
+    if (lock == NULL || !fake_holds(lock, &a[1])) {
+        give_up(node, names, &a[1]);
+        fake_reply_integer(reply, lock == NULL ? 0 : -1);
+        return;
+    }
+    if (fake_refused(node, false, reply)) {
+        return;
+    }
+    if (fake_find(node, &names[1]) != NULL) {
+        if (fake_leave(node, &names[1], FAKE_ZSET, &a[1])) {
+            (void)fake_leave(node, &names[2], FAKE_HASH, &a[1]);
+        }
+        enum fake_served served = leave_free(node, names, handing);
+        served = served == FAKE_NOBODY && handing != REDLOCK_HAND_NOBODY ? fake_serve(node, names, &a[1]) : served;
+        if (served == FAKE_SERVED) {
+            fake_reply_integer(reply, 2);
+            if (announces) {
+                fake_announce(node, &a[0]);
+            }
+            return;
+        }
+    }
+    fake_reply_integer(reply, announces || fake_find(node, &a[0]) != NULL);
+    fake_delete_lock(node, &a[0]);
+    if (announces) {
+        fake_announce(node, &a[0]);
+    }
+}
+
+void fake_queue_look(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    char name[2 * FAKE_NAME_MAX], hash[2 * FAKE_NAME_MAX + 2];
+    const struct sim_argument queue = join(&a[0], &a[1], name);
+    const struct sim_argument waiters = join(&queue, &(struct sim_argument){"er", 2}, hash);
+    const struct fake_part *first = NULL;
+    struct fake_key *set, *fields;
+    reply->rank = reply->ttl_ms = -1;
+    if (a[1].size == 0 || !fake_find_set(node, &queue, FAKE_ZSET, &set)) {
+        return;
+    }
+    const bool readable = fake_find_set(node, &waiters, FAKE_HASH, &fields);
+    reply->rank = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        const struct fake_part *part = &node->parts[i];
+        if (!fake_is_part_of(part, set)) {
+            continue;
+        }
+        if (!readable) {
+            reply->rank++;
+        } else if (fake_is_living(node, fake_find_part(node, fields, part->token, part->token_size), NULL)) {
+            reply->rank++;
+            first = first == NULL || fake_is_before(part, first) ? part : first;
+        }
+    }
+    if (first != NULL) {
+        const int64_t waited_us = node->now_us - first->ticket;
+        reply->ttl_ms = waited_us < 0 ? 0 : waited_us / 1000;
+    }
+}
