@@ -180,14 +180,24 @@ void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_
     }
 }
 
-/* Whether both had the clocks of the same nodes when this place was asked for, and have no more
- * since. The median of other clocks makes other tickets. */
-static bool know_the_same(const struct sim_world *world, const struct sim_place *place, unsigned other) {
-    bool same = sim_nodes_of(world, place->client) == sim_nodes_of(world, other);
+/* When the ticket of this place was fixed: with the first WAIT, which must wait until the clocks of a
+ * quorum are known. Who breaks that rule may at least know them when it is in line. */
+static int64_t fixed_ns(const struct sim_world *world, const struct sim_place *place) {
     int64_t since_ns = SIM_NEVER;
+    unsigned met = 0;
     for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const int64_t met_ns = world->clients[place->client].links[i].met_ns;
+        met += met_ns != 0 && met_ns < place->asked_ns;
         since_ns = place->since_ns[i] != 0 && place->since_ns[i] < since_ns ? place->since_ns[i] : since_ns;
     }
+    return met >= sim_quorum_of(world, place->client) ? place->asked_ns : since_ns;
+}
+
+/* Whether both had the clocks of the same nodes when the ticket of this place was fixed, and have no
+ * more since. The median of other clocks makes other tickets. */
+static bool know_the_same(const struct sim_world *world, const struct sim_place *place, unsigned other) {
+    bool same = sim_nodes_of(world, place->client) == sim_nodes_of(world, other);
+    const int64_t since_ns = fixed_ns(world, place);
     for (unsigned i = 0; i < world->profile.nodes && world->profile.waking; i++) {
         const int64_t one_ns = world->clients[place->client].links[i].met_ns;
         const int64_t other_ns = world->clients[other].links[i].met_ns;
