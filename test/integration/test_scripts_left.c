@@ -91,6 +91,26 @@ QUEUE_TEST(the_first_of_three_processes_are_told) {
     assert_free();
 }
 
+QUEUE_TEST(the_living_behind_many_who_are_dead_are_told) {
+    char token[16];
+    lock_as(OURS);
+    for (unsigned i = 0; i < 63; i++) {
+        (void)snprintf(token, sizeof token, "dead %u", i);
+        queue_add(1, token, DEAF, STALE_MS);
+    }
+    queue_add(2, FIRST, CHANNEL, STALE_MS);
+    queue_add(3, SECOND, CHANNEL, STALE_MS);
+    assert_int_equal(release_with(OURS, LONG_LEFT), HANDED_OVER);
+    assert_told(FIRST, CHANNEL);
+    assert_free();
+    assert_int_equal(release_as(SECOND), MISSING);
+    assert_told(FIRST, CHANNEL);
+    queue_add(1, "one more", DEAF, STALE_MS);
+    queue_add(3, SECOND, CHANNEL, STALE_MS);
+    assert_int_equal(release_as(SECOND), MISSING); /* many may give up, so it looks at few */
+    assert_silence();
+}
+
 /* It may be the one who was told. Those who are told twice ask once. */
 QUEUE_TEST(who_gives_up_while_the_lock_is_left_free_tells_the_next) {
     leave_free();

@@ -3,7 +3,8 @@
 #include "core/planted.h"
 #include "fake_queue.h"
 
-#define TOLD_MAX 3
+#define TOLD_MAX   3
+#define LOOKED_MAX 64 /* by one who gives up */
 
 /* The name of a queue: both in a row, in `name`, which has room for two names. */
 static struct sim_argument join(const struct sim_argument *first, const struct sim_argument *second, char *name) {
@@ -24,8 +25,8 @@ static bool is_known(const struct fake_part *const *told, unsigned count, const 
 }
 
 /* a: lock, queue, waiters. Tells the first in line of three processes that the lock is left free.
- * NOBODY listens. */
-static enum fake_served tell_left(struct fake_node *node, const struct sim_argument *a) {
+ * NOBODY of so many listens. */
+static enum fake_served tell_left(struct fake_node *node, const struct sim_argument *a, unsigned looked_max) {
     const struct fake_part *told[FAKE_PARTS_MAX];
     struct fake_part *parts[FAKE_PARTS_MAX];
     struct fake_key *queue, *waiters;
@@ -34,7 +35,7 @@ static enum fake_served tell_left(struct fake_node *node, const struct sim_argum
         return FAKE_WRONG_TYPE;
     }
     const unsigned count = REDLOCK_PLANTED(LEFT_UNTOLD) ? 0 : fake_sort_parts(node, queue, parts);
-    for (unsigned i = 0; i < count && heard < TOLD_MAX; i++) {
+    for (unsigned i = 0; i < count && i < looked_max && heard < TOLD_MAX; i++) {
         const struct fake_part *waiter = fake_find_part(node, waiters, parts[i]->token, parts[i]->token_size);
         if (fake_is_living(node, waiter, NULL) && !is_known(told, told_count, waiter)) {
             told[told_count++] = waiter;
@@ -46,7 +47,7 @@ static enum fake_served tell_left(struct fake_node *node, const struct sim_argum
 
 /* a: lock, queue, waiters. NOBODY can be told, so the lock is not left. */
 static enum fake_served leave_free(struct fake_node *node, const struct sim_argument *a, int64_t ms) {
-    const enum fake_served told = ms <= REDLOCK_HAND_NOBODY ? FAKE_NOBODY : tell_left(node, a);
+    const enum fake_served told = ms <= REDLOCK_HAND_NOBODY ? FAKE_NOBODY : tell_left(node, a, FAKE_PARTS_MAX);
     struct fake_part *left = NULL;
     if (told == FAKE_SERVED) {
         const struct sim_argument name = {FAKE_LEFT, sizeof FAKE_LEFT - 1};
@@ -70,7 +71,7 @@ static void give_up(struct fake_node *node, const struct sim_argument *names, co
     (void)fake_leave(node, &names[2], FAKE_HASH, token);
     if (fake_find(node, &names[0]) == NULL && fake_find_set(node, &names[2], FAKE_HASH, &waiters) &&
         fake_find_part(node, waiters, FAKE_LEFT, sizeof FAKE_LEFT - 1) != NULL) {
-        (void)tell_left(node, names);
+        (void)tell_left(node, names, LOOKED_MAX);
     }
 }
 

@@ -1,15 +1,16 @@
 -- Hands the lock to nobody. If `left` is more than 1, leaves the lock free for so many ms: until
 -- then no WAIT takes it. Tells the first in line of three processes, who ask when that time is over:
--- some may be dead by then. Where there is no lock to release, some place in line was given up while
--- the lock is left free: whoever had it may have been the only one who was told. Looks at 2000
--- entries. What is told is no grant: its serial is 0, and it lacks the seal, of which whoever hears
--- it could make one. No election leaves its lock free.
+-- some may be dead by then. Looks at 2000 entries.
+-- Where there is no lock to release, some place in line was given up while the lock is left free:
+-- whoever had it may have been the only one who was told. Looks at 64 entries: many may give up.
+-- What is told is no grant: its serial is 0, and it lacks the seal, of which whoever hears it could
+-- make one. No election leaves its lock free.
 if left == 1 and holder then
   return
 end
 local told, count = {}, 0
 now = time[1] * 1000 + math.floor(time[2] / 1000)
-for _, token in ipairs(redis.call('ZRANGE', queue, 0, 1999)) do
+for _, token in ipairs(redis.call('ZRANGE', queue, 0, holder and 1999 or 63)) do
   local ttl, _, id, channel = living(token)
   if ttl and not told[channel] and count < 3 then
     told[channel] = true
