@@ -1,5 +1,5 @@
-/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua; leave.lua with
- * the serial 0). What it announces (scripts/parts/announce.lua) is not read: anybody may say it. */
+/* A node's push: "id serial seconds microseconds token key" (scripts/parts/serve.lua; with the
+ * serial 0, leave.lua). What it announces (announce.lua) is not read: anybody may say it. */
 #include "wire/push.h"
 
 #include <assert.h>

@@ -180,8 +180,8 @@ void sim_line_executed(struct sim_world *world, unsigned node, const struct sim_
     }
 }
 
-/* When the ticket of this place was fixed: with the first WAIT, which must wait until the clocks of a
- * quorum are known. Who breaks that rule may at least know them when it is in line. */
+/* When the ticket of this place was fixed: with the first WAIT, which must wait until the clocks of
+ * a quorum are known. Who breaks that rule may at least know them when it is in line. */
 static int64_t fixed_ns(const struct sim_world *world, const struct sim_place *place) {
     int64_t since_ns = SIM_NEVER;
     unsigned met = 0;
@@ -193,8 +193,8 @@ static int64_t fixed_ns(const struct sim_world *world, const struct sim_place *p
     return met >= sim_quorum_of(world, place->client) ? place->asked_ns : since_ns;
 }
 
-/* Whether both had the clocks of the same nodes when the ticket of this place was fixed, and have no
- * more since. The median of other clocks makes other tickets. */
+/* Whether both had the clocks of the same nodes when the ticket of this place was fixed, and have
+ * no more since. The median of other clocks makes other tickets. */
 static bool know_the_same(const struct sim_world *world, const struct sim_place *place, unsigned other) {
     bool same = sim_nodes_of(world, place->client) == sim_nodes_of(world, other);
     const int64_t since_ns = fixed_ns(world, place);
