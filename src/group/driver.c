@@ -44,11 +44,9 @@ void redlock_driver_free(struct redlock_lease *lease) {
         group->lingering -= lease->life == REDLOCK_LIFE_LINGERING;
         redlock_waiting_end(lease);
     }
-    for (unsigned i = 0; i < group->node_count; i++) {
-        redlock_text_drop(lease->details[i].text);
-    }
+    redlock_handle_drop_texts(lease);
     redlock_requester_delist(group, &lease->requester);
-    free(lease);
+    redlock_spares_give(&group->spares, lease, (size_t)lease->requester.blocks * REDLOCK_SPARE_BLOCK);
 }
 
 /* A node may hand the lock to this token while its place there is good, and anybody who heard the
@@ -261,7 +259,6 @@ static bool is_void(const struct redlock_lease *lease, unsigned node) {
 
 void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redlock_text *why) {
     assert(node < lease->group->node_count);
-    struct redlock_detail *detail = &lease->details[node];
     /* A result that waits for its callback keeps the votes that decided it. A release needs no
      * earlier votes. */
     const bool forgotten = redlock_handle_is_forgotten(lease);
@@ -269,9 +266,8 @@ void redlock_driver_void(struct redlock_lease *lease, unsigned node, struct redl
         why = NULL;
     }
     if (why) {
-        redlock_text_drop(detail->text);
-        detail->text = redlock_text_keep(why);
-        detail->kind = REDLOCK_VOTE_UNKNOWN;
+        redlock_handle_put_text(lease, node, redlock_text_keep(why));
+        lease->details[node].kind = REDLOCK_VOTE_UNKNOWN;
     }
     if (!forgotten) {
         const struct redlock_event event = redlock_driver_event(lease, REDLOCK_EVENT_VOID, REDLOCK_NODE(node));
@@ -367,10 +363,8 @@ static void run_callback(const struct redlock_lease *lease, enum redlock_result_
      * returned. */
     struct redlock_text *texts[REDLOCK_NODES_MAX];
     unsigned kept = 0;
-    for (const struct redlock_detail *at = lease->details, *end = at + result.count; at < end; at++) {
-        if (at->text) {
-            texts[kept++] = redlock_text_keep(at->text);
-        }
+    for (redlock_nodes at = lease->texts; at != 0; at &= at - 1) {
+        texts[kept++] = redlock_text_keep(lease->details[redlock_nodes_first(at)].text);
     }
     cb(&result, data);
     while (kept > 0) {

@@ -108,6 +108,7 @@ void redlock_group_delete(struct redlock_group *group) {
         }
     }
     redlock_schedule_clear(&group->schedule);
+    redlock_spares_clear(&group->spares);
     redlock_line_clear(&group->line);
     free(group->wait_suffix);
     free(group->fence_suffix);
@@ -258,11 +259,8 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     }
 }
 
-void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                          unsigned node, struct redlock_answer *answer) {
-    assert(requester->in_flight > 0 && node < group->node_count);
-    requester->in_flight--;
-    group->in_flight--;
+static void take_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round, unsigned node,
+                        struct redlock_answer *answer) {
     if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
         compare((struct redlock_lease *)requester, node, answer);
     }
@@ -280,6 +278,26 @@ void redlock_group_answer(struct redlock_group *group, struct redlock_requester 
         ops[requester->kind]->answer(group, requester, node, answer);
     }
     run_callbacks(group);
+}
+
+static inline bool is_plain_grant(const struct redlock_answer *answer) {
+    return answer->vote == REDLOCK_VOTE_GRANTED && answer->clock.server_us == 0 &&
+           (answer->again | answer->fenced | answer->handed_over | answer->named) == 0;
+}
+
+/* Most answers are grants that only count. They change no timer and no callback. */
+void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, struct redlock_answer *answer) {
+    assert(requester->in_flight > 0 && node < group->node_count);
+    requester->in_flight--;
+    group->in_flight--;
+    if (!is_plain_grant(answer) || group->guards || requester->kind != REDLOCK_REQUESTER_LEASE ||
+        !redlock_votes_count((struct redlock_lease *)requester, round, node, answer)) {
+        take_answer(group, requester, round, node, answer);
+    } else if (requester->in_flight == 0) {
+        redlock_driver_free_if_over((struct redlock_lease *)requester);
+        run_callbacks(group);
+    }
 }
 
 /* A close has waited long enough, or nothing is left to wait for. Every callback still runs

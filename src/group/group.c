@@ -68,6 +68,27 @@ redlock_nodes redlock_requester_send(struct redlock_group *group, struct redlock
     return taken;
 }
 
+/* Those of another size make room, one at a time. */
+void redlock_spares_give(struct redlock_spares *spares, void *memory, size_t size) {
+    struct redlock_spare *spare = memory;
+    if (spares->size != size && spares->first) {
+        free(redlock_spares_take(spares, spares->size));
+    } else if (spares->count != REDLOCK_SPARES_MAX) {
+        spares->size = size;
+        spare->next = spares->first;
+        spares->first = spare;
+        spares->count++;
+        return;
+    }
+    free(memory);
+}
+
+void redlock_spares_clear(struct redlock_spares *spares) {
+    while (spares->first) {
+        free(redlock_spares_take(spares, spares->size));
+    }
+}
+
 void redlock_requester_queue_oneshot(struct redlock_group *group, struct redlock_oneshot *oneshot) {
     redlock_list_append(&group->oneshots, &oneshot->done);
     group->oneshots_waiting++;

@@ -39,6 +39,7 @@ struct redlock_requester {
     /* Nodes that got the source of the script, because they did not know it; not a second time. */
     redlock_nodes by_source;
     uint8_t kind;
+    uint16_t blocks;    /* of REDLOCK_SPARE_BLOCK bytes: its size */
     uint32_t in_flight; /* answers to come; the requester is not freed before they came */
 };
 
@@ -46,6 +47,30 @@ struct redlock_requester {
 struct redlock_oneshot {
     struct redlock_requester requester;
     struct redlock_list_entry done; /* in the list of those whose callbacks are to run */
+};
+
+#define REDLOCK_SPARE_BLOCK 16
+/* A tool that finds uses of freed memory must see each lease freed. */
+#ifdef __has_feature
+#define REDLOCK_HAS_FEATURE(name) __has_feature(name)
+#else
+#define REDLOCK_HAS_FEATURE(name) 0
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || REDLOCK_HAS_FEATURE(address_sanitizer) ||           \
+    REDLOCK_HAS_FEATURE(thread_sanitizer)
+#define REDLOCK_SPARES_MAX 0
+#else
+#define REDLOCK_SPARES_MAX 1024
+#endif
+
+/* Memory of requesters that are gone, for new ones of the same size: the last one is still in the
+ * cache. */
+struct redlock_spares {
+    struct redlock_spare {
+        struct redlock_spare *next;
+    } * first;
+    size_t size;
+    uint32_t count;
 };
 
 struct redlock_requester_list {
@@ -96,6 +121,7 @@ struct redlock_group {
     uint8_t holder_size;
     struct redlock_line line;
     struct redlock_schedule schedule;
+    struct redlock_spares spares;
     struct redlock_requester_list requesters[REDLOCK_REQUESTER_KINDS];
     struct redlock_channels channels; /* that observers hear */
     /* The next release to ask for, of nodes that came back; NULL for none. */
@@ -210,16 +236,32 @@ static inline struct redlock_requester *redlock_requester_next(const struct redl
 void redlock_requester_enlist(struct redlock_group *group, struct redlock_requester *requester,
                               enum redlock_requester_kind kind);
 
+/* As malloc() and free(). */
+static inline void *redlock_spares_take(struct redlock_spares *spares, size_t size) {
+    struct redlock_spare *first = spares->first;
+    if (spares->size != size || !first) {
+        return malloc(size);
+    }
+    spares->first = first->next;
+    spares->count--;
+    return first;
+}
+void redlock_spares_give(struct redlock_spares *spares, void *memory, size_t size);
+void redlock_spares_clear(struct redlock_spares *spares);
+
 /* A new one there, with a place in the schedule: `size` bytes, of which the first `zeroed` are
  * zero. NULL if there is no memory. */
 static inline void *redlock_requester_new(struct redlock_group *group, enum redlock_requester_kind kind, size_t size,
                                           size_t zeroed) {
-    struct redlock_requester *requester = malloc(size);
+    const size_t blocks = (size + REDLOCK_SPARE_BLOCK - 1) / REDLOCK_SPARE_BLOCK;
+    struct redlock_requester *requester = redlock_spares_take(&group->spares, blocks * REDLOCK_SPARE_BLOCK);
+    assert(blocks <= UINT16_MAX);
     if (!requester || !redlock_schedule_reserve(&group->schedule)) {
         free(requester);
         return NULL;
     }
     memset(requester, 0, zeroed);
+    requester->blocks = (uint16_t)blocks;
     redlock_requester_enlist(group, requester, kind);
     return requester;
 }

@@ -114,6 +114,9 @@ struct redlock_lease {
     bool is_traced : 1;      /* has a trace */
     bool by_try : 1;         /* its token is that of a try: redlock_holder_is_try() */
     bool has_expiring : 1;   /* has a struct redlock_expiring */
+    redlock_nodes texts;     /* whose details have a text: to look there fetches memory */
+    /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
+    int32_t ttl_sent_max_ms;
     struct redlock_lease_core core;
     struct redlock_target *target;
     _Atomic int64_t held_until_ns; /* the core's deadline, for any thread */
@@ -124,8 +127,6 @@ struct redlock_lease {
     redlock_callback extend_cb;
     void *extend_data;
     int32_t extend_ttl_ms; /* the ttl that the caller asked for */
-    /* The longest ttl that this lease sent: all its keys are gone this long after its release. */
-    int32_t ttl_sent_max_ms;
     redlock_lost_callback lost_cb;
     void *lost_data;
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
@@ -170,6 +171,24 @@ static inline char *redlock_handle_own_token(const struct redlock_lease *lease) 
  * in queues, and for the token of a waiter. Of the options, it keeps what only some leases have. */
 struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
                                          size_t token_size, bool may_queue, const redlock_acquire_options *options);
+/* Takes over the text of a node's vote, and drops the last one. */
+static inline void redlock_handle_put_text(struct redlock_lease *lease, unsigned node, struct redlock_text *text) {
+    if (lease->texts & REDLOCK_NODE(node)) {
+        redlock_text_drop(lease->details[node].text);
+        lease->texts &= ~REDLOCK_NODE(node);
+    }
+    if (text) {
+        lease->texts |= REDLOCK_NODE(node);
+    }
+    lease->details[node].text = text;
+}
+static inline void redlock_handle_drop_texts(struct redlock_lease *lease) {
+    for (; lease->texts != 0; lease->texts &= lease->texts - 1) {
+        struct redlock_detail *detail = &lease->details[redlock_nodes_first(lease->texts)];
+        redlock_text_drop(detail->text);
+        detail->text = NULL;
+    }
+}
 /* Fills in the votes of the last round. */
 void redlock_handle_fill_result(const struct redlock_lease *lease, struct redlock_result *result);
 /* Writes how the lease was lost, in one sentence for the owner and the log. */

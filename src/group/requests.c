@@ -14,13 +14,15 @@
 
 #define LEASES_MAX (1u << 20)
 
+static const redlock_acquire_options defaults = {.size = sizeof defaults,
+                                                 .ttl_ms = 10000,
+                                                 .wait_timeout_ms = 0,
+                                                 .retry_delay_min_ms = 50,
+                                                 .retry_delay_max_ms = 200,
+                                                 .heal = true};
+
 void redlock_acquire_options_default(redlock_acquire_options *options) {
-    *options = (redlock_acquire_options){.size = sizeof *options,
-                                         .ttl_ms = 10000,
-                                         .wait_timeout_ms = 0,
-                                         .retry_delay_min_ms = 50,
-                                         .retry_delay_max_ms = 200,
-                                         .heal = true};
+    *options = defaults;
 }
 
 static int check_times(struct redlock_error_text *failure, const redlock_acquire_options *options) {
@@ -99,34 +101,44 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .auto_extend = options->auto_extend};
 }
 
+/* Those that count; in `room` if neither the caller nor we have them as a whole. */
 static int read_options(struct redlock_error_text *failure, const redlock_acquire_options *given,
-                        redlock_acquire_options *options) {
-    if (given && given->size == sizeof *options) {
-        *options = *given; /* nothing of the defaults would be left */
-        return check_options(failure, options);
+                        redlock_acquire_options *room, const redlock_acquire_options **options) {
+    *options = given ? given : &defaults; /* the defaults need no check */
+    if (given && given->size != sizeof *given) {
+        *room = defaults;
+        *options = room;
+        const int code = redlock_check_options(failure, "redlock_acquire_options", room, sizeof *room, given);
+        if (code != REDLOCK_OK) {
+            return code;
+        }
     }
-    redlock_acquire_options_default(options);
-    if (!given) {
-        return REDLOCK_OK; /* the defaults need no check */
-    }
-    const int code = redlock_check_options(failure, "redlock_acquire_options", options, sizeof *options, given);
-    return code == REDLOCK_OK ? check_options(failure, options) : code;
+    return given ? check_options(failure, *options) : REDLOCK_OK;
+}
+
+static int choose_options(struct redlock_group *group, const redlock_acquire_options *given,
+                          redlock_acquire_options *room, const redlock_acquire_options **options) {
+    const int code = read_options(&group->failure, given, room, options);
+    return code == REDLOCK_OK ? check_ttl_max(group, (*options)->ttl_ms, (*options)->lock_delay_ms) : code;
 }
 
 int redlock_group_check_options(struct redlock_group *group, const redlock_acquire_options *given,
                                 redlock_acquire_options *options) {
-    const int code = read_options(&group->failure, given, options);
-    return code == REDLOCK_OK ? check_ttl_max(group, options->ttl_ms, options->lock_delay_ms) : code;
+    const redlock_acquire_options *chosen;
+    redlock_acquire_options room;
+    const int code = choose_options(group, given, &room, &chosen);
+    *options = *chosen;
+    return code;
 }
 
 /* What acquire and adopt share: all checks, and the memory. A token_size of 0 is for an acquire. */
 static int lease_create(struct redlock_group *group, const char *resource, size_t token_size,
-                        const redlock_acquire_options *given, redlock_acquire_options *options,
-                        struct redlock_lease **lease) {
+                        const redlock_acquire_options *given, redlock_acquire_options *room,
+                        const redlock_acquire_options **chosen, struct redlock_lease **lease) {
     size_t key_size;
     int code = redlock_group_check_resource(group, "resource", resource, &key_size);
     if (code == REDLOCK_OK) {
-        code = redlock_group_check_options(group, given, options);
+        code = choose_options(group, given, room, chosen);
     }
     code = redlock_group_admit(group, code);
     if (code != REDLOCK_OK) {
@@ -135,6 +147,7 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     if (group->requesters[REDLOCK_REQUESTER_LEASE].count >= LEASES_MAX) {
         return REDLOCK_ERR_LIMIT;
     }
+    const redlock_acquire_options *options = *chosen;
     const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
     if (token_size == 0) {
         token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
@@ -154,13 +167,14 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
 
 static int acquire(struct redlock_group *group, const char *resource, const redlock_acquire_options *given,
                    redlock_request **request, redlock_callback cb, void *data, bool announced) {
-    redlock_acquire_options options;
+    const redlock_acquire_options *options;
+    redlock_acquire_options room;
     struct redlock_lease *lease;
     int code = redlock_check_given(&group->failure, "cb", cb != NULL);
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
-    code = lease_create(group, resource, 0, given, &options, &lease);
+    code = lease_create(group, resource, 0, given, &room, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -181,7 +195,7 @@ static int acquire(struct redlock_group *group, const char *resource, const redl
     group->statistics.requests_pending++;
     lease->target->announced = announced;
     redlock_tell_started(lease, now_ns);
-    const struct redlock_plan plan = plan_of(group, &options);
+    const struct redlock_plan plan = plan_of(group, options);
     if (group->guards && !redlock_group_all_first_tries_done(group)) {
         /* A guard lets no node vote before the node has said who it is. */
         const int64_t until_ns = redlock_guards_park_until_ns(group, plan.wait_timeout_ms, now_ns);
@@ -242,7 +256,8 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
                         const redlock_acquire_options *given, redlock_lease **adopted) {
     struct redlock_error_text *failure = &group->failure;
     const size_t token_size = token ? strlen(token) : 0;
-    redlock_acquire_options options;
+    const redlock_acquire_options *options;
+    redlock_acquire_options room;
     struct redlock_lease *lease;
     int code = redlock_check_given(failure, "lease", adopted != NULL);
     if (code == REDLOCK_OK) {
@@ -254,7 +269,7 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (code != REDLOCK_OK) {
         return redlock_group_refuse(group, code);
     }
-    code = lease_create(group, resource, token_size, given, &options, &lease);
+    code = lease_create(group, resource, token_size, given, &room, &options, &lease);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -264,8 +279,8 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
     }
-    lease->ttl_sent_max_ms = (int32_t)(options.ttl_ms + options.lock_delay_ms);
-    const struct redlock_plan plan = plan_of(group, &options);
+    lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
+    const struct redlock_plan plan = plan_of(group, options);
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     redlock_handle_become(lease, REDLOCK_LIFE_OUT);

@@ -8,7 +8,9 @@
 
 static void put(struct redlock_schedule *schedule, uint32_t place, struct redlock_schedule_entry entry) {
     schedule->heap[place] = entry;
-    entry.due->place = place;
+    if (entry.due) {
+        entry.due->place = place;
+    }
 }
 
 /* Puts it there, or as far up or down from there as it belongs. */
@@ -28,18 +30,37 @@ static void settle(struct redlock_schedule *schedule, uint32_t place, struct red
     put(schedule, place, entry);
 }
 
+/* To fill its place, about ten other items would move, and each of them knows its place. */
 static void take_out(struct redlock_schedule *schedule, struct redlock_due *due) {
-    const uint32_t place = due->place;
-    assert(place >= 1 && place <= schedule->count && schedule->heap[place].due == due);
-    const struct redlock_schedule_entry last = schedule->heap[schedule->count--];
+    assert(due->place >= 1 && due->place <= schedule->count && schedule->heap[due->place].due == due);
+    schedule->heap[due->place].due = NULL;
     due->place = 0;
-    if (last.due != due) {
-        settle(schedule, place, last);
+    while (schedule->count > 0 && !schedule->heap[schedule->count].due) {
+        schedule->count--;
+    }
+}
+
+static void drop_first(struct redlock_schedule *schedule) {
+    const struct redlock_schedule_entry last = schedule->heap[schedule->count--];
+    if (schedule->count > 0) {
+        settle(schedule, 1, last);
+    }
+}
+
+/* Drops the places of all items that were taken out. */
+static void compact(struct redlock_schedule *schedule) {
+    const uint32_t count = schedule->count;
+    schedule->count = 0;
+    for (uint32_t i = 1; i <= count; i++) {
+        const struct redlock_schedule_entry entry = schedule->heap[i];
+        if (entry.due) {
+            settle(schedule, ++schedule->count, entry);
+        }
     }
 }
 
 bool redlock_schedule_reserve(struct redlock_schedule *schedule) {
-    if (schedule->reserved + 2 > schedule->capacity) {
+    if (2 * (schedule->reserved + 2) > schedule->capacity) {
         const uint32_t capacity = schedule->capacity ? 2 * schedule->capacity : 64;
         struct redlock_schedule_entry *heap = realloc(schedule->heap, capacity * sizeof *heap);
         if (!heap) {
@@ -71,18 +92,25 @@ void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due 
         return;
     }
     if (!due->place) {
-        assert(schedule->count < schedule->reserved);
+        if (schedule->count + 1 == schedule->capacity) {
+            compact(schedule); /* half of it, or more, was taken out */
+        }
+        assert(schedule->count + 1 < schedule->capacity);
         due->place = ++schedule->count;
     }
     settle(schedule, due->place, (struct redlock_schedule_entry){.when_ns = when_ns, .due = due});
 }
 
 struct redlock_due *redlock_schedule_pop(struct redlock_schedule *schedule, int64_t now_ns) {
-    if (redlock_schedule_first_ns(schedule) > now_ns || !schedule->count) {
+    while (schedule->count > 0 && !schedule->heap[1].due) {
+        drop_first(schedule);
+    }
+    if (schedule->count == 0 || schedule->heap[1].when_ns > now_ns) {
         return NULL;
     }
     struct redlock_due *due = schedule->heap[1].due;
-    take_out(schedule, due);
+    due->place = 0;
+    drop_first(schedule);
     return due;
 }
 

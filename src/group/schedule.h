@@ -1,4 +1,5 @@
-/* A binary heap of deadlines. Each item knows its place, so it moves and leaves in O(log n). */
+/* A binary heap of deadlines. Each item knows its place, so it moves in O(log n). One that leaves
+ * only empties its place. */
 #ifndef REDLOCK_GROUP_SCHEDULE_H
 #define REDLOCK_GROUP_SCHEDULE_H
 
@@ -15,9 +16,9 @@ struct redlock_due {
 struct redlock_schedule {
     struct redlock_schedule_entry {
         int64_t when_ns;
-        struct redlock_due *due;
-    } * heap; /* from index 1 */
-    uint32_t count;
+        struct redlock_due *due; /* NULL: it was taken out */
+    } * heap;                    /* from index 1 */
+    uint32_t count;              /* of places, empty ones too: at most as many as it has room for */
     uint32_t reserved;
     uint32_t capacity;
 };
@@ -31,7 +32,8 @@ void redlock_schedule_unreserve(struct redlock_schedule *schedule, struct redloc
 /* REDLOCK_NEVER_NS takes the item out. */
 void redlock_schedule_set(struct redlock_schedule *schedule, struct redlock_due *due, int64_t when_ns);
 
-/* The earliest time; REDLOCK_NEVER_NS if nothing is scheduled. */
+/* The earliest time, maybe of an item that was taken out since redlock_schedule_pop() found none
+ * due; REDLOCK_NEVER_NS if nothing is scheduled. */
 static inline int64_t redlock_schedule_first_ns(const struct redlock_schedule *schedule) {
     return schedule->count ? schedule->heap[1].when_ns : REDLOCK_NEVER_NS;
 }

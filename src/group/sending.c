@@ -70,9 +70,8 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
+    redlock_handle_drop_texts(lease);
     for (; detail < end; detail++, asked >>= 1) {
-        redlock_text_drop(detail->text);
-        detail->text = NULL;
         detail->latency_us = -1;
         detail->kind = asked & 1 ? REDLOCK_VOTE_PENDING : REDLOCK_VOTE_ABSTAINED;
     }
@@ -83,7 +82,7 @@ static void excuse_details(struct redlock_lease *lease, redlock_nodes not_asked)
     assert(lease->group->guards);
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (not_asked & REDLOCK_NODE(i)) {
-            lease->details[i].text = redlock_guards_text(lease->group, i);
+            redlock_handle_put_text(lease, i, redlock_guards_text(lease->group, i));
         }
     }
 }
@@ -97,8 +96,9 @@ static void refuse_details(struct redlock_lease *lease, redlock_nodes refused, r
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         if (refused & REDLOCK_NODE(i)) {
             lease->details[i].kind = REDLOCK_VOTE_FAILED;
-            lease->details[i].text =
-                spared & REDLOCK_NODE(i) ? redlock_text_constant(&early) : redlock_text_keep(env->refusal(env->ctx, i));
+            redlock_handle_put_text(lease, i,
+                                    spared & REDLOCK_NODE(i) ? redlock_text_constant(&early)
+                                                             : redlock_text_keep(env->refusal(env->ctx, i)));
             redlock_tell_voted(lease->group, i, REDLOCK_VOTE_FAILED, lease->details[i].text);
         }
     }

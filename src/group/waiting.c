@@ -136,7 +136,7 @@ static void note_grants(struct redlock_lease *lease) {
     for (unsigned i = 0; i < lease->group->node_count; i++) {
         struct redlock_detail *detail = &lease->details[i];
         if ((lease->core.grants->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
-            redlock_text_drop(detail->text);
+            redlock_handle_put_text(lease, i, NULL);
             *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
                                               .kind = REDLOCK_VOTE_GRANTED};
         }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "group/entry.h"
+#include "group/handle.h"
 #include "manager/options.h"
 #include "server/address.h"
 #include "server/tls_context.h"
@@ -272,6 +273,7 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
 
 static struct redlock_server_callbacks callbacks_of(struct redlock_fleet *fleet) {
     return (struct redlock_server_callbacks){.ctx = fleet,
+                                             .votes_at = offsetof(struct redlock_lease, details),
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,

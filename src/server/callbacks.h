@@ -29,6 +29,7 @@ struct redlock_server_options {
 /* Callbacks of a server. None runs inside a call of node.h. */
 struct redlock_server_callbacks {
     void *ctx;
+    size_t votes_at; /* where an owner keeps its votes, in bytes from its begin */
     /* May change the answer. */
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer);
     /* On a new connection, before ready_changed(). */

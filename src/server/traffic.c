@@ -156,6 +156,7 @@ static void take_reply(struct redlock_server *server, const struct redlock_reply
         return;
     }
     bool in_time = redlock_inflight_pop(&server->connection.inflight, &entry);
+    redlock_inflight_fetch_ahead(&server->connection.inflight, server->callbacks.votes_at);
     server->heard_ns = now_ns;
     if ((server->timeouts | (unsigned)server->dial.link.state) != 0) {
         redlock_spare_is_needless(server);
