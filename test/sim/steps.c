@@ -35,28 +35,35 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     }
 }
 
-/* Guards compare clocks, and fewer than a quorum of them are wrong at one time (docs/safety.md):
- * any of the nodes, met in any order. A step of a clock that was read before shows without a
- * comparison. */
-static unsigned wrong_clocks_max(const struct sim_world *world) {
-    const struct sim_profile *profile = &world->profile;
-    bool needs_median = !profile->early || profile->forgets_at_once;
-    if (profile->trust != SIM_GUARDED || !needs_median) {
-        return profile->nodes;
-    }
-    return profile->nodes == 1 && profile->early ? 1 : profile->nodes / 2;
-}
-
 /* A guard compares only clocks that were read within three seconds. */
 #define AT_ONE_TIME_NS (3200 * SIM_MS)
 
-static unsigned wrong_clocks(const struct sim_world *world) {
+/* Of the first so many nodes. */
+static unsigned wrong_clocks(const struct sim_world *world, unsigned nodes) {
     unsigned wrong = 0;
-    for (unsigned i = 0; i < world->profile.nodes; i++) {
+    for (unsigned i = 0; i < nodes; i++) {
         const struct sim_node *node = &world->nodes[i];
         wrong += node->stepped.off_ns != 0 || world->now_ns < node->righted_ns + AT_ONE_TIME_NS;
     }
     return wrong;
+}
+
+/* Guards compare clocks, and of a client's nodes, fewer than its quorum are wrong at one time
+ * (docs/safety.md): any of them, met in any order. A step of a clock that was read before shows
+ * without a comparison. */
+static bool may_go_wrong(const struct sim_world *world, unsigned node) {
+    const struct sim_profile *profile = &world->profile;
+    const bool needs_others = !profile->early || profile->forgets_at_once;
+    if (profile->trust != SIM_GUARDED || !needs_others || (profile->nodes == 1 && profile->early)) {
+        return wrong_clocks(world, profile->nodes) < profile->nodes;
+    }
+    for (unsigned i = 0; i < profile->clients; i++) {
+        const unsigned nodes = sim_nodes_of(world, i);
+        if (node < nodes && wrong_clocks(world, nodes) + 1 >= sim_quorum_of(world, i)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Each client has read the present clock, or will find it right at its first reading. */
@@ -80,7 +87,7 @@ static bool all_have_read(const struct sim_world *world, unsigned node) {
 static bool may_step(const struct sim_world *world, unsigned index, bool forward) {
     const struct sim_profile *profile = &world->profile;
     const struct sim_node *node = &world->nodes[index];
-    if (node->stepped.off_ns == 0 && wrong_clocks(world) >= wrong_clocks_max(world)) {
+    if (node->stepped.off_ns == 0 && !may_go_wrong(world, index)) {
         return false;
     }
     if (profile->trust != SIM_GUARDED) {
@@ -128,7 +135,7 @@ void sim_step_another(struct sim_world *world, unsigned node) {
 }
 
 void sim_step_at_boot(struct sim_world *world, unsigned node) {
-    if (wrong_clocks(world) < wrong_clocks_max(world) && sim_random_percent(&world->random, 50)) {
+    if (may_go_wrong(world, node) && sim_random_percent(&world->random, 50)) {
         step_clock(world, node,
                    sim_random_between(&world->random, world->profile.step_min_ns, world->profile.step_max_ns));
     }
