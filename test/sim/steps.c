@@ -10,8 +10,6 @@ static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
         node->stepped.steps++;
         node->stepped.jumped_ns = world->now_ns;
         node->stepped_ns = world->now_ns;
-        /* The uptime looks longer than it is (docs/safety.md). */
-        node->quarantine_ns = world->profile.clock_guard ? node->quarantine_ns : 0;
     } else {
         node->stepped_back = true;
         node->has_copy = false; /* what has ended would come back to life */
