@@ -115,14 +115,15 @@ static unsigned pending(const struct sim_ask *ask) {
     return redlock_nodes_count(ask->asked & ~(ask->answered | ask->over));
 }
 
-/* Answers that came may not count where a guard is on: the run or the clock of the node is new. */
-static redlock_nodes doubtful(const struct sim_world *world) {
+/* Answers that came to what was asked then may not count where a guard is on: the run or the clock
+ * of the node was new, or has changed since. */
+static redlock_nodes doubtful(const struct sim_world *world, int64_t asked_ns) {
     redlock_nodes nodes = 0;
     const int64_t quarantine_ns = 3 * world->profile.guarded_ttl_max_ms * SIM_MS + 4000 * SIM_MS;
     for (unsigned i = 0; i < world->profile.nodes && sim_is_guarded(world); i++) {
         const struct sim_node *node = &world->nodes[i];
-        const bool is_new = world->now_ns - node->began_ns < quarantine_ns;
-        const bool stepped = node->stepped.off_ns != 0 || world->now_ns - node->stepped_ns < quarantine_ns;
+        const bool is_new = asked_ns - node->began_ns < quarantine_ns;
+        const bool stepped = node->stepped.off_ns != 0 || asked_ns - node->stepped_ns < quarantine_ns;
         nodes |= is_new || stepped ? REDLOCK_NODE(i) : 0;
     }
     return nodes;
@@ -134,7 +135,7 @@ struct view {
 };
 
 static struct view view_of(const struct sim_world *world, const struct sim_ask *ask) {
-    const redlock_nodes sure = ~doubtful(world);
+    const redlock_nodes sure = ~doubtful(world, ask->sent_ns);
     return (struct view){.quorum = sim_quorum_of(world, ask->client),
                          .answered = redlock_nodes_count(ask->answered),
                          .sure = redlock_nodes_count(ask->answered & sure),
@@ -169,7 +170,7 @@ static bool is_reason(struct sim_world *world, const struct sim_call *call, int 
     const redlock_nodes all = redlock_nodes_all(sim_nodes_of(world, call->client->index));
     /* Where a guard keeps too many nodes from voting, a round asks nobody. */
     if (code == REDLOCK_ERR_NO_QUORUM &&
-        redlock_nodes_count(all & ~doubtful(world)) < sim_quorum_of(world, call->client->index)) {
+        redlock_nodes_count(all & ~doubtful(world, call->asked_ns)) < sim_quorum_of(world, call->client->index)) {
         return true;
     }
     for (const struct sim_ask *ask; (ask = ask_of(world, number)) != NULL; number = before(world, call, number)) {
@@ -195,7 +196,7 @@ static bool is_reason(struct sim_world *world, const struct sim_call *call, int 
 /* In some round of this acquire, a quorum answered, and others had the lock at so many of these
  * nodes that the rest was none. Between two holders, the last round may find it free. */
 static bool was_held(struct sim_world *world, const struct sim_call *call) {
-    const redlock_nodes sure = ~doubtful(world);
+    const redlock_nodes sure = ~doubtful(world, call->asked_ns);
     uint32_t number = before(world, call, world->ask_count + 1);
     for (const struct sim_ask *ask; (ask = ask_of(world, number)) != NULL; number = before(world, call, number)) {
         const struct view view = view_of(world, ask);
