@@ -35,11 +35,11 @@
  * longer than ttl_max and its drift. Its uptime alone does not prove that: it is wall clock, and a
  * step moves it. We count the uptime less a second (it is cut to seconds), less the distance of the
  * node's clock from the median. At least a quorum of clocks, this one included, but never one
- * alone, must be within a second of the median, all read within three seconds. We count no more
- * than the time since we last saw the run before. The check runs again with each node that greets.
- * After a step of the clock, the uptime of the greeting does not count. After a step forward that
- * any reading shows (without the clock guard, the reading of a greeting), no uptime of this run
- * counts.
+ * alone, must be within a second of the median, all read within three seconds. Here, too, one clock
+ * of that quorum is right. We count no more than the time since we last saw the run before. The
+ * check runs again with each node that greets. After a step of the clock, the uptime of the
+ * greeting does not count. After a step forward that any reading shows (without the clock guard,
+ * the reading of a greeting), no uptime of this run counts.
  *
  * What this cannot see:
  * - The clock of a server was behind when the server started, and was set right before we met it.
@@ -47,6 +47,7 @@
  * - A clock is right when we first read it, but was stepped forward to be right within the last
  *   ttl_max: it had been behind, or it went ahead and back.
  * - Two steps cancel out between two readings, or a step is less than 1 % of the time between them.
+ * - As many clocks as our quorum has nodes are wrong within three seconds, and agree.
  */
 enum redlock_guard_reason {
     REDLOCK_GUARD_NONE,

@@ -178,6 +178,23 @@ TEST(two_clocks_that_disagree_confirm_no_other) {
     }
 }
 
+/* Servers that started a second ago, and whose clocks were stepped alike since. A quorum of them
+ * would confirm each other. Fewer do not, whatever our own quorum is. */
+TEST(fewer_wrong_clocks_than_our_quorum_confirm_none) {
+    static const struct { unsigned nodes, quorum; } table[] = {{3, 2}, {5, 3}, {5, 4}, {3, 3}};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const redlock_nodes wrong = redlock_nodes_all(table[i].quorum - 1);
+        start(STRICT, false, table[i].nodes);
+        guard.plan.quorum = table[i].quorum;
+        for (unsigned node = 0; node < table[i].nodes; node++) {
+            const bool is_wrong = (wrong & REDLOCK_NODE(node)) != 0;
+            greet(node, "a", T0,
+                  is_wrong ? (struct said){.up_s = 3601, .ahead_ns = 3600 * S} : (struct said){.up_s = 4000});
+            assert_int_equal(redlock_guard_may_not_vote(&guard, T0) & wrong, wrong & redlock_nodes_all(node + 1));
+        }
+    }
+}
+
 /* Clocks that agree are compared with the middle one, in whatever order they were read. Compared
  * with any other, one of these nodes would be too far off to vote. */
 TEST(the_median_is_the_same_in_all_orders) {
