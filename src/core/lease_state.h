@@ -166,7 +166,7 @@ enum redlock_event_type {
     /* nodes (one), round: it granted the WAIT of that round, by push or late. */
     REDLOCK_EVENT_GRANT,
     REDLOCK_EVENT_LISTEN, /* a node can push grants to us from now on: take a place again */
-    REDLOCK_EVENT_LEFT,   /* the lock is left free at a node from now on */
+    REDLOCK_EVENT_LEFT,   /* the lock is free at a node, or left free from now on */
     /* nodes (one): it can be asked, for the first time or again. To a lease that is HELD or
      * EXTENDING only if a quorum can. */
     REDLOCK_EVENT_READY,

@@ -37,8 +37,8 @@
  * any     a node can push to us, or can be asked and has not answered
  *                                                 WAIT, 2 ms later: it may have skipped us,
  *                                                 or was not asked
- *         a node says that the lock is left free
- *                                                 WAIT, 2 ms after that time
+ *         a node says that the lock is left free, or somebody gave up a place where it is free
+ *                                                 WAIT, 52 ms later
  *         fewer nodes than a quorum can push to us by now
  *                                                 WAIT, after the retry delay: they skip us
  *         -                                       WAIT after a quarter of the ttl, 2.5 s at most,

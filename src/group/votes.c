@@ -129,7 +129,7 @@ static bool fits(struct redlock_group *group, unsigned node, const struct redloc
     return fits;
 }
 
-/* The lock is left free, and the lease, if any, is among the first in line. Nothing proves that:
+/* The lock is free, and the lease, if any, is among the first in line. Nothing proves that:
  * who knows the token can make the lease ask (docs/protocols.md, "What channels say"). */
 static void take_left(struct redlock_lease *lease) {
     if (lease && lease->core.state == REDLOCK_LEASE_QUEUED) {

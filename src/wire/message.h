@@ -189,7 +189,7 @@ enum redlock_listening { REDLOCK_LISTENING_NOT, REDLOCK_LISTENING, REDLOCK_LISTE
 struct redlock_push {
     uint32_t id;   /* as given with the WAIT, */
     uint64_t seal; /* likewise, to this node */
-    /* The serial of the last WAIT that the node executed for this token; 0: the lock is left free,
+    /* The serial of the last WAIT that the node executed for this token; 0: the lock is free,
      * and the seal is 0. */
     uint32_t round;
     const char *token;

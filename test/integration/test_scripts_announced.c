@@ -124,6 +124,17 @@ FRESH_TEST(a_release_that_keeps_the_lock_announces_nobody) {
     assert_silence();
 }
 
+/* What others in line are told is not for observers. */
+FRESH_TEST(who_gives_up_where_the_lock_is_free_announces_nothing) {
+    assert_is(wait_as(FIRST, 1, false).vote, REDLOCK_VOTE_DENIED);
+    assert_is(wait_as(SECOND, 2, false).vote, REDLOCK_VOTE_DENIED);
+    assert_is(release_as(FIRST, false).vote, REDLOCK_VOTE_DENIED); /* missing */
+    assert_waiter_is_told();
+    assert_is(release_as(SECOND, false).vote, REDLOCK_VOTE_DENIED);
+    assert_silence();
+    assert_int_equal(server_key_count(server), 0);
+}
+
 FRESH_TEST(a_lock_that_nobody_can_be_given_is_free) {
     raw_close(&waiter);
     lock_as(OURS);

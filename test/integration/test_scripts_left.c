@@ -126,6 +126,23 @@ QUEUE_TEST(who_gives_up_while_the_lock_is_left_free_tells_the_next) {
     assert_pushed(THIRD);
 }
 
+/* It may be the only one who knows: it gave the lock back to nobody, or saw it end. */
+QUEUE_TEST(who_gives_up_where_the_lock_is_free_tells_the_next) {
+    lock_as(OURS);
+    assert_queued((struct wait){.token = FIRST, .ticket = 1}, 0, OURS);
+    assert_queued((struct wait){.token = SECOND, .ticket = 2}, 1, OURS);
+    assert_queued((struct wait){.token = THIRD, .ticket = 3}, 2, OURS);
+    assert_int_equal(release_with(OURS, REDLOCK_HAND_NOBODY), DELETED);
+    assert_silence();
+    assert_int_equal(release_as(FIRST), MISSING);
+    assert_told(SECOND, CHANNEL);
+    assert_int_equal(release_with(SECOND, REDLOCK_HAND_NOBODY), MISSING);
+    assert_told(THIRD, CHANNEL);
+    assert_int_equal(release_as(THIRD), MISSING);
+    assert_silence();
+    assert_int_equal(server_key_count(server), 0);
+}
+
 /* Whoever hears a seal could make a grant of it. */
 QUEUE_TEST(what_is_told_has_no_seal) {
     char entry[128];

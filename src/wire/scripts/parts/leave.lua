@@ -1,8 +1,8 @@
 -- Hands the lock to nobody. If `left` is more than 1, leaves the lock free for so many ms: until
 -- then no WAIT takes it. Tells the first in line of three processes, who ask when that time is
 -- over: some may be dead by then. Looks at 2000 entries.
--- Where there is no lock to release, some place in line was given up while the lock is left free:
--- whoever had it may have been the only one who was told. Looks at 64 entries: many may give up.
+-- Where there is no lock to release, some place in line was given up while the lock is free.
+-- Whoever had it may be the only one who knew. Looks at 64 entries: many may give up.
 -- What is told is no grant: its serial is 0, and it lacks the seal, of which whoever hears it could
 -- make one. No election leaves its lock free.
 if left == 1 and holder then
