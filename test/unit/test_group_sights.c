@@ -80,6 +80,22 @@ GROUP_TEST(a_jump_seen_at_a_greeting_voids_votes, three_clocks) {
     assert_int_equal(statistics().leases_held, 0);
 }
 
+/* What a node has confirmed, no clock takes back. */
+GROUP_TEST(a_jump_changes_no_vote_for_a_release, five_clocks) {
+    struct seen released = {0};
+    greet_all();
+    acquire(NULL, &seen);
+    grant(0, 4);
+    assert_is(redlock_release(seen.lease, see, &released), REDLOCK_OK);
+    fake_env_answer(&fake, 0, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    greet(0, "a", 100000, reading(120000));
+    fake_env_answer(&fake, 1, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    fake_env_answer(&fake, 2, REDLOCK_OP_RELEASE, REDLOCK_VOTE_GRANTED);
+    assert_seen(released, 1, REDLOCK_OK);
+    assert_is(released.votes[0], REDLOCK_VOTE_GRANTED);
+    fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
+}
+
 /* A lease keeps its vote at a node that restarts; only acquires must not count the node. */
 GROUP_TEST(a_restart_voids_no_vote, three_observed) {
     greet_all();
