@@ -33,8 +33,8 @@ Installs missing packages, builds, and runs the tests of all parts, or of the pa
             containers and the simulation's control runs; one experiment; fewer schedules in the
             simulation
   tsan      ThreadSanitizer; the tests of threads
-  valgrind  memcheck; the unit tests of the core and one integration run (uses the release
-            build)
+  valgrind  memcheck; the unit tests of core, wire, nodes and group, and two integration tests
+            (uses the release build)
   coverage  gcov; the unit tests of src/core must reach every line of it and at least 95 % of its
             branches
 
