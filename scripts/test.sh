@@ -16,6 +16,8 @@ TEST_PACKAGES=(g++ clang clang-format valgrind gcovr doxygen shellcheck mandoc j
     "${REDLOCK_LOOP_PACKAGES[@]}")
 # Elsewhere kubectl comes in a package of another name, beside which Debian's cannot be installed.
 command -v kubectl >/dev/null || TEST_PACKAGES+=(kubernetes-client)
+# Debian's, or whoever installed another one.
+command -v go >/dev/null || TEST_PACKAGES+=(golang-go)
 
 usage() {
     cat <<'END'
@@ -319,6 +321,8 @@ trap 'exit 130' INT TERM HUP
 began=$SECONDS
 if ((install)); then
     (redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}") || exit 1
+    # go.sum pins it. Without it, the tests that need it are skipped.
+    (cd "$REDLOCK_ROOT/test/porcupine" && go mod download) || echo 'Porcupine cannot be downloaded'
     printf 'packages: %d s\n' $((SECONDS - began))
 fi
 for part in "${parts[@]}"; do
