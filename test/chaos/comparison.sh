@@ -45,4 +45,5 @@ cp "$out/report.html" "$temp/page"
 again=$("$chaos" report "${slack[@]}" "$out" | tail -n 1)
 [[ $again == "$last" ]] || die "judged again: $again"
 cmp "$temp/page" "$out/report.html" || die 'the page made again is another one'
+porcupine_agrees 3
 nothing_is_left

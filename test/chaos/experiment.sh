@@ -70,4 +70,5 @@ fi
 # The same history, judged again, has the same verdict.
 again=$("$chaos" check "${slack[@]}" "$out" | tail -n 1) || true
 [[ $again == "$last" ]] || die "judged again: $again"
+porcupine_agrees 1
 nothing_is_left

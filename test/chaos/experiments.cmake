@@ -7,7 +7,7 @@ endif()
 function(chaos_experiment name)
   add_test(NAME chaos_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/experiment.sh ${ARGN})
   set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 20 LABELS "chaos;experiment;waiting"
-    SKIP_RETURN_CODE 77)
+    SKIP_RETURN_CODE 77 ENVIRONMENT "REDLOCK_PORCUPINE=${REDLOCK_PORCUPINE}")
 endfunction()
 
 set(chaos $<TARGET_FILE:redlock_chaos>)
@@ -50,7 +50,7 @@ function(chaos_comparison name)
   # servers and their links need the processors of a small machine: beside 20 busy processes no
   # request is answered within the node timeout, and nobody gets a lock.
   set_tests_properties(chaos_${name} PROPERTIES TIMEOUT 300 COST 100 PROCESSORS 8 LABELS "chaos;experiment;waiting"
-    SKIP_RETURN_CODE 77)
+    SKIP_RETURN_CODE 77 ENVIRONMENT "REDLOCK_PORCUPINE=${REDLOCK_PORCUPINE}")
 endfunction()
 chaos_comparison(clock_jump --refusals clock-jump --seconds 12)
 chaos_comparison(memoryless_restarts memoryless-restarts --seconds 12)
@@ -69,7 +69,7 @@ target_link_options(redlock_chaos_planted PRIVATE -Wl,--wrap=redlock_waiting_pla
 function(chaos_planted name bug)
   chaos_experiment(${name} $<TARGET_FILE:redlock_chaos_planted> ${ARGN})
   set_tests_properties(chaos_${name} PROPERTIES ENVIRONMENT
-    "REDLOCK_PLANT=${bug};REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>")
+    "REDLOCK_PLANT=${bug};REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>;REDLOCK_PORCUPINE=${REDLOCK_PORCUPINE}")
 endfunction()
 # A delayed release that compares no token ends the next owner's lock.
 set(late --schedule ${CMAKE_CURRENT_SOURCE_DIR}/late-releases.txt --seconds 10 --seed 1)

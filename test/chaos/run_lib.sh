@@ -25,6 +25,21 @@ run_it() {
     last=$(tail -n 1 "$temp/out")
 }
 
+# porcupine_agrees N : Porcupine, where it was built, has the same verdict on each of N histories.
+# What is illegal is drawn.
+porcupine_agrees() {
+    local again=0 illegal page
+    [[ -x ${REDLOCK_PORCUPINE:-} ]] || { echo 'Porcupine did not judge it: it was not built' && return; }
+    "$chaos" check --porcupine "${slack[@]}" "$out" >"$temp/porcupine" 2>"$temp/err" || again=$?
+    grep '^Porcupine' -A 20 "$temp/porcupine" | grep -v '=' || true
+    [[ $again == "$status" && $(tail -n 1 "$temp/porcupine") == "$last" ]] ||
+        die "judged by Porcupine: exit status $again, not $status"
+    [[ $(grep -c '^Porcupine agrees' "$temp/porcupine") == "$1" ]] || die 'Porcupine does not agree'
+    illegal=$(grep -c '^Porcupine agrees.*, [1-9][0-9]* illegal' "$temp/porcupine") || true
+    page=$(find "$out" -name porcupine-whole.html -size +0 | wc -l)
+    [[ $page == "$illegal" ]] || die "Porcupine found something in $illegal histories, and drew that of $page"
+}
+
 # Nothing runs that has the run's directory in its command line, or that is its working directory.
 nothing_is_left() {
     local proc told

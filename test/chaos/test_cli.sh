@@ -94,6 +94,7 @@ nodes=1"
     expect 3 'cannot open the directory x' fault --run x flushall
     expect 3 'no experiment runs in .' fault --run . flushall
     expect 2 'the directory of one run' check
+    expect 2 '--porcupine is no option of `run`' run --porcupine
     expect 2 'the directory of one run' report ''
 }
 
@@ -199,6 +200,38 @@ protected() {
         [[ $start == *"$word"* ]] || fail "a protected run does not tell $word: $start"
     done
     grep -q 'Fencing: [1-9]' out || fail 'a protected run had no fencing token'
+}
+
+# judge LINE…: from now on a program that says these is Porcupine's.
+judge() {
+    printf '#!/bin/sh\n' >judge
+    printf 'echo "%s"\n' "$@" >>judge
+    chmod +x judge
+    export REDLOCK_PORCUPINE=$temp/judge
+}
+
+# The second judge, played by a script: what it says decides, and where it says nothing, nothing is
+# known. The run is that of protected().
+second_judge() {
+    judge 'whole 1 ok 9' 'whole 2 ok 9' 'whole 3 ok 9'
+    expect 0 'Porcupine agrees: of 3 resources, 0 illegal' check --porcupine protected
+    expect 0 'Porcupine agrees: of 3 resources, 0 illegal' report --porcupine protected
+    grep -q '^violations=0 ' out || fail 'the last line is no verdict beside that of Porcupine'
+    judge 'whole 1 illegal 9' 'lock 1 illegal 9' 'whole 2 ok 9' 'whole 3 ok 9'
+    expect 1 'lock: illegal for Porcupine' check --porcupine protected
+    judge 'whole 1 ok 9' 'whole 2 unknown 9' 'whole 3 ok 9'
+    expect 3 'Porcupine does not know' check --porcupine protected
+    judge 'whole 1 ok 9'
+    expect 3 'Porcupine does not know' check --porcupine protected
+    echo 'echo "it cannot: why" >&2; exit 2' >>judge
+    expect 3 'it cannot: why' check --porcupine protected
+    # shellcheck disable=SC2016
+    judge '$1 $2 $3 $4 $5 $6'
+    expect 3 "these are no verdicts: -timeout 60000ms -draw protected -- protected/history.jsonl" \
+        check --porcupine protected
+    REDLOCK_PORCUPINE=/nowhere expect 3 'cannot be run; test/porcupine/README.md' check --porcupine protected
+    unset REDLOCK_PORCUPINE
+    expect 0 'violations=0' check protected
 }
 
 # With --tls clients check their nodes: with a certificate for another address none is let in. As a
@@ -331,6 +364,7 @@ no_begin
 damaged
 strange_run
 protected
+second_judge
 encrypted
 compared
 killed

@@ -2,11 +2,14 @@
  * exit status. And runs those three. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/program.h"
 #include "checks/comparison.h"
+#include "checks/porcupine.h"
 #include "conductor/place.h"
 #include "conductor/run.h"
 #include "report/report.h"
@@ -90,14 +93,55 @@ static int write_page(const char *directory, const struct chaos_comparison *judg
     return CHAOS_EXIT_CLEAN;
 }
 
+/* It says in time that it does not know. */
+enum { PORCUPINE_MS = 60000, PORCUPINE_LIMIT_MS = 120000 };
+
+static int ask_porcupine(const char *directory, const struct chaos_history *history,
+                         const struct chaos_verdict *verdict) {
+    static const int statuses[] = {[CHAOS_PORCUPINE_AGREES] = CHAOS_EXIT_CLEAN,
+                                   [CHAOS_PORCUPINE_DIFFERS] = CHAOS_EXIT_VIOLATION,
+                                   [CHAOS_PORCUPINE_UNKNOWN] = CHAOS_EXIT_BROKEN};
+    const char *told = getenv("REDLOCK_PORCUPINE");
+    const char *program = told != NULL && told[0] != '\0' ? told : "redlock-porcupine";
+    const char *argv[] = {program,   "-timeout", TOOL_TEXT(32, "%dms", PORCUPINE_MS), "-draw",
+                          directory, "--",       PATH("%s/history.jsonl", directory), NULL};
+    struct chaos_said said;
+    chaos_program_run(argv, NULL, -1, PORCUPINE_LIMIT_MS, &said);
+    if (said.status != 0) {
+        return complain("judge by Porcupine", directory,
+                        said.status == CHAOS_CANNOT_RUN
+                            ? TOOL_TEXT(512,
+                                        "%s cannot be run; test/porcupine/README.md says how it is built, and "
+                                        "REDLOCK_PORCUPINE where it is",
+                                        program)
+                            : chaos_said_why(&said));
+    }
+    return statuses[chaos_porcupine_compare(said.text, history, verdict, stdout)];
+}
+
+/* The worst of the histories. */
+static int ask_porcupine_all(const char *directory, const struct chaos_comparison *judged, bool compared) {
+    int worst = CHAOS_EXIT_CLEAN;
+    for (int side = 0; side < (compared ? CHAOS_SIDES : 1); side++) {
+        const char *path = compared ? PATH("%s/%s", directory, chaos_sides[side].name) : directory;
+        int status = ask_porcupine(path, &judged->histories[side], &judged->verdicts[side]);
+        worst = status > worst ? status : worst;
+    }
+    return worst;
+}
+
 /* The last line is for scripts. */
-static int say(const char *directory, const struct chaos_comparison *judged, bool compared, bool with_page) {
+static int say(const char *directory, const struct chaos_comparison *judged, bool compared, bool with_page,
+               bool with_porcupine) {
     const struct chaos_verdict *verdict = &judged->verdicts[0];
     char line[256];
     if (!compared) {
         chaos_verdict_say(stdout, &judged->histories[0], verdict);
     }
-    int status = with_page ? write_page(directory, judged, compared) : CHAOS_EXIT_CLEAN;
+    int status = with_porcupine ? ask_porcupine_all(directory, judged, compared) : CHAOS_EXIT_CLEAN;
+    if (with_page && write_page(directory, judged, compared) != CHAOS_EXIT_CLEAN) {
+        status = CHAOS_EXIT_BROKEN;
+    }
     if (compared) {
         chaos_comparison_say(stdout, judged);
     } else {
@@ -107,7 +151,7 @@ static int say(const char *directory, const struct chaos_comparison *judged, boo
     return status == CHAOS_EXIT_CLEAN && !clean ? CHAOS_EXIT_VIOLATION : status;
 }
 
-int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
+int chaos_judge(const char *directory, int64_t slack_ms, bool with_page, bool with_porcupine) {
     /* A run alone is the first side. */
     struct chaos_comparison judged = {0};
     bool compared = is_comparison(directory);
@@ -117,7 +161,7 @@ int chaos_judge(const char *directory, int64_t slack_ms, bool with_page) {
         status = judge_side(directory, (enum chaos_side)side, slack_ms, &judged);
     }
     if (status == CHAOS_EXIT_CLEAN) {
-        status = say(directory, &judged, compared, with_page);
+        status = say(directory, &judged, compared, with_page, with_porcupine);
     }
     chaos_comparison_clear(&judged);
     return status;
@@ -172,7 +216,7 @@ int chaos_compare(const struct chaos_options *options) {
         chaos_place_discard(&place); /* what has begun is left */
     } else {
         puts("\n== Compared");
-        status = chaos_judge(place.directory, options->slack_ms, true);
+        status = chaos_judge(place.directory, options->slack_ms, true, false);
     }
     chaos_place_clear(&place);
     return status;

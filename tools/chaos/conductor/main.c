@@ -32,7 +32,8 @@ static int act(const struct chaos_options *options) {
         return CHAOS_EXIT_CLEAN;
     case CHAOS_CHECK:
     case CHAOS_REPORT:
-        return chaos_judge(options->run_directory, options->slack_ms, options->command == CHAOS_REPORT);
+        return chaos_judge(options->run_directory, options->slack_ms, options->command == CHAOS_REPORT,
+                           options->porcupine);
     case CHAOS_LIST:
         chaos_options_list();
         break;

@@ -64,6 +64,7 @@ static const struct about {
     NAME("compose-file", "FILE", compose_file, "docker-compose.yml"),
     {"slack", "TIME", "1s; what this machine may add to an operation's deadline", OF_RUN | OF_JUDGE, A_TIME, 0, 600000,
      IN(slack_ms)},
+    {"porcupine", NULL, NULL, OF_JUDGE, A_FLAG, 0, 0, IN(porcupine)},
     {"run", "DIR", NULL, OF_FAULT, A_NAME, 0, 0, IN(run_directory)},
     OTHER("protect", NULL, "all of the following but the lock delay, with --restart-guard strict"),
     FLAG("fencing", settings.protection.fencing,
@@ -345,13 +346,14 @@ static void put_about(const struct about *about) {
 void chaos_options_help(void) {
     puts("usage: redlock-chaos run [EXPERIMENT] [OPTION]...\n"
          "       redlock-chaos fault --run DIR FAULT [nodes=1,2] [clients=3-5] [for=3s] [amount=20ms]\n"
-         "       redlock-chaos check DIR\n"
-         "       redlock-chaos report DIR\n"
+         "       redlock-chaos check [--porcupine] DIR\n"
+         "       redlock-chaos report [--porcupine] DIR\n"
          "       redlock-chaos list\n"
          "\n"
          "run     starts nodes and clients that lock shared resources; breaks things; judges what happened\n"
          "fault   begins a fault by hand, in an experiment that runs\n"
-         "check   judges the history of a run again;  report  does so and writes the page again\n"
+         "check   judges the history of a run again;  report  does so and writes the page again;\n"
+         "        --porcupine: redlock-porcupine judges it, too, and draws what is illegal\n"
          "list    names the experiments and the kinds of faults\n"
          "\n"
          "Options of run. What is given here counts, not what an experiment brings:");

@@ -29,6 +29,7 @@ struct chaos_options {
     /* the same without protection, with fencing tokens, and with all */
     bool compare;
     const char *run_directory;       /* fault, check, report */
+    bool porcupine;                  /* check, report: Porcupine is asked, too */
     char line[CHAOS_FAULT_LINE_MAX]; /* fault */
     /* as it was typed, and with its seed, for the report; a shell can read it back */
     char command_line[4096];

@@ -302,7 +302,7 @@ static int judge_own(struct chaos_run *run) {
     }
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    return chaos_judge(run->place.directory, run->options->slack_ms, true);
+    return chaos_judge(run->place.directory, run->options->slack_ms, true, false);
 }
 
 int chaos_run(const struct chaos_options *options, bool *interrupted) {

@@ -11,8 +11,9 @@ int chaos_run(const struct chaos_options *options, bool *interrupted);
  * directory of its own within one. The exit status: clean if the comparison holds. */
 int chaos_compare(const struct chaos_options *options);
 /* Judges DIRECTORY/history.jsonl, or the three histories of a comparison: the verdict on standard
- * output; the page beside it if with_page. The exit status. */
-int chaos_judge(const char *directory, int64_t slack_ms, bool with_page);
+ * output; the page beside it if with_page; Porcupine's verdict, too, if with_porcupine. The exit
+ * status. */
+int chaos_judge(const char *directory, int64_t slack_ms, bool with_page, bool with_porcupine);
 /* Asks the run in DIRECTORY for a fault by hand. False with a sentence. */
 bool chaos_control_ask(const char *directory, const char *line, struct chaos_error *error);
 
