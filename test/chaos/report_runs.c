@@ -65,9 +65,10 @@ static void hold(struct world *world, int client, int resource, int64_t invoked_
     kit_increment(kit, lease, world->count[resource], from_us + length / 4, from_us + length / 2);
     world->count[resource]++;
     kit_end(kit, lease, end_us, true);
-    kit_operation(kit, client, resource, CHAOS_RELEASE, end_us, end_us + latency_us(world), "OK");
+    int64_t released_us = end_us + latency_us(world);
+    kit_operation(kit, client, resource, CHAOS_RELEASE, end_us, released_us, "OK");
     world->free_us[resource] = end_us > world->free_us[resource] ? end_us : world->free_us[resource];
-    world->next_us[client] = end_us + 500 + up_to(world, 20000);
+    world->next_us[client] = released_us + 500 + up_to(world, 20000);
 }
 
 static void turn(struct world *world, int client) {

@@ -108,6 +108,38 @@ FRESH_TEST(token_of_two) {
     expect_text(0, "r1: client 2, at 4.000 s: a token");
 }
 
+/* A client does one thing at a time, and increments while it has the lease. */
+FRESH_TEST(two_things_at_a_time) {
+    turn(kit);
+    kit_release(kit, kit_acquire(kit, 0, 0, "b", 4 * S, 5 * S), 4500 * MS);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    kit->history.operations[1].completed_us = kit->history.operations[2].invoked_us + 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "an operation was completed when its process had begun the next");
+}
+
+FRESH_TEST(increments_outside_of_their_lease) {
+    size_t lease = kit_acquire(kit, 0, 0, "a", 1 * S, 2 * S);
+    kit_increment(kit, lease, 0, 1 * S, 1500 * MS);
+    kit_release(kit, lease, 1500 * MS);
+    kit_sweep(kit, 0, 1 * S, 1 * S);
+    expect_at_end(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 0);
+    struct chaos_increment *increment = &kit->history.increments[0];
+    increment->intent_us -= 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    expect_text(0, "client 1, at 1.000 s: an increment outside of its lease");
+    increment->intent_us += 1;
+    increment->done_us += 1;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    increment->done_us -= 1;
+    increment->token[0] = 'b';
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+    increment->token[0] = 'a';
+    increment->intent_us = increment->done_us + 1;
+    increment->done_us = CHAOS_NEVER_US;
+    expect(kit, chaos_check_record, CHAOS_VIOLATION_INCOMPLETE, 1);
+}
+
 FRESH_TEST(claims_and_acquires) {
     turn(kit);
     size_t second = kit_acquire(kit, 1, 0, "b", 4 * S, 5 * S);

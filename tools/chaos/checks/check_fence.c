@@ -1,16 +1,18 @@
 /* FENCE, STALE: fencing tokens rise, and the resource takes no old one. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "checks/check_parts.h"
 
 /*
  * FENCE, of runs with fencing tokens: an acquire that was OK without a token (one that the end of
  * its client cut has none in any case); two of one resource with the same token; and one whose
- * token is not above that of another that had completed before it was invoked. STALE: the resource
- * has granted an access with a token below one that it had granted before. INCOMPLETE: an access
- * that it did not number, two with one number, or one that it refused though it had seen no higher
- * token. What is proven: tools/chaos/README.md.
+ * token is not above that of another that had completed before it was invoked. So is one that was
+ * invoked before, completed later and was relied on, unless the run breaks what keeps two from
+ * holding the lock at once. STALE: the resource has granted an access with a token below one that
+ * it had granted before. INCOMPLETE: an access that it did not number, two with one number, or one
+ * that it refused though it had seen no higher token. What is proven: tools/chaos/README.md.
  */
 
 /* An acquire that got a fencing token began, or had completed. */
@@ -57,13 +59,31 @@ static void add_lower(struct chaos_case *c, const struct chaos_operation *before
                    before->client + 1, chaos_at(c, before->completed_us), before->fence);
 }
 
-static void judge_order(struct chaos_case *c, struct moment *moments, size_t count) {
+CHAOS_ORDER_OF(compare_leases, chaos_lease, strcmp(x->token, y->token))
+
+/* Whether one that did not begin after another had completed must have been later all the same. */
+static bool was_later(const struct chaos_operation *operation, const struct chaos_operation *before,
+                      const struct chaos_lease *const *leases, size_t lease_count) {
+    struct chaos_lease sought = {0};
+    const struct chaos_lease *key = &sought;
+    memcpy(sought.token, operation->token, sizeof sought.token);
+    return before->completed_us >= operation->invoked_us && before->completed_us < operation->completed_us &&
+           bsearch(&key, leases, lease_count, sizeof *leases, compare_leases) != NULL;
+}
+
+/* leases: NULL where more than one may hold the lock. */
+static void judge_order(struct chaos_case *c, struct moment *moments, size_t count,
+                        const struct chaos_lease *const *leases) {
     const struct chaos_operation *highest = NULL;
     qsort(moments, count, sizeof *moments, compare_moments);
     for (size_t i = 0; i < count; i++) {
         const struct chaos_operation *operation = moments[i].operation;
         bool first = highest == NULL || highest->resource != operation->resource;
         if (moments[i].completed) {
+            if (leases != NULL && !first && operation->fence < highest->fence &&
+                was_later(operation, highest, leases, c->history->lease_count)) {
+                add_lower(c, highest, operation);
+            }
             highest = first || operation->fence > highest->fence ? operation : highest;
         } else if (!first && operation->fence < highest->fence) {
             add_lower(c, highest, operation);
@@ -94,7 +114,11 @@ static void judge_tokens(struct chaos_case *c) {
         moments[count++] = (struct moment){operation, operation->invoked_us, false};
         moments[count++] = (struct moment){operation, operation->completed_us, true};
     }
-    judge_order(c, moments, count);
+    bool excludes = !chaos_breaks_assumptions(history) || chaos_all_guarded(history);
+    const struct chaos_lease **leases =
+        excludes ? chaos_sorted(history->leases, history->lease_count, sizeof *history->leases, compare_leases) : NULL;
+    judge_order(c, moments, count, leases);
+    free(leases);
     free(moments);
 }
 

@@ -15,7 +15,9 @@
  *   that was OK;
  *   an acquire that was OK, after which the client went on without a claim, though the lease was
  *   valid when it looked;
- *   an operation that never completed, though the process ended in order;
+ *   an operation that never completed, though the process ended in order, or that completed when
+ *     its process had begun the next;
+ *   an increment outside of its lease;
  *   a lease without an end, though its process went on; an increment that was never done, though
  *   its lease was released (check_updates.c).
  *
@@ -121,9 +123,26 @@ static void check_operation(struct chaos_case *c, const struct order *order, siz
     } else if (completed_us != CHAOS_NEVER_US && !lived(c, operation->client, operation->invoked_us, completed_us)) {
         add(c, completed_us, operation->client, operation->resource,
             "an operation was completed by a process that did not run");
+    } else if (goes_on && completed_us > next->invoked_us) {
+        add(c, completed_us, operation->client, operation->resource,
+            "an operation was completed when its process had begun the next");
     } else if (operation->what == CHAOS_ACQUIRE && chaos_ended(operation, "OK") && goes_on &&
                next->invoked_us - operation->invoked_us < over_us && !claimed(c, order, operation, next->invoked_us)) {
         add(c, completed_us, operation->client, operation->resource, "an acquire that was OK, but no claim");
+    }
+}
+
+/* leases: by token, then from_us. */
+static void check_increment(struct chaos_case *c, const struct chaos_lease *const *leases,
+                            const struct chaos_increment *increment) {
+    struct chaos_lease later = {.from_us = chaos_plus(increment->intent_us, 1)};
+    const struct chaos_lease *key = &later;
+    memcpy(later.token, increment->token, sizeof later.token);
+    size_t count = chaos_count_before(leases, c->history->lease_count, sizeof key, &key, compare_tokens);
+    const struct chaos_lease *lease = count > 0 ? leases[count - 1] : NULL;
+    if (lease == NULL || strcmp(lease->token, increment->token) != 0 ||
+        chaos_most(increment->intent_us, increment->done_us) > chaos_over(lease->ended_us, INT64_MAX)) {
+        add(c, increment->intent_us, increment->client, increment->resource, "an increment outside of its lease");
     }
 }
 
@@ -150,6 +169,9 @@ void chaos_check_record(struct chaos_case *c) {
         if (strcmp(a->token, b->token) == 0 && (a->client != b->client || a->resource != b->resource)) {
             add(c, b->from_us, b->client, b->resource, "a token that had been another lease's before");
         }
+    }
+    CHAOS_EACH(const struct chaos_increment, increment, h->increments, h->increment_count) {
+        check_increment(c, order.leases, increment);
     }
     free(order.operations);
     free(order.leases);
