@@ -39,7 +39,7 @@ install(DIRECTORY docs/ DESTINATION ${doc}/docs FILES_MATCHING PATTERN "*.md" PA
   PATTERN man EXCLUDE PATTERN examples EXCLUDE)
 install(DIRECTORY docs/examples DESTINATION ${doc}/docs USE_SOURCE_PERMISSIONS)
 foreach(file bench/README.md bench/instructions.txt bindings/python/README.md tools/chaos/README.md
-  tools/proxy/README.md test/model/README.md test/mutants/explained.txt test/sim/README.md)
+  tools/proxy/README.md test/model/README.md test/mutants/explained.txt test/porcupine/README.md test/sim/README.md)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${file} DESTINATION ${doc}/${folder})
 endforeach()
