@@ -21,7 +21,7 @@ if ! said=$("$go" mod download 2>&1); then
     skip "$why"
 fi
 case ${2-} in
-build) "$go" build -trimpath -o "${3:?$usage}" . ;;
+build) "$go" build -trimpath -buildvcs=false -o "${3:?$usage}" . ;;
 test)
     unformatted=$("$("$go" env GOROOT)/bin/gofmt" -l .)
     [[ -z $unformatted ]] || { echo "gofmt lays these out in another way: $unformatted" && exit 1; }

@@ -13,8 +13,9 @@ import (
 type verdict struct {
 	object     object
 	resource   int
-	result     porcupine.CheckResult
 	operations []porcupine.Operation
+	result     porcupine.CheckResult
+	info       porcupine.LinearizationInfo // where it is illegal
 }
 
 var fresh = []interface{}{state{}}
@@ -26,7 +27,10 @@ func (h *history) judge(deadline time.Time) []verdict {
 	for resource := 1; resource <= len(h.resources); resource++ {
 		for _, o := range h.objects() {
 			v := verdict{object: o, resource: resource, operations: h.operations(o, resource)}
-			v.result, _ = check(o.model(fresh), v.operations, deadline)
+			result, info := check(o.model(fresh), v.operations, deadline)
+			if v.result = result; result == porcupine.Illegal {
+				v.info = info
+			}
 			verdicts = append(verdicts, v)
 			if o.name == "whole" && v.result == porcupine.Ok {
 				break
@@ -49,16 +53,13 @@ const shown = 6
 
 // draw makes a page of what is wrong: the operations around the first that has no place in any
 // order. Those of one order before them are left out, and the page begins in the state after them;
-// more are drawn until what is drawn is wrong by itself.
+// more are drawn until what is drawn is wrong by itself. Without time for that, there is no page.
 func (v verdict) draw(h *history, path string, deadline time.Time) error {
 	model := v.object.model(fresh)
-	_, info := check(model, v.operations, deadline)
 	var order []int
-	for _, partition := range info.PartialLinearizations() { // one, if there was time
-		for _, found := range partition {
-			if len(found) > len(order) {
-				order = found
-			}
+	for _, found := range v.info.PartialLinearizations()[0] {
+		if len(found) > len(order) {
+			order = found
 		}
 	}
 	for keep := shown; ; keep *= 4 {
@@ -70,14 +71,14 @@ func (v verdict) draw(h *history, path string, deadline time.Time) error {
 			return porcupine.VisualizePath(part, info, path)
 		}
 		if keep >= len(order) {
-			return fmt.Errorf("there was no time to draw it")
+			return nil
 		}
 	}
 }
 
-// around returns the operations that are left without the first of the order, all but so many, and
-// without those that began after one was over that has no place in it; and the states that they
-// begin in. If none is left out of the order, all are there.
+// around returns so many operations from the end of the order, and those without a place in it, up
+// to the end of the first of these; and the states in which they begin, after the rest of the
+// order. If the order is no longer, it returns all operations.
 func (v verdict) around(model porcupine.Model, order []int, keep int) ([]interface{}, []porcupine.Operation) {
 	states := model.Init()
 	gone, placed := map[int]bool{}, map[int]bool{}

@@ -27,13 +27,13 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Arg(0), *draw, time.Now().Add(*limit)); err != nil {
+	if err := run(flag.Arg(0), *draw, *limit); err != nil {
 		fmt.Fprintf(os.Stderr, "redlock-porcupine: %v\n", err)
 		os.Exit(2)
 	}
 }
 
-func run(path, directory string, deadline time.Time) error {
+func run(path, directory string, limit time.Duration) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -45,10 +45,14 @@ func run(path, directory string, deadline time.Time) error {
 	}
 	page := func(name string) string { return filepath.Join(directory, "porcupine-"+name+".html") }
 	for _, o := range objects {
-		os.Remove(page(o.name)) // of an earlier verdict
+		if directory != "" {
+			os.Remove(page(o.name)) // of an earlier verdict
+		}
 	}
 	drawn := map[string]bool{}
-	for _, v := range h.judge(deadline) {
+	verdicts := h.judge(time.Now().Add(limit))
+	deadline := time.Now().Add(limit / 2)
+	for _, v := range verdicts {
 		fmt.Println(v.object.name, v.resource, strings.ToLower(string(v.result)), len(v.operations))
 		if directory == "" || v.result != porcupine.Illegal || drawn[v.object.name] {
 			continue

@@ -105,182 +105,185 @@ func (s *script) judge(t *testing.T) string {
 	return strings.Join(wrong, " ")
 }
 
+// What is illegal of each.
+var histories = []struct {
+	name    string
+	fencing bool
+	wrong   string
+	write   func(s *script)
+}{
+	{"one after the other", true, "", func(s *script) {
+		s.hold(1, "x", 7, 10, 20)
+		s.hold(2, "y", 8, 21, 30)
+	}},
+	{"two at once", false, "whole lock", func(s *script) {
+		s.hold(1, "x", 0, 10, 20)
+		s.hold(2, "y", 0, 15, 30)
+	}},
+	{"two at once, under fencing tokens", true, "whole lock lock+tokens", func(s *script) {
+		s.hold(1, "x", 7, 10, 20)
+		s.hold(2, "y", 8, 15, 30)
+	}},
+	{"the answer comes while another relies on it", false, "whole lock", func(s *script) {
+		s.hold(1, "x", 0, 10, 20)
+		s.acquire(2, "y", 0, 5, 19)
+		s.claim(2, "y", 21, 110)
+		s.release(2, "y", 30, 31, "OK")
+	}},
+	{"waited meanwhile", false, "", func(s *script) {
+		s.hold(1, "x", 0, 10, 20)
+		s.acquire(2, "y", 0, 5, 21)
+		s.claim(2, "y", 21, 110)
+		s.release(2, "y", 30, 31, "OK")
+	}},
+	{"a release takes effect before its answer", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.release(1, "x", 20, 40, "OK")
+		s.hold(2, "y", 0, 21, 30)
+	}},
+	{"a release without an answer", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.release(1, "x", 20, 0, "")
+		s.hold(2, "y", 0, 21, 30)
+	}},
+	{"it ran out", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.hold(2, "y", 0, 100, 130)
+		s.of(140, 1, "x", "end", `,"how":"lost"`)
+	}},
+	{"taken right before it ran out", false, "whole lock", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.hold(2, "y", 0, 98, 130)
+		s.of(140, 1, "x", "end", `,"how":"lost"`)
+	}},
+	{"a renewal counts", false, "whole lock", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.claim(1, "x", 60, 150)
+		s.hold(2, "y", 0, 110, 130)
+		s.of(140, 1, "x", "end", `,"how":"lost"`)
+	}},
+	{"lost before its end, and seen in time", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.of(20, 1, "x", "end", `,"how":"lost"`)
+		s.hold(2, "y", 0, 20, 30)
+	}},
+	{"lost before its end, and seen late", false, "whole lock", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.hold(2, "y", 0, 18, 30)
+		s.of(20, 1, "x", "end", `,"how":"lost"`)
+	}},
+	{"its owner died", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.exit(20, 1)
+		s.hold(2, "y", 0, 20, 30)
+	}},
+	{"taken before its owner died", false, "whole lock", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.hold(2, "y", 0, 15, 30)
+		s.exit(20, 1)
+	}},
+	{"over when its owner looked", false, "", func(s *script) {
+		s.acquire(1, "x", 0, 10, 150)
+		s.hold(2, "y", 0, 100, 130)
+	}},
+	{"over when its owner looked, but another had it all the time", false, "whole lock", func(s *script) {
+		s.acquire(2, "y", 0, 5, 6)
+		s.claim(2, "y", 6, 90)
+		s.acquire(1, "x", 0, 10, 80)
+		s.release(2, "y", 85, 86, "OK")
+	}},
+	{"an acquire without an answer", false, "", func(s *script) {
+		s.add(10, `"event":"invoke","client":1,"op":99,"what":"acquire","resource":1`)
+		s.hold(2, "y", 0, 21, 30)
+		s.exit(40, 1)
+	}},
+	{"one that failed", true, "", func(s *script) {
+		s.add(10, `"event":"invoke","client":1,"op":99,"what":"acquire","resource":1`)
+		s.add(50, `"event":"complete","client":1,"op":99,"result":"CONTENDED","token":"","fence":0`)
+		s.hold(2, "y", 1, 21, 30)
+	}},
+	{"a lower token", true, "whole tokens lock+tokens", func(s *script) {
+		s.hold(1, "x", 8, 10, 20)
+		s.hold(2, "y", 7, 21, 30)
+	}},
+	{"one token twice", true, "whole tokens lock+tokens", func(s *script) {
+		s.hold(1, "x", 8, 10, 20)
+		s.hold(2, "y", 8, 21, 30)
+	}},
+	{"no token", true, "whole tokens lock+tokens", func(s *script) {
+		s.hold(1, "x", 0, 10, 20)
+	}},
+	{"a lower token of one that waited: only the order of the leases tells", true, "whole lock+tokens",
+		func(s *script) {
+			s.hold(1, "x", 8, 10, 20)
+			s.acquire(2, "y", 7, 5, 21)
+			s.claim(2, "y", 21, 110)
+			s.release(2, "y", 30, 31, "OK")
+		}},
+	{"counted", false, "", func(s *script) {
+		for i, token := range []string{"x", "y", "z"} {
+			s.acquire(i+1, token, 0, 10*i+10, 10*i+11)
+			s.claim(i+1, token, 10*i+11, 100)
+			s.read(10*i+12, i+1, token, i, 0, 0)
+			s.write(10*i+13, i+1, token, i, 0)
+			s.release(i+1, token, 10*i+14, 10*i+15, "OK")
+		}
+		s.finish(90, 3)
+	}},
+	{"a wrong total", false, "whole counter", func(s *script) {
+		s.hold(1, "x", 0, 10, 20)
+		s.finish(90, 1)
+	}},
+	{"both wrote the same successor", false, "whole lock counter", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.acquire(2, "y", 0, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.claim(2, "y", 11, 100)
+		s.read(12, 1, "x", 0, 0, 0)
+		s.read(12, 2, "y", 0, 0, 0)
+		s.write(13, 1, "x", 0, 0)
+		s.write(14, 2, "y", 0, 0)
+		s.finish(90, 1)
+	}},
+	{"one wrote after its lease had run out", false, "whole counter", func(s *script) {
+		s.acquire(1, "x", 0, 10, 11)
+		s.claim(1, "x", 11, 50)
+		s.read(12, 1, "x", 0, 0, 0)
+		s.acquire(2, "y", 0, 51, 52)
+		s.claim(2, "y", 52, 150)
+		s.read(53, 2, "y", 0, 0, 0)
+		s.write(54, 2, "y", 0, 0)
+		s.write(60, 1, "x", 0, 0)
+	}},
+	{"a process died between read and write, and had written", false, "", func(s *script) { dies(s, 1) }},
+	{"a process died between read and write, and had not", false, "", func(s *script) { dies(s, 0) }},
+	{"a process died, and cannot have written so much", false, "whole counter", func(s *script) { dies(s, 2) }},
+	{"the resource refused an old token", true, "", func(s *script) { stale(s, 8, false) }},
+	{"the resource refused by a token that nobody showed", true, "whole resource",
+		func(s *script) { stale(s, 9, false) }},
+	{"the resource granted an old token", true, "whole resource", func(s *script) { stale(s, 0, true) }},
+	{"an access without a number", true, "whole resource", func(s *script) {
+		s.acquire(1, "x", 7, 10, 11)
+		s.claim(1, "x", 11, 100)
+		s.read(12, 1, "x", 0, 7, 2)
+		s.release(1, "x", 20, 21, "OK")
+	}},
+	{"a process died before it told of its read", true, "", func(s *script) { diesReading(s, 2) }},
+	{"a process died before it read", true, "", func(s *script) { diesReading(s, 1) }},
+	{"a process died, and cannot have read twice", true, "whole resource", func(s *script) { diesReading(s, 3) }},
+}
+
 func TestHistories(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		fencing bool
-		wrong   string
-		write   func(s *script)
-	}{
-		{"one after the other", true, "", func(s *script) {
-			s.hold(1, "x", 7, 10, 20)
-			s.hold(2, "y", 8, 21, 30)
-		}},
-		{"two at once", false, "whole lock", func(s *script) {
-			s.hold(1, "x", 0, 10, 20)
-			s.hold(2, "y", 0, 15, 30)
-		}},
-		{"two at once, under fencing tokens", true, "whole lock lock+tokens", func(s *script) {
-			s.hold(1, "x", 7, 10, 20)
-			s.hold(2, "y", 8, 15, 30)
-		}},
-		{"the answer comes while another relies on it", false, "whole lock", func(s *script) {
-			s.hold(1, "x", 0, 10, 20)
-			s.acquire(2, "y", 0, 5, 19)
-			s.claim(2, "y", 21, 110)
-			s.release(2, "y", 30, 31, "OK")
-		}},
-		{"waited meanwhile", false, "", func(s *script) {
-			s.hold(1, "x", 0, 10, 20)
-			s.acquire(2, "y", 0, 5, 21)
-			s.claim(2, "y", 21, 110)
-			s.release(2, "y", 30, 31, "OK")
-		}},
-		{"a release takes effect before its answer", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.release(1, "x", 20, 40, "OK")
-			s.hold(2, "y", 0, 21, 30)
-		}},
-		{"a release without an answer", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.release(1, "x", 20, 0, "")
-			s.hold(2, "y", 0, 21, 30)
-		}},
-		{"it ran out", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.hold(2, "y", 0, 100, 130)
-			s.of(140, 1, "x", "end", `,"how":"lost"`)
-		}},
-		{"taken right before it ran out", false, "whole lock", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.hold(2, "y", 0, 98, 130)
-			s.of(140, 1, "x", "end", `,"how":"lost"`)
-		}},
-		{"a renewal counts", false, "whole lock", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.claim(1, "x", 60, 150)
-			s.hold(2, "y", 0, 110, 130)
-			s.of(140, 1, "x", "end", `,"how":"lost"`)
-		}},
-		{"lost before its end, and seen in time", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.of(20, 1, "x", "end", `,"how":"lost"`)
-			s.hold(2, "y", 0, 20, 30)
-		}},
-		{"lost before its end, and seen late", false, "whole lock", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.hold(2, "y", 0, 18, 30)
-			s.of(20, 1, "x", "end", `,"how":"lost"`)
-		}},
-		{"its owner died", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.exit(20, 1)
-			s.hold(2, "y", 0, 20, 30)
-		}},
-		{"taken before its owner died", false, "whole lock", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.hold(2, "y", 0, 15, 30)
-			s.exit(20, 1)
-		}},
-		{"over when its owner looked", false, "", func(s *script) {
-			s.acquire(1, "x", 0, 10, 150)
-			s.hold(2, "y", 0, 100, 130)
-		}},
-		{"over when its owner looked, but another had it all the time", false, "whole lock", func(s *script) {
-			s.acquire(2, "y", 0, 5, 6)
-			s.claim(2, "y", 6, 90)
-			s.acquire(1, "x", 0, 10, 80)
-			s.release(2, "y", 85, 86, "OK")
-		}},
-		{"an acquire without an answer", false, "", func(s *script) {
-			s.add(10, `"event":"invoke","client":1,"op":99,"what":"acquire","resource":1`)
-			s.hold(2, "y", 0, 21, 30)
-			s.exit(40, 1)
-		}},
-		{"one that failed", true, "", func(s *script) {
-			s.add(10, `"event":"invoke","client":1,"op":99,"what":"acquire","resource":1`)
-			s.add(50, `"event":"complete","client":1,"op":99,"result":"CONTENDED","token":"","fence":0`)
-			s.hold(2, "y", 1, 21, 30)
-		}},
-		{"a lower token", true, "whole tokens lock+tokens", func(s *script) {
-			s.hold(1, "x", 8, 10, 20)
-			s.hold(2, "y", 7, 21, 30)
-		}},
-		{"one token twice", true, "whole tokens lock+tokens", func(s *script) {
-			s.hold(1, "x", 8, 10, 20)
-			s.hold(2, "y", 8, 21, 30)
-		}},
-		{"no token", true, "whole tokens lock+tokens", func(s *script) {
-			s.hold(1, "x", 0, 10, 20)
-		}},
-		{"a lower token of one that waited: only the order of the leases tells", true, "whole lock+tokens",
-			func(s *script) {
-				s.hold(1, "x", 8, 10, 20)
-				s.acquire(2, "y", 7, 5, 21)
-				s.claim(2, "y", 21, 110)
-				s.release(2, "y", 30, 31, "OK")
-			}},
-		{"counted", false, "", func(s *script) {
-			for i, token := range []string{"x", "y", "z"} {
-				s.acquire(i+1, token, 0, 10*i+10, 10*i+11)
-				s.claim(i+1, token, 10*i+11, 100)
-				s.read(10*i+12, i+1, token, i, 0, 0)
-				s.write(10*i+13, i+1, token, i, 0)
-				s.release(i+1, token, 10*i+14, 10*i+15, "OK")
-			}
-			s.finish(90, 3)
-		}},
-		{"a wrong total", false, "whole counter", func(s *script) {
-			s.hold(1, "x", 0, 10, 20)
-			s.finish(90, 1)
-		}},
-		{"both wrote the same successor", false, "whole lock counter", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.acquire(2, "y", 0, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.claim(2, "y", 11, 100)
-			s.read(12, 1, "x", 0, 0, 0)
-			s.read(12, 2, "y", 0, 0, 0)
-			s.write(13, 1, "x", 0, 0)
-			s.write(14, 2, "y", 0, 0)
-			s.finish(90, 1)
-		}},
-		{"one wrote after its lease had run out", false, "whole counter", func(s *script) {
-			s.acquire(1, "x", 0, 10, 11)
-			s.claim(1, "x", 11, 50)
-			s.read(12, 1, "x", 0, 0, 0)
-			s.acquire(2, "y", 0, 51, 52)
-			s.claim(2, "y", 52, 150)
-			s.read(53, 2, "y", 0, 0, 0)
-			s.write(54, 2, "y", 0, 0)
-			s.write(60, 1, "x", 0, 0)
-		}},
-		{"a process died between read and write, and had written", false, "", func(s *script) { dies(s, 1) }},
-		{"a process died between read and write, and had not", false, "", func(s *script) { dies(s, 0) }},
-		{"a process died, and cannot have written so much", false, "whole counter", func(s *script) { dies(s, 2) }},
-		{"the resource refused an old token", true, "", func(s *script) { stale(s, 8, false) }},
-		{"the resource refused by a token that nobody showed", true, "whole resource",
-			func(s *script) { stale(s, 9, false) }},
-		{"the resource granted an old token", true, "whole resource", func(s *script) { stale(s, 0, true) }},
-		{"an access without a number", true, "whole resource", func(s *script) {
-			s.acquire(1, "x", 7, 10, 11)
-			s.claim(1, "x", 11, 100)
-			s.read(12, 1, "x", 0, 7, 2)
-			s.release(1, "x", 20, 21, "OK")
-		}},
-		{"a process died before it told of its read", true, "", func(s *script) { diesReading(s, 2) }},
-		{"a process died before it read", true, "", func(s *script) { diesReading(s, 1) }},
-		{"a process died, and cannot have read twice", true, "whole resource", func(s *script) { diesReading(s, 3) }},
-	} {
+	for _, test := range histories {
 		t.Run(test.name, func(t *testing.T) {
 			s := begin(test.fencing)
 			test.write(s)
@@ -409,7 +412,7 @@ func TestDrawing(t *testing.T) {
 	if err := os.WriteFile(history, []byte(strings.Join(s.lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(history, directory, time.Now().Add(time.Minute)); err != nil {
+	if err := run(history, directory, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"whole", "lock"} {
