@@ -104,14 +104,15 @@ func (r rules) next(s state, op *step) []state {
 			return nil
 		}
 	case increment:
-		if op.unseen && op.count == s.count {
-			return []state{s, {count: s.count + 1}}
-		}
-		if op.count != s.count && !op.unseen {
+		counted := s
+		counted.count++
+		switch {
+		case op.count == s.count && op.unseen:
+			return []state{s, counted}
+		case op.count == s.count:
+			return []state{counted}
+		case !op.unseen:
 			return nil
-		}
-		if !op.unseen {
-			s.count++
 		}
 	case total:
 		if op.count != s.count {
