@@ -80,9 +80,11 @@ unshare --mount --propagation private debootstrap --variant=minbase --include=gi
 }
 rm -f "$root.log"
 printf 'made in %d s\n' $((SECONDS - began))
-# Use this machine's proxies and similar settings there, too.
+# Use this machine's proxies, authorities and similar settings there, too.
 apt-config dump Acquire >"$root/etc/apt/apt.conf.d/99machine"
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
+authorities=/etc/ssl/certs/ca-certificates.crt
+[[ ! -e $authorities ]] || cp -L "$authorities" "$root$authorities"
 printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
 
 mkdir "$root/libredlock"
