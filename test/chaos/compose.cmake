@@ -2,13 +2,14 @@
 # why it cannot.
 set(docker ${PROJECT_SOURCE_DIR}/test/compose/docker.sh)
 
-# One after the other, so they come first of all tests.
+# One after the other, so they come first of all tests. Images are built and containers started,
+# which is work: no comparison of experiments runs beside that on two processors.
 function(chaos_compose_test name)
   set(environment REDLOCK_TOOL=$<TARGET_FILE:redlock_tool> REDLOCK_COMPOSE_FILE=${PROJECT_SOURCE_DIR}/docker-compose.yml
     REDLOCK_CHAOS_SHIM=$<TARGET_FILE:redlock_chaos_clock>)
   add_test(NAME ${name} COMMAND ${docker} ${ARGN})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 LABELS "chaos;compose;waiting" RESOURCE_LOCK docker
-    SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300 COST 200 PROCESSORS 3 LABELS "chaos;compose;waiting"
+    RESOURCE_LOCK docker SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
 endfunction()
 
 chaos_compose_test(compose ${PROJECT_SOURCE_DIR}/test/compose/compose.sh)
