@@ -1,0 +1,52 @@
+----------------------------------------- MODULE MCOrder ------------------------------------------
+(* Order.tla for TLC: what is alike, and what a good search must meet. *)
+EXTENDS Order, Goals
+
+CONSTANTS n1, n2, n3, n4, n5
+
+(* Clients are not alike: they begin one after the other. *)
+Symmetry == Permutations(Nodes)
+
+ASSUME Expect(
+    {"lock handed over", "free lock taken by a WAIT",
+     "began when an earlier one was queued on a quorum", "held by a queued client", "yield",
+     "yield that gives a lock to another one"}
+    \cup (IF Tries > 0 THEN {"held by a try", "lost try that had a node"} ELSE {})
+    \cup (IF Breaks > 0 THEN {"WAIT executed after its RELEASE: queued",
+                              "the same, served: its push is answered by RELEASE",
+                              "WAIT executed after its RELEASE: took a free lock, no push"} ELSE {})
+    \cup (IF LeavesFree THEN {"lock left free", "lock that was left free handed over"} ELSE {}))
+
+HoldsNow(c, phase) == client[c].phase = phase /\ client'[c].phase = "held"
+OwnsNow(c, n) == node[n].owner # c /\ node'[n].owner = c
+
+MeetGoals ==
+    /\ Meets(1, "lock handed over",
+             \E c \in Clients, n \in Nodes : node[n].owner = FirstHolder /\ OwnsNow(c, n))
+    /\ Meets(2, "free lock taken by a WAIT",
+             \E c \in Clients, n \in Nodes :
+                    node[n].owner = Free /\ OwnsNow(c, n) /\ client[c].phase = "queued")
+    /\ Meets(3, "began when an earlier one was queued on a quorum",
+             \E c \in Clients : client'[c].due # {})
+    /\ Meets(4, "held by a queued client", \E c \in Clients : HoldsNow(c, "queued"))
+    /\ Meets(5, "yield", \E c \in Clients : Yield(c))
+    /\ Meets(6, "yield that gives a lock to another one",
+             \E c, d \in Clients, n \in Nodes :
+                    /\ c # d /\ client[c].phase = "queued" /\ client[d].phase = "queued"
+                    /\ node[n].owner = c /\ ~node[n].ghost /\ OwnsNow(d, n))
+    /\ Meets(7, "held by a try", \E c \in Clients : HoldsNow(c, "trying"))
+    /\ Meets(8, "lost try that had a node", \E c \in Clients : Owned(c) # {} /\ LoseTry(c))
+    /\ Meets(9, "WAIT executed after its RELEASE: queued",
+             \E c \in Clients, n \in Nodes : link'[c][n].ghost)
+    /\ Meets(10, "the same, served: its push is answered by RELEASE",
+             \E c \in Clients, n \in Nodes :
+                    link[c][n].ghost /\ node'[n].owner = c /\ node'[n].ghost)
+    /\ Meets(11, "WAIT executed after its RELEASE: took a free lock, no push",
+             \E c \in Clients, n \in Nodes :
+                    /\ node[n].owner = Free /\ ~link[c][n].ghost
+                    /\ node'[n].owner = c /\ node'[n].ghost)
+    /\ Meets(12, "lock left free", \E n \in Nodes : node'[n].left)
+    /\ Meets(13, "lock that was left free handed over",
+             \E c \in Clients, n \in Nodes : node[n].left /\ node[n].owner = Free /\ OwnsNow(c, n))
+
+===================================================================================================
