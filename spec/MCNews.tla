@@ -1,0 +1,28 @@
+------------------------------------------ MODULE MCNews ------------------------------------------
+(* News.tla for TLC: what is alike, and what a good search must meet. *)
+EXTENDS News, Goals
+
+CONSTANTS n1, n2, n3, n4, n5
+
+Symmetry == Permutations(Nodes)
+
+ASSUME Expect(
+    {"told who leads", "told that nobody leads", "told of the next leader at once",
+     "old words named another leader"}
+    \cup (IF Own # {} THEN {"led before the nodes said so"} ELSE {})
+    \cup (IF Fails THEN {"word lost"} ELSE {}))
+
+TellsNow(k) == leader # k /\ leader' = k
+
+MeetGoals ==
+    /\ Meets(1, "told who leads", \E k \in 1..Terms : TellsNow(k))
+    /\ Meets(2, "told that nobody leads", leader > 0 /\ TellsNow(0))
+    /\ Meets(3, "told of the next leader at once",
+             leader > 0 /\ \E k \in 1..Terms : TellsNow(k))
+    /\ Meets(4, "old words named another leader",
+             \E k \in Tokens : /\ k # leader' /\ leader' > 0
+                               /\ Cardinality({n \in Nodes : said'[n].word = k}) >= Quorum)
+    /\ Meets(5, "led before the nodes said so", Lead /\ leader # term)
+    /\ Meets(6, "word lost", \E n \in Nodes : said[n].word # Unknown /\ Fail(n))
+
+===================================================================================================
