@@ -179,17 +179,19 @@ Win(c) ==
                 ![c].healLeft = IF Is("heal-late") THEN left ELSE client[c].left]
         /\ UNCHANGED <<node, restarts, steps>>
 
-(* "Healing", steps 1 to 3: to a node that may vote and has not got the key. *)
-Heal(c, n) ==
+(* "Healing", steps 1 to 3: to a node that may vote... *)
+SendHeal(c, n) ==
     LET sees == client[c].sees[n]
     IN  /\ client[c].phase = "held"
         /\ client[c].healLeft > 0 \/ Is("heal-unproven")
         /\ ~IsOver(client[c].left)
         /\ IF Is("heal-quarantined") THEN sees # Unseen ELSE sees = 0
         /\ n \in Asks(c) \ client[c].sent
-        /\ node[n].owner # c
         /\ client' = [client EXCEPT ![c].sent = @ \cup {n}]
         /\ UNCHANGED <<node, restarts, steps>>
+
+(* ...and has not got the key. The client does not know that; where the key is, NX does nothing. *)
+Heal(c, n) == node[n].owner # c /\ SendHeal(c, n)
 
 (* A release, a cancel, or a loss that is known before the deadline ("Known loss"). *)
 GiveUp(c) ==
