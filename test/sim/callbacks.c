@@ -110,12 +110,16 @@ void sim_on_acquired(const redlock_result *result, void *data) {
         lease->expiring_ms = call->expiring_ms;
         sim_grant_acquired(call, lease);
         sim_line_acquired(call, lease->token);
+        sim_spec_holds(client, sim_lease_validity_ms(world, lease));
         world->holds++;
         SIM_TRACE(world, "client %u HOLDS '%s' (%.8s) for %lld ms, fencing token %llu", client->index,
                   sim_resource_name(call->resource), sim_name(lease->token),
                   (long long)sim_lease_validity_ms(world, lease),
                   (unsigned long long)redlock_lease_fence(lease->handle));
-    } else if (call->probe) {
+    } else {
+        sim_spec_gave_up(client);
+    }
+    if (code != REDLOCK_OK && call->probe) {
         sim_violation(world, world->profile.all_probe ? "served" : "progress",
                       "after all faults healed, client %u could not acquire '%s': %s", client->index,
                       sim_resource_name(call->resource), redlock_error_name(code));

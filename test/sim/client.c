@@ -105,6 +105,7 @@ static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes
     if (message->token != NULL) {
         sim_token_set(bytes->token, message->token, message->token_size);
     }
+    bytes->round = message->round;
     bytes->sent_ns = client->step_ns;
     bytes->ttl_ms = message->ttl_ms;
     bytes->stale_ms = message->place != NULL ? message->place->stale_ms : 0;
@@ -146,6 +147,7 @@ static redlock_nodes env_send(void *ctx, redlock_nodes nodes, struct redlock_mes
             sim_link_flush(client, i, client->step_ns);
         }
     }
+    sim_spec_sent(client, taken, bytes, message->now_ns);
     sim_line_sent(client, taken, bytes);
     sim_reason_sent(client, message, nodes, taken, bytes);
     sim_jumped_check(client, taken, bytes, message->handing);

@@ -148,7 +148,8 @@ static void pause_client(struct sim_world *world, unsigned index) {
 #define BACKUP_EVENTS 61
 
 void sim_node_back_up(const struct sim_world *world, struct sim_node *node) {
-    if (world->profile.trust == SIM_GUARDED && world->profile.forgets_at_once && world->events % BACKUP_EVENTS == 0) {
+    if (world->profile.trust == SIM_GUARDED && world->profile.forgets_at_once && world->control != SIM_CONTROL_SPEC &&
+        world->events % BACKUP_EVENTS == 0) {
         memcpy(&node->copy, &node->fake, offsetof(struct fake_node, parts[node->fake.part_count]));
         node->has_copy = true;
     }
@@ -209,6 +210,7 @@ void sim_restart_event(struct sim_world *world, const struct sim_event *event) {
     sim_quarantine_begin(world, node);
     if (event->entry) {
         forget(world, node, event->entry == 2);
+        sim_spec_restarted(world, event->node);
     }
     SIM_TRACE(world, "node %u is back%s", event->node, event->entry ? ", empty" : "");
     if (event->entry && world->profile.steps_at_boot) {

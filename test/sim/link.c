@@ -233,6 +233,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
         const char *form = bytes->forms[event->node];
         fake_node_command(&node->fake, form != NULL ? form : bytes->bytes, bytes->size, &reply->fake);
     }
+    sim_spec_executed(world, event->client, event->node, bytes, holder, &reply->fake);
     sim_quarantine_check(world, event->node, bytes, holder);
     sim_reason_executed(world, event->node, bytes, reply);
     if (world->control == SIM_CONTROL_MISQUOTED) {

@@ -15,7 +15,7 @@ struct options {
     uint64_t seed, schedules;
     unsigned jobs;
     int64_t seconds;
-    bool trace, hash, expect, count, elections;
+    bool trace, hash, expect, count, elections, spec;
     enum sim_control control;
     const char *control_name, *bug_name, *checker;
 };
@@ -119,6 +119,7 @@ static const char *const control_names[] = {
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
     [SIM_CONTROL_MISQUOTED] = "misquoted",
+    [SIM_CONTROL_SPEC] = "spec",
 };
 
 enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
@@ -126,11 +127,12 @@ enum redlock_planted_bug redlock_planted_bug = REDLOCK_BUG_NONE;
 static void usage(FILE *out) {
     fputs("redlock_sim [--schedules N] [--seed S] [--jobs J] [--seconds T] [--trace] [--hash] [--expect-violation] "
           "[--count]\n"
-          "            [--bug NAME] [--control NAME] [--checker NAME] [--elections]\n"
+          "            [--bug NAME] [--control NAME] [--checker NAME] [--elections] [--spec]\n"
           "Runs schedules S, S+1, … and checks each. --seconds goes on for so long (nightly). --trace prints what\n"
           "happens in schedule S, --hash a number for each trace. --expect-violation succeeds if a checker complains; "
           "--checker silences all others; --count goes on after a violation, and counts the schedules with one.\n"
-          "--elections: users do not lock, but stand in elections and observe.\nBugs:",
+          "--elections: users do not lock, but stand in elections and observe. --spec prints the steps of schedules\n"
+          "for spec/trace.sh.\nBugs:",
           out);
     for (unsigned i = 1; i < REDLOCK_BUG_COUNT; i++) {
         fprintf(out, " %s", bug_names[i]);
@@ -214,6 +216,9 @@ static bool read_options(int argc, char **argv, struct options *options) {
             options->elections = true;
         } else if (strcmp(argv[i], "--count") == 0) {
             options->count = true;
+        } else if (strcmp(argv[i], "--spec") == 0) {
+            options->spec = true;
+            options->control = SIM_CONTROL_SPEC;
         } else if (i + 1 < argc && read_valued(options, argv[i], argv[i + 1])) {
             i++;
         } else {
@@ -330,6 +335,19 @@ static int print_hashes(const struct options *options) {
     return good ? 0 : 1;
 }
 
+/* These schedules, for spec/trace.sh to judge: our own checkers are silent. */
+static int print_spec(const struct options *options) {
+    struct sim_world *world = new_world(options);
+    world->only_checker = "none";
+    world->spec.is_on = true;
+    for (uint64_t seed = options->seed; seed < options->seed + options->schedules; seed++) {
+        (void)sim_world_run(world, seed);
+        sim_spec_write(world);
+    }
+    sim_world_delete(world);
+    return 0;
+}
+
 static void print_replay(const struct options *options, uint64_t seed) {
     printf("replay: redlock_sim%s --seed %llu --trace", options->elections ? " --elections" : "",
            (unsigned long long)seed);
@@ -406,6 +424,9 @@ int main(int argc, char **argv) {
     }
     if (options.hash) {
         return print_hashes(&options);
+    }
+    if (options.spec) {
+        return print_spec(&options);
     }
     if (options.trace) {
         return replay(&options, options.seed, true);

@@ -225,6 +225,24 @@ void sim_reason_answered(struct sim_client *client, unsigned node, const struct 
 void sim_reason_over(struct sim_client *client, unsigned node, const struct sim_bytes *bytes);
 void sim_reason_check(const struct sim_call *call, int code);
 
+/* --- spec.c: traces for spec/Trace.tla --- */
+/* Schedules of SIM_CONTROL_SPEC: nodes, clients and ttls; and how often what happens. */
+void sim_spec_draw(struct sim_profile *profile, struct sim_random *random);
+void sim_spec_pace(struct sim_world *world);
+void sim_spec_begin(struct sim_world *world);
+/* A client sends a request to these nodes. Before that, it read this time on its clock. */
+void sim_spec_sent(struct sim_client *client, redlock_nodes nodes, const struct sim_bytes *bytes, int64_t now_ns);
+/* The node has executed it; before that, its key had this token. */
+void sim_spec_executed(struct sim_world *world, unsigned client, unsigned node, const struct sim_bytes *bytes,
+                       const char before[SIM_TOKEN_SIZE], const struct fake_reply *reply);
+/* The client has the lock, for so long at least. */
+void sim_spec_holds(struct sim_client *client, int64_t validity_ms);
+void sim_spec_gave_up(struct sim_client *client);
+/* Without its keys. */
+void sim_spec_restarted(struct sim_world *world, unsigned node);
+/* To standard output, at the end of the schedule. */
+void sim_spec_write(struct sim_world *world);
+
 /* --- finish.c: the quiet end of each schedule --- */
 void sim_heal_event(struct sim_world *world);
 /* How long it may take until no key is left. */

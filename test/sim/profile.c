@@ -172,6 +172,9 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_STARVED:
     case SIM_CONTROL_MISQUOTED:
         break;
+    case SIM_CONTROL_SPEC: /* with and without restarts without memory */
+        profile->trust = world->seed % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
+        break;
     case SIM_CONTROL_SKEW:
     case SIM_CONTROL_MEMORYLESS:
     case SIM_CONTROL_PARTED:
@@ -237,7 +240,7 @@ static void draw_guards(struct sim_profile *profile, struct sim_random *random, 
     unsigned kind = control == SIM_CONTROL_STEPPING ? count - 1 : sim_random_below(random, drawn);
     if (control == SIM_CONTROL_LATE) {
         kind = kind % 2 == 0 ? 3 : 6; /* up for long: only their clocks are in doubt */
-    } else if (control == SIM_CONTROL_MIXED) {
+    } else if (control == SIM_CONTROL_MIXED || control == SIM_CONTROL_SPEC) {
         kind = kind % 2 == 0 ? 1 : 5; /* the restart guard alone: quorums confirm clocks */
     }
     profile->restart_guard = kinds[kind].restart;
@@ -357,6 +360,7 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_MIXED:
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_MISQUOTED:
+    case SIM_CONTROL_SPEC:
         break;
     }
 }
@@ -391,6 +395,8 @@ void sim_profile_draw(struct sim_world *world) {
         draw_silences(profile, random);
     } else if (world->control == SIM_CONTROL_LOADED) {
         sim_load_draw(profile, random);
+    } else if (world->control == SIM_CONTROL_SPEC) {
+        sim_spec_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
         draw_stalls(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -429,6 +435,9 @@ void sim_profile_draw(struct sim_world *world) {
     }
     if (world->control == SIM_CONTROL_LOADED) {
         sim_load_pace(profile, random);
+    }
+    if (world->control == SIM_CONTROL_SPEC) {
+        sim_spec_pace(world);
     }
     if (world->control == SIM_CONTROL_REPLACING) {
         /* Locks are taken again between two faults, when quarantines have ended. */

@@ -100,6 +100,7 @@ enum sim_control {
      * other (docs/operations.md, "Changing the nodes"). */
     SIM_CONTROL_MIXED,
     SIM_CONTROL_PARTED,   /* the same, but their quorums need not share a node */
+    SIM_CONTROL_SPEC,     /* Nothing is broken: only what spec/Lock.tla has, too, happens. */
     SIM_CONTROL_MISQUOTED /* an answer reaches its client as another one */
 };
 

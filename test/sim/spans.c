@@ -104,6 +104,11 @@ void sim_on_event(const redlock_telemetry_event *event, void *data) {
         return;
     }
     follow(client, span, event);
+    if (event->kind == REDLOCK_TELEMETRY_EXTENDED && event->code == REDLOCK_OK) {
+        sim_spec_holds(client, event->validity_ms);
+    } else if (event->kind == REDLOCK_TELEMETRY_LOST) {
+        sim_spec_gave_up(client);
+    }
 }
 
 void sim_check_spans(const struct sim_client *client) {

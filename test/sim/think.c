@@ -21,7 +21,7 @@ static void act_idle(struct sim_client *client, unsigned slot) {
         sim_user_inspect(client, pick_resource(world));
     } else if (dice < 92) {
         sim_user_connect(client);
-    } else if (dice < 97) {
+    } else if (dice < 97 && world->control != SIM_CONTROL_SPEC) {
         struct sim_lease *lease = pick_lease(world);
         if (lease != NULL) {
             sim_user_adopt(lease, client, slot);
@@ -98,6 +98,7 @@ static void crash(struct sim_client *client) {
     struct sim_world *world = client->world;
     SIM_TRACE(world, "client %u crashes", client->index);
     client->crashed = client->closing = true;
+    sim_spec_gave_up(client);
     world->crashed_ns = world->now_ns;
     for (unsigned i = 0; i < SIM_SLOTS_MAX; i++) {
         if (client->slots[i].lease != NULL) {

@@ -81,7 +81,7 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
         options->retry_delay_max_ms = 200;
     }
     options->auto_extend = !probe && world->profile.auto_extend && sim_random_percent(random, 60);
-    if (options->auto_extend && sim_random_percent(random, 20)) {
+    if (options->auto_extend && sim_random_percent(random, 20) && world->control != SIM_CONTROL_SPEC) {
         options->auto_extend_max_ms = sim_random_between(random, 1, 3 * options->ttl_ms);
     }
     options->fencing = world->profile.fencing && sim_random_percent(random, 85);
@@ -235,6 +235,7 @@ void sim_user_forget(struct sim_lease *lease) {
     SIM_TRACE(world, "client %u forgets '%s' (%.8s)", client->index, sim_resource_name(lease->resource),
               sim_name(lease->token));
     sim_forget_token(world, lease->token);
+    sim_spec_gave_up(client);
     redlock_lease *handle = lease->handle;
     sim_lease_end(lease);
     sim_api_enter(client);

@@ -329,6 +329,7 @@ static void reset(struct sim_world *world, uint64_t seed) {
     world->elections = (struct sim_elections){.count = 0};
     world->grant_count = world->set_count = world->backing_count = 0;
     world->ask_count = 0;
+    sim_spec_begin(world);
     world->events = 0;
     world->changes++;
     world->checker = NULL;

@@ -19,6 +19,7 @@
 #include "lines.h"
 #include "profile.h"
 #include "random.h"
+#include "spec.h"
 #include "subscription.h"
 #include "token.h"
 
@@ -96,6 +97,7 @@ struct sim_bytes {
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
     int64_t stale_ms;           /* WAIT */
     uint8_t operation, resource;
+    uint32_t round;                   /* as its sender counts */
     uint32_t ask;                     /* the round of an acquire, see sim_ask; 0: none */
     const char *forms[SIM_NODES_MAX]; /* what the node gets in place of `bytes`; NULL: these */
     uint32_t size;
@@ -410,6 +412,7 @@ struct sim_world {
     uint64_t changes; /* counts what may have changed keys at nodes, or what clients know of them */
     uint64_t events, total_events, holds;
     struct sim_totals totals;
+    struct sim_spec spec;
     /* the trace */
     bool tracing, printing;
     uint64_t trace_hash;
