@@ -8,7 +8,8 @@ Symmetry == Permutations(Nodes)
 
 ASSUME Expect(
     {"told who leads", "told that nobody leads", "told of the next leader at once",
-     "old words named another leader"}
+     "old words named another leader", "nodes asked again before nobody leads",
+     "the leader has taken one of these"}
     \cup (IF Own # {} THEN {"led before the nodes said so"} ELSE {})
     \cup (IF Fails THEN {"word lost"} ELSE {}))
 
@@ -22,6 +23,9 @@ MeetGoals ==
     /\ Meets(4, "old words named another leader",
              \E k \in Tokens : /\ k # leader' /\ leader' > 0
                                /\ Cardinality({n \in Nodes : said'[n].word = k}) >= Quorum)
+    /\ Meets(7, "nodes asked again before nobody leads", ~checked /\ checked')
+    /\ Meets(8, "the leader has taken one of these",
+             \E n \in Nodes : checked /\ leader > 0 /\ said[n].word = 0 /\ said'[n].word = leader)
     /\ Meets(5, "led before the nodes said so", Lead /\ leader # term)
     /\ Meets(6, "word lost", \E n \in Nodes : said[n].word # Unknown /\ Fail(n))
 

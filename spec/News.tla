@@ -21,6 +21,7 @@ Variants == {
     "any-node",     \* whom one node names leads
     "old-words",    \* words from before a leader was found make another one
     "believes",     \* what a channel says counts as the word of the node
+    "unchecked",    \* nobody leads as soon as a quorum says so
     "asks-once" }   \* who knows a leader asks nobody
 
 ASSUME Broken \subseteq Variants /\ Own \subseteq 1..Terms
@@ -32,9 +33,10 @@ VARIABLES
     leads,      \* the last of our own terms in which we began to lead
     said,       \* what the observer knows of each node
     leader,     \* who leads, as the observer knows it
+    checked,    \* a quorum has said that nobody does, and is asked again
     highest     \* the latest term of which it has been told
 
-vars == <<owner, term, led, leads, said, leader, highest>>
+vars == <<owner, term, led, leads, said, leader, checked, highest>>
 
 Is(variant) == variant \in Broken
 Quorum == Cardinality(Nodes) \div 2 + 1
@@ -52,9 +54,11 @@ TypeOK ==
     /\ said \in [Nodes -> [
             word : Tokens \cup {Unknown},
             old : BOOLEAN,      \* said before the leader was found, and not that one
+            left : BOOLEAN,     \* until `checked`: it named the leader, and is free since
             question : Tokens \cup {NoQuestion, Sent},
             late : BOOLEAN ]]   \* so will be the answer that is to come
     /\ leader \in Tokens \cup {Unknown}
+    /\ checked \in BOOLEAN
     /\ highest \in Tokens
 
 Init ==
@@ -63,8 +67,10 @@ Init ==
     /\ led = {}
     /\ leads = 0
     /\ said = [n \in Nodes |->
-            [word |-> Unknown, old |-> FALSE, question |-> NoQuestion, late |-> FALSE]]
+            [word |-> Unknown, old |-> FALSE, left |-> FALSE, question |-> NoQuestion,
+             late |-> FALSE]]
     /\ leader = Unknown
+    /\ checked = FALSE
     /\ highest = 0
 
 Larger(a, b) == IF a > b THEN a ELSE b
@@ -76,7 +82,7 @@ Names(owners, k) == Cardinality({n \in Nodes : owners[n] = k}) >= Quorum
 Owns(n, k) ==
     /\ owner' = [owner EXCEPT ![n] = k]
     /\ led' = led \cup (IF k > 0 /\ Names(owner', k) THEN {k} ELSE {})
-    /\ UNCHANGED <<term, leads, said, leader, highest>>
+    /\ UNCHANGED <<term, leads, said, leader, checked, highest>>
 
 (* A WAIT takes a lock that is free. *)
 Take(n) == owner[n] = 0 /\ term <= Terms /\ Owns(n, term)
@@ -91,7 +97,7 @@ Resign ==
     /\ term \in led
     /\ term \in Own => leads = term
     /\ term' = term + 1
-    /\ UNCHANGED <<owner, led, leads, said, leader, highest>>
+    /\ UNCHANGED <<owner, led, leads, said, leader, checked, highest>>
 
 ---------------------------------------------------------------------------------------------------
 (* The observer. *)
@@ -101,44 +107,64 @@ Resign ==
 SetLeader(words, k) ==
     /\ leader' = k
     /\ highest' = Larger(highest, k)
-    /\ said' = [n \in Nodes |-> [words[n] EXCEPT !.old = (words[n].word # k),
+    /\ checked' = FALSE
+    /\ said' = [n \in Nodes |-> [words[n] EXCEPT !.old = (words[n].word \notin {k, Unknown}),
+                                                 !.left = FALSE,
                                                  !.late = (words[n].question # NoQuestion)]]
+
+(* A quorum says that the lock is free, but for some of them we do not know that they were the
+   leader's before: the leader may have taken these since they said so. So they are asked again. *)
+Check(words) ==
+    /\ checked' = TRUE
+    /\ said' = [n \in Nodes |->
+            IF words[n].left \/ words[n].word = leader THEN [words[n] EXCEPT !.left = FALSE]
+            ELSE [words[n] EXCEPT !.old = (words[n].word # Unknown),
+                                  !.late = (words[n].question # NoQuestion)]]
+    /\ UNCHANGED <<leader, highest>>
 
 (* A word has changed, so only whom it names can have a quorum now. *)
 Decide(words, k) ==
     LET naming == {n \in Nodes : words[n].word = k}
         fresh == {n \in naming : ~words[n].old}
+        left == {n \in naming : words[n].left}
         counted == IF Is("old-words") THEN naming ELSE fresh
         enough == IF Is("any-node") THEN 1 ELSE Quorum
-    IN  IF k # leader /\ Cardinality(counted) >= enough THEN SetLeader(words, k)
-        ELSE said' = words /\ UNCHANGED <<leader, highest>>
+        isSure == \/ k > 0 \/ leader = Unknown \/ checked \/ Is("unchecked")
+                  \/ Cardinality(left) >= enough
+    IN  IF k = leader \/ Cardinality(counted) < enough
+        THEN said' = words /\ UNCHANGED <<leader, checked, highest>>
+        ELSE IF isSure THEN SetLeader(words, k) ELSE Check(words)
 
 (* One question a node is under way at any time. *)
 Ask(n) ==
     /\ said[n].question = NoQuestion
     /\ Is("asks-once") => leader = Unknown
     /\ said' = [said EXCEPT ![n].question = Sent, ![n].late = FALSE]
-    /\ UNCHANGED <<owner, term, led, leads, leader, highest>>
+    /\ UNCHANGED <<owner, term, led, leads, leader, checked, highest>>
 
 (* The node reads the question. *)
 Answer(n) ==
     /\ said[n].question = Sent
     /\ said' = [said EXCEPT ![n].question = owner[n]]
-    /\ UNCHANGED <<owner, term, led, leads, leader, highest>>
+    /\ UNCHANGED <<owner, term, led, leads, leader, checked, highest>>
 
 Hear(n) ==
     LET at == said[n]
     IN  /\ at.question \in Tokens
-        /\ Decide([said EXCEPT ![n] = [word |-> at.question, old |-> at.late,
-                                       question |-> NoQuestion, late |-> FALSE]], at.question)
+        /\ Decide([said EXCEPT ![n] = [
+                word |-> at.question, old |-> at.late /\ at.question # leader,
+                left |-> /\ at.question = 0 /\ leader > 0 /\ ~checked
+                         /\ at.left \/ at.word = leader,
+                question |-> NoQuestion, late |-> FALSE]], at.question)
         /\ UNCHANGED <<owner, term, led, leads>>
 
 (* The node cannot answer, or is another server now: what it said counts no more. *)
 Fail(n) ==
     /\ Fails
     /\ said[n].question # NoQuestion
-    /\ said' = [said EXCEPT ![n].question = NoQuestion, ![n].word = Unknown, ![n].late = FALSE]
-    /\ UNCHANGED <<owner, term, led, leads, leader, highest>>
+    /\ said' = [said EXCEPT ![n].question = NoQuestion, ![n].word = Unknown, ![n].old = FALSE,
+                            ![n].left = FALSE, ![n].late = FALSE]
+    /\ UNCHANGED <<owner, term, led, leads, leader, checked, highest>>
 
 (* "believes": anybody may say anything on the node's channel. *)
 Forge(n, k) ==
@@ -151,7 +177,7 @@ Lead ==
     /\ term \in Own \cap led
     /\ leads # term
     /\ leads' = term
-    /\ IF leader = term THEN UNCHANGED <<said, leader, highest>> ELSE SetLeader(said, term)
+    /\ IF leader = term THEN UNCHANGED <<said, leader, checked, highest>> ELSE SetLeader(said, term)
     /\ UNCHANGED <<owner, term, led>>
 
 Next ==
@@ -170,10 +196,7 @@ HasLed == leader > 0 => leader \in led
 (* A leader does not come back once a later one was told. *)
 NeverBack == [][leader' # leader /\ leader' > 0 => leader' >= highest]_vars
 
-(* This does not hold: a leader that has resigned may be told once more after "nobody". Say that a
-   node was free when the leader was found, and the leader took it later. One node executes the
-   RELEASE, and with the first word of the other, a quorum says free. Then the others, which have
-   not executed the RELEASE, are asked again: they name the leader, at a quorum. *)
+(* Nor after "nobody". *)
 NeverAgain == [][leader' # leader /\ leader' > 0 => leader' > highest]_vars
 
 (* While we lead, nobody else is said to lead. *)

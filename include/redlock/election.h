@@ -51,7 +51,9 @@ typedef void (*redlock_leader_callback)(const redlock_leader *leader, void *data
  * has said it (also if that is nobody), then each change, with the newest state. A quorum of nodes
  * must name the same leader, or say that the resource is free; while they do neither, or cannot be
  * reached, the last event stands. If changes come faster than they can be told, leaders in between
- * are left out, but never the newest one.
+ * are left out, but never the newest one. If a node has lost the key of a leader, or is slow, one
+ * that was told before may be told again after nobody, also one that has just resigned; the next
+ * change follows.
  *
  * A node tells its observers when a leader is elected, hands over or resigns. A leader that dies is
  * noticed when its keys end. Where a node does not let the observer subscribe, or the lock is held

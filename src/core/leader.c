@@ -108,9 +108,23 @@ static void set_leader(struct redlock_leadership *leadership, const struct redlo
         struct redlock_leader_node *node = &leadership->nodes[i];
         node->old = !says(node, token);
         node->late = node->asked;
+        node->left = false;
     }
     leadership->leader = *token;
     leadership->known = true;
+    leadership->checked = false;
+}
+
+/* The leader may have taken these nodes since they said that they are free. */
+static void doubt(struct redlock_leadership *leadership) {
+    for (unsigned i = 0; i < leadership->node_count; i++) {
+        struct redlock_leader_node *node = &leadership->nodes[i];
+        if (!node->left && !says(node, &leadership->leader)) {
+            node->old = true;
+            node->late = node->asked;
+        }
+    }
+    leadership->checked = true;
 }
 
 static void ask_old(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
@@ -126,29 +140,37 @@ static void ask_old(struct redlock_leadership *leadership, const struct redlock_
 /* This word has changed, so only whom it names can have a quorum now. */
 static void decide(struct redlock_leadership *leadership, const struct redlock_leader_token *token, int64_t now_ns) {
     assert(leadership->quorum > 0);
-    unsigned all = 0, old = 0;
+    unsigned all = 0, old = 0, left = 0;
     for (unsigned i = 0; i < leadership->node_count; i++) {
         const struct redlock_leader_node *node = &leadership->nodes[i];
         if (says(node, token)) {
             all++;
             old += node->old;
+            left += node->left;
         }
     }
     if (all < leadership->quorum || (leadership->known && is_same(token, &leadership->leader))) {
         return;
     }
-    if (all - old >= leadership->quorum) {
+    const bool is_fresh = all - old >= leadership->quorum;
+    const bool is_sure = token->size > 0 || !leadership->known || leadership->checked || left >= leadership->quorum;
+    if (is_fresh && is_sure) {
         set_leader(leadership, token);
-    } else {
-        ask_old(leadership, token, now_ns);
+        return;
     }
+    if (is_fresh) {
+        doubt(leadership);
+    }
+    ask_old(leadership, token, now_ns);
 }
 
 static void take(struct redlock_leadership *leadership, struct redlock_leader_node *node,
                  const struct redlock_leader_word *word, int64_t now_ns) {
     assert(!node->outdated);
+    const bool named = node->knows && (node->left || is_same(&node->token, &leadership->leader));
     node->knows = true;
     set_token(&node->token, word);
+    node->left = named && node->token.size == 0;
     const bool hints = node->heard && is_elected(&node->token);
     int64_t delay_ms = about_ms(leadership, hints ? HEARD_MS : UNHEARD_MS);
     if (node->token.size > 0 && word->ttl_ms >= 0 && word->ttl_ms + ENDED_MS + SPREAD_MS < delay_ms) {

@@ -22,13 +22,18 @@
  *                    a quorum names one token                                → the token: event
  * nobody             a quorum names one token                                → the token: event
  * a token            a quorum names another one                              → that: event
- *                    a quorum says free                                      → nobody: event
+ *                    a quorum says free that has named the token before      → nobody: event
+ *                    a quorum says free, with others                         → the same: these are
+ *                                                                              asked again
+ *                    they say free again                                     → nobody: event
  * any                we lead ourselves                                       → that: event
  * any                anything else                                           → the same
  *
  * The words of nodes are of different ages. When a leader is found, the words that do not name it
  * are old, and so is the answer to a question from before. Old words make no other leader: if they
- * are needed for a quorum, these nodes are asked again. A question that is under way is enough.
+ * are needed for a quorum, these nodes are asked again. A question that is under way is enough. A
+ * node that was free when the leader was found may be the leader's by now: so it is asked again
+ * when a quorum says free. By then the leader has resigned, and takes no other node.
  *
  * A node is asked at the start, when it is heard from now on, when its key has ended, when it could
  * not answer, when it is another server, when a message on its channel hints at a change, and from
@@ -63,6 +68,7 @@ struct redlock_leader_node {
     bool hinted;   /* something may have changed since it was asked */
     bool old;      /* said before the leader was found, and not that one */
     bool late;     /* so will be the answer that is to come */
+    bool left;     /* it named the leader, and is free since */
     bool heard;    /* its hints come */
     struct redlock_leader_token token;
 };
@@ -72,6 +78,7 @@ struct redlock_leadership {
     uint32_t random;
     bool known;    /* `leader` was found once */
     bool was_told; /* `told` is set */
+    bool checked;  /* a quorum said free, and those that may be the leader's are asked again */
     struct redlock_leader_token leader, told;
     struct redlock_leader_node *nodes; /* node_count of them; the caller's */
 };

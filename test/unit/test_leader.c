@@ -112,6 +112,87 @@ FRESH_TEST(words_from_before_a_leader_make_no_other) {
     assert_no_news();
 }
 
+/* Node 2 was free when Alice was found to lead, and she took it later. */
+FRESH_TEST(a_leader_that_resigned_does_not_come_back) {
+    begin(3);
+    assert_asked(7);
+    answer(0, ALICE, 5000);
+    answer(1, ALICE, 5000);
+    assert_news(ALICE);
+    answer(2, "", -1);
+    announce(2, "", -1);
+    announce(0, "", 0); /* the other RELEASEs are under way */
+    assert_no_news();
+    assert_asked(4);
+    answer(2, ALICE, 5000);
+    announce(1, ALICE, 5000);
+    assert_no_news();
+    announce(1, "", 0); /* both were hers: nobody is asked again */
+    assert_news("");
+    announce(2, "", 0);
+    assert_no_news();
+    assert_asked(0);
+}
+
+/* It fails to answer in between, so nobody knows whose it was when it is free. */
+FRESH_TEST(a_node_that_failed_is_asked_again_before_nobody_leads) {
+    begin(3);
+    assert_asked(7);
+    answer(0, ALICE, 5000);
+    answer(1, ALICE, 5000);
+    assert_news(ALICE);
+    answer(2, "", -1);
+    hint(0);
+    assert_asked(1);
+    fail_to_answer(0);
+    announce(2, "", -1);
+    announce(0, "", 0);
+    assert_no_news();
+    assert_asked(5);
+    answer(0, "", 0);
+    assert_no_news();
+    answer(2, "", 0);
+    assert_news("");
+}
+
+/* What is known of nodes is of one leader. */
+FRESH_TEST(with_each_leader_nodes_may_be_asked_again) {
+    begin(3);
+    assert_asked(7);
+    answer(0, ALICE, 5000);
+    answer(1, ALICE, 5000);
+    assert_news(ALICE);
+    answer(2, "", -1);
+    announce(2, "", -1);
+    announce(0, "", 0);
+    assert_asked(4);
+    answer(2, "", -1);
+    assert_news("");
+    announce(1, BOB, 5000);
+    announce(2, BOB, 5000);
+    assert_news(BOB);
+    announce(0, "", -1);
+    announce(1, "", 0);
+    assert_no_news();
+    assert_asked(1);
+    answer(0, BOB, 5000);
+    assert_no_news();
+}
+
+FRESH_TEST(a_node_that_was_the_leaders_may_say_twice_that_it_is_free) {
+    begin(3);
+    assert_asked(7);
+    answer(0, ALICE, 5000);
+    answer(1, ALICE, 5000);
+    assert_news(ALICE);
+    answer(2, ALICE, 5000);
+    announce(0, "", 0);
+    announce(0, "", 0);
+    assert_no_news();
+    announce(1, "", 0);
+    assert_news("");
+}
+
 /* They say so still: the question costs one round trip. */
 FRESH_TEST(old_words_are_asked_for_again) {
     assert_asked(ALL);
@@ -148,6 +229,9 @@ FRESH_TEST(an_answer_from_before_a_leader_is_old) {
     answer(4, "", -1);
     assert_no_news();
     announce(1, "", 0);
+    assert_no_news();
+    assert_asked(16); /* it may be hers by now */
+    answer(4, "", -1);
     assert_news("");
 }
 
@@ -170,7 +254,31 @@ FRESH_TEST(a_question_after_a_leader_is_enough) {
     assert_asked(ALL);
     answer(0, "", -1); /* with the words of 3 and 4 a quorum, but those are old */
     assert_no_news();
+    answer(1, "", -1);
+    assert_no_news();
+    answer(2, "", -1);
+    assert_news("");
+}
+
+/* What is said after that counts: Bob cannot have taken these since. */
+FRESH_TEST(who_may_be_the_leaders_is_asked_again_once) {
+    know(ALICE, 5000);
+    for (unsigned i = 0; i < 3; i++) {
+        announce(i, BOB, 5000);
+    }
+    assert_news(BOB);
+    announce(3, "", -1);
+    announce(4, "", -1);
+    assert_no_news();
+    hint(4);
+    assert_asked(16);
+    announce(0, "", -1);
+    assert_no_news();
+    answer(4, "", -1); /* to a question from before */
+    assert_no_news();
+    assert_asked(24);
     answer(3, "", -1);
+    assert_no_news();
     answer(4, "", -1);
     assert_news("");
     assert_asked(0);
@@ -190,6 +298,9 @@ FRESH_TEST(words_from_before_we_lead_are_old) {
     answer(0, ALICE, 5000);
     assert_no_news();
     announce(0, "", 0);
+    assert_no_news();
+    assert_asked(4);
+    answer(2, "", -1);
     assert_news("");
 }
 
