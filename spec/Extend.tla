@@ -48,6 +48,7 @@ TypeOK ==
     /\ lease \in [
             held : BOOLEAN,
             left : 0..Longest,          \* to the deadline
+            won : BOOLEAN,              \* the present round is
             onRound : BOOLEAN,          \* the deadline is that of the present round
             roundLeft : 0..Longest,     \* else: to the deadline that this round would make
             ttl : Ttls,                 \* of the present round
@@ -68,9 +69,9 @@ TypeOK ==
 (* A quorum has just granted the SET. It is on its way to the other nodes. *)
 Init ==
     \E ttl \in Ttls, granted \in {g \in SUBSET Nodes : Cardinality(g) = Quorum} :
-        /\ lease = [held |-> TRUE, left |-> ttl, onRound |-> TRUE, roundLeft |-> 0, ttl |-> ttl,
-                    granted |-> granted, denied |-> {}, mayHave |-> Nodes, healed |-> {},
-                    backing |-> granted]
+        /\ lease = [held |-> TRUE, left |-> ttl, won |-> TRUE, onRound |-> TRUE,
+                    roundLeft |-> 0, ttl |-> ttl, granted |-> granted, denied |-> {},
+                    mayHave |-> Nodes, healed |-> {}, backing |-> granted]
         /\ link = [n \in Nodes |->
                 [requests |-> IF n \in granted THEN <<>>
                               ELSE <<[what |-> "set", ttl |-> ttl, votes |-> TRUE]>>,
@@ -93,8 +94,9 @@ Outdated(requests) == [i \in DOMAIN requests |-> [requests[i] EXCEPT !.votes = F
 Extend(ttl) ==
     /\ lease.held
     /\ \A n \in Nodes : Len(link[n].requests) < 2   \* of no matter: keeps the search small
-    /\ lease' = [lease EXCEPT !.onRound = FALSE, !.roundLeft = ttl, !.ttl = ttl, !.granted = {},
-                              !.denied = {}, !.mayHave = MayHave(lease), !.healed = {},
+    /\ lease' = [lease EXCEPT !.won = FALSE, !.onRound = FALSE, !.roundLeft = ttl, !.ttl = ttl,
+                              !.granted = {}, !.denied = {}, !.healed = {},
+                              !.mayHave = MayHave(lease),
                               !.backing = @ \cap MayHave(lease)]
     /\ link' = [n \in Nodes |->
             [link[n] EXCEPT
@@ -104,23 +106,26 @@ Extend(ttl) ==
     /\ UNCHANGED <<node, forgot, losses, breaks>>
 
 (* Step 3: with q GRANTED votes the deadline is the later one. The old one stands only while q of
-   its backing nodes have not answered DENIED since: later votes count, too. A round whose own
-   deadline is over proves nothing (step 4). *)
-IsWon(l) == Cardinality(l.granted) >= Quorum
+   its backing nodes have not answered DENIED since: votes that come after the round was won count,
+   too. A round that was not won before its own deadline proves nothing (step 4): then the old
+   deadline stands. The library loses such a lease at the next late vote. *)
+HasQuorum(l) == Cardinality(l.granted) >= Quorum
 Stands(l) ==
     /\ l.roundLeft <= l.left
     /\ Cardinality(l.backing \ l.denied) >= Quorum \/ Is("denied-backs")
 Won(l) ==
     IF l.onRound THEN [l EXCEPT !.backing = @ \cup l.granted]
-    ELSE IF ~IsWon(l) THEN l
-    ELSE IF Stands(l) \/ l.roundLeft = 0 THEN [l EXCEPT !.backing = @ \ l.denied]
-    ELSE [l EXCEPT !.onRound = TRUE, !.left = l.roundLeft, !.roundLeft = 0, !.backing = l.granted]
+    ELSE IF ~HasQuorum(l) THEN l
+    ELSE IF Stands(l) THEN [l EXCEPT !.won = TRUE, !.backing = @ \ l.denied]
+    ELSE IF l.roundLeft = 0 /\ ~l.won THEN l
+    ELSE [l EXCEPT !.won = TRUE, !.onRound = TRUE, !.left = l.roundLeft, !.roundLeft = 0,
+                   !.backing = l.granted]
 
 (* "Known loss": when fewer than q nodes may have the key, the lease is LOST at once. At the
    deadline it is lost in any case (R3). *)
 Known(l) ==
     IF Cardinality(MayHave(l)) < Quorum \/ l.left = 0
-    THEN [l EXCEPT !.held = FALSE, !.left = 0, !.roundLeft = 0]
+    THEN [l EXCEPT !.held = FALSE, !.won = FALSE, !.left = 0, !.roundLeft = 0]
     ELSE l
 
 Hear(n) ==
@@ -135,7 +140,7 @@ Hear(n) ==
 (* "Healing": once in a round that is won, to a node that does not back the lease. *)
 Heal(n) ==
     /\ Heals
-    /\ lease.held /\ IsWon(lease)
+    /\ lease.held /\ lease.won
     /\ n \notin lease.backing \cup lease.healed
     /\ Len(link[n].requests) < 2
     /\ lease' = IF Is("heal-unnoted") THEN lease ELSE [lease EXCEPT !.healed = @ \cup {n}]
@@ -240,9 +245,10 @@ Backing ==
    deadline only if fewer than q keys are left. *)
 KeysAreKnown == lease.held => {n \in Nodes : node[n].key = "ours"} \subseteq MayHave(lease)
 
-(* The old deadline of a round that is won stands on q nodes that have not answered DENIED since. *)
+(* When a round is won and the old deadline stands, it stands on q nodes that have not answered
+   DENIED since. *)
 StandsOnQuorum ==
-    lease.held /\ IsWon(lease) /\ ~lease.onRound /\ lease.roundLeft > 0
+    lease.held /\ lease.won /\ ~lease.onRound
     => Cardinality(lease.backing \ lease.denied) >= Quorum
 
 ===================================================================================================
