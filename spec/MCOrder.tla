@@ -11,7 +11,8 @@ ASSUME Expect(
     {"lock handed over", "free lock taken by a WAIT",
      "began when an earlier one was queued on a quorum", "held by a queued client", "yield",
      "yield that gives a lock to another one"}
-    \cup (IF Tries > 0 THEN {"held by a try", "lost try that had a node"} ELSE {})
+    \cup (IF Tries > 0 THEN {"held by a try", "lost try that had a node",
+                             "lock of a try handed over, because of its mark"} ELSE {})
     \cup (IF Breaks > 0 THEN {"WAIT executed after its RELEASE: queued",
                               "the same, served: its push is answered by RELEASE",
                               "WAIT executed after its RELEASE: took a free lock, no push"} ELSE {})
@@ -36,6 +37,10 @@ MeetGoals ==
                     /\ node[n].owner = c /\ ~node[n].ghost /\ OwnsNow(d, n))
     /\ Meets(7, "held by a try", \E c \in Clients : HoldsNow(c, "trying"))
     /\ Meets(8, "lost try that had a node", \E c \in Clients : Owned(c) # {} /\ LoseTry(c))
+    /\ Meets(14, "lock of a try handed over, because of its mark",
+             \E c, d \in Clients, n \in Nodes :
+                    /\ node[n].owner = c /\ node[n].try = "marked" /\ client[c].phase = "ended"
+                    /\ OwnsNow(d, n))
     /\ Meets(9, "WAIT executed after its RELEASE: queued",
              \E c \in Clients, n \in Nodes : link'[c][n].ghost)
     /\ Meets(10, "the same, served: its push is answered by RELEASE",

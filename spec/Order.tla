@@ -18,7 +18,6 @@ CONSTANTS
     Tries,      \* so many of the last ones try first, before they queue
     Breaks,     \* how often a connection breaks, in all
     LeavesFree, \* whether a release may leave the lock free for those who do not queue
-    ModelYields,    \* whether yields are those of redlock_model: see Takes and Yield
     Broken      \* the variants that are switched on: {} is the protocol
 
 Variants == {
@@ -61,10 +60,11 @@ FirstHolder == -1
 Phases == {"out", "trying", "queued", "held", "ended"}
 
 (* What is under way to a node. WAIT is "enter" (it takes no lock that is free) or "take";
-   RELEASE is "release" (it hands over), "keep" (it hands over to nobody), "leave" (it leaves the
-   lock free), or "hand" (the end of that: it hands over also a lock that is free). *)
-Requests == {"set", "enter", "take", "release", "keep", "leave", "hand"}
-Releases == {"release", "keep", "leave"}
+   RELEASE is "release" (it hands over), "keep" (it hands over to nobody), "delete" (it hands over
+   if the key has a mark), "leave" (it leaves the lock free), or "hand" (the end of that: it hands
+   over also a lock that is free). *)
+Requests == {"set", "enter", "take", "release", "keep", "delete", "leave", "hand"}
+Releases == {"release", "keep", "delete", "leave"}
 
 TypeOK ==
     /\ client \in [Clients -> [
@@ -79,14 +79,16 @@ TypeOK ==
     /\ node \in [Nodes -> [
             owner : Clients \cup {Free, FirstHolder},
             ghost : BOOLEAN,        \* the owner's token was released before it was granted
-            left : BOOLEAN ]]       \* the lock is left free: no WAIT takes it
+            left : BOOLEAN,         \* the lock is left free: no WAIT takes it
+            try : {"no", "plain", "marked"} ]]  \* "The mark": the key is a try's
     /\ breaks \in 0..Breaks
 
 Init ==
     /\ client = [c \in Clients |-> [phase |-> "out", slow |-> FALSE, due |-> {}]]
     /\ link = [c \in Clients |-> [n \in Nodes |->
             [requests |-> <<>>, place |-> FALSE, ghost |-> FALSE, late |-> "none"]]]
-    /\ node = [n \in Nodes |-> [owner |-> FirstHolder, ghost |-> FALSE, left |-> FALSE]]
+    /\ node = [n \in Nodes |->
+            [owner |-> FirstHolder, ghost |-> FALSE, left |-> FALSE, try |-> "no"]]
     /\ breaks = 0
 
 ---------------------------------------------------------------------------------------------------
@@ -109,9 +111,8 @@ AnEarlierHasANode(c) == \E d \in Clients \ {c} : Owned(d) # {} /\ IsBefore(d, c)
 IsBehind(c) == \E d \in Clients \ {c} : HasQuorum(d)
 MustYield(c) == Owned(c) # {} /\ (AnEarlierHasANode(c) \/ IsBehind(c)) /\ ~Is("never-yields")
 
-(* Whether its next WAIT takes a lock that is free: not while it is behind. In redlock_model it
-   always does. *)
-Takes(c) == ModelYields \/ ~IsBehind(c)
+(* Whether its next WAIT takes a lock that is free. *)
+Takes(c) == ~IsBehind(c)
 
 (* Whether a WAIT of a client that is queued would change anything now. *)
 WaitsAgain(c) ==
@@ -168,27 +169,26 @@ WaitAgain(c) ==
     /\ link' = Sent(c, <<IF Takes(c) THEN "take" ELSE "enter">>)
     /\ UNCHANGED <<client, node, breaks>>
 
-(* Out of all queues until the WAIT is executed. If it is behind, its RELEASE hands over to nobody.
-   The WAIT takes nothing. In redlock_model it does, and a yield hands over where an earlier waiter
-   has a node, also if it is behind. *)
+(* Out of all queues until the WAIT is executed, which takes nothing. If it is behind, its RELEASE
+   hands over to nobody. Where an earlier waiter has a node, it hands over; but after two such
+   yields in a row to nobody, too. Here that may be at any of them. *)
 Yield(c) ==
-    LET keeps == IsBehind(c) /\ (ModelYields => ~AnEarlierHasANode(c))
-        takes == ModelYields /\ ~(keeps /\ Is("enters"))
-    IN  /\ client[c].phase = "queued"
-        /\ ~HasQuorum(c) /\ IsIdle(c) /\ MustYield(c)
-        /\ link' = GivenUp(c, <<IF keeps THEN "keep" ELSE "release",
-                                IF takes THEN "take" ELSE "enter">>)
-        /\ client' = IF Is("over-yields") THEN client
-                     ELSE [d \in Clients |-> [client[d] EXCEPT !.due = @ \ {c}]]
-        /\ UNCHANGED <<node, breaks>>
+    /\ client[c].phase = "queued"
+    /\ ~HasQuorum(c) /\ IsIdle(c) /\ MustYield(c)
+    /\ \/ link' = GivenUp(c, <<"keep", "enter">>)
+       \/ ~IsBehind(c) /\ link' = GivenUp(c, <<"release", "enter">>)
+    /\ client' = IF Is("over-yields") THEN client
+                 ELSE [d \in Clients |-> [client[d] EXCEPT !.due = @ \ {c}]]
+    /\ UNCHANGED <<node, breaks>>
 
 (* "Beside those who do not queue": now and then the lock is left free, and handed over later. *)
 Release(c) ==
-    /\ client[c].phase = "held"
-    /\ client' = [client EXCEPT ![c].phase = "ended"]
-    /\ \/ link' = GivenUp(c, <<"release">>)
-       \/ LeavesFree /\ link' = GivenUp(c, <<"leave", "hand">>)
-    /\ UNCHANGED <<node, breaks>>
+    LET isTry == \E n \in Nodes : node[n].owner = c /\ node[n].try # "no"
+    IN  /\ client[c].phase = "held"
+        /\ client' = [client EXCEPT ![c].phase = "ended"]
+        /\ \/ link' = GivenUp(c, <<IF isTry THEN "delete" ELSE "release">>)
+           \/ LeavesFree /\ ~isTry /\ link' = GivenUp(c, <<"leave", "hand">>)
+        /\ UNCHANGED <<node, breaks>>
 
 ---------------------------------------------------------------------------------------------------
 (* The steps of a node. *)
@@ -200,37 +200,43 @@ First(links, n) == CHOOSE c \in Line(links, n) : \A d \in Line(links, n) \ {c} :
 (* The node gives its key to the first in its queue, or deletes it. *)
 Serve(links, n) ==
     IF Line(links, n) = {}
-    THEN /\ node' = [node EXCEPT ![n] = [owner |-> Free, ghost |-> FALSE, left |-> FALSE]]
+    THEN /\ node' = [node EXCEPT ![n] = [owner |-> Free, ghost |-> FALSE, left |-> FALSE,
+                                            try |-> "no"]]
          /\ link' = links
     ELSE LET c == First(links, n)
              ghost == links[c][n].ghost
-         IN  /\ node' = [node EXCEPT ![n] = [owner |-> c, ghost |-> ghost, left |-> FALSE]]
+         IN  /\ node' = [node EXCEPT ![n] = [owner |-> c, ghost |-> ghost, left |-> FALSE,
+                                               try |-> "no"]]
              /\ link' = IF ghost THEN [links EXCEPT ![c][n].ghost = FALSE]
                         ELSE [links EXCEPT ![c][n].place = FALSE]
+
+(* A WAIT that queues behind a try says so in the key. *)
+Marked(n) == [node EXCEPT ![n].try = IF @ = "plain" THEN "marked" ELSE @]
 
 (* The WAIT script. *)
 ExecuteWait(links, c, n, takes) ==
     LET ours == node[n].owner = c /\ ~node[n].ghost
         queued == IF ours THEN links ELSE [links EXCEPT ![c][n].place = TRUE]
     IN  IF node[n].owner = Free /\ ~node[n].left /\ takes THEN Serve(queued, n)
-        ELSE link' = queued /\ UNCHANGED node
+        ELSE link' = queued /\ node' = IF ours THEN node ELSE Marked(n)
 
 (* The RELEASE script: leaves the queue; hands over or deletes the key if it is ours. *)
 ExecuteRelease(links, c, n, release) ==
     LET ours == node[n].owner = c /\ ~node[n].ghost
         gone == IF Is("stays-queued") THEN links ELSE [links EXCEPT ![c][n].place = FALSE]
         isLeft == release = "leave" /\ Line(gone, n) # {}
-    IN  IF ours /\ release = "release" THEN Serve(gone, n)
+        hands == release = "release" \/ (release = "delete" /\ node[n].try = "marked")
+    IN  IF ours /\ hands THEN Serve(gone, n)
         ELSE /\ link' = gone
              /\ node' = IF ours
                         THEN [node EXCEPT ![n] = [owner |-> Free, ghost |-> FALSE,
-                                                  left |-> isLeft \/ @.left]]
+                                                  left |-> isLeft \/ @.left, try |-> "no"]]
                         ELSE node
 
 (* The end of the time in which the lock is left free. *)
 ExecuteHand(links, n) ==
     IF node[n].owner = Free THEN Serve(links, n)
-    ELSE link' = links /\ node' = [node EXCEPT ![n].left = FALSE]
+    ELSE link' = links /\ node' = [Marked(n) EXCEPT ![n].left = FALSE]
 
 Execute(c, n) ==
     LET requests == link[c][n].requests
@@ -241,7 +247,7 @@ Execute(c, n) ==
                     /\ link' = links
                     /\ node' = IF node[n].owner = Free
                                THEN [node EXCEPT ![n] = [owner |-> c, ghost |-> FALSE,
-                                                         left |-> @.left]]
+                                                         left |-> @.left, try |-> "plain"]]
                                ELSE node
              [] request = "enter" -> ExecuteWait(links, c, n, FALSE)
              [] request = "take" -> ExecuteWait(links, c, n, TRUE)
@@ -277,7 +283,7 @@ ExecuteLate(c, n) ==
     IN  /\ link[c][n].late # "none"
         /\ IF ~released THEN ExecuteWait(links, c, n, TRUE)
            ELSE IF node[n].owner = Free /\ ~node[n].left THEN Serve(queued, n)
-           ELSE link' = queued /\ UNCHANGED node
+           ELSE link' = queued /\ node' = Marked(n)
         /\ UNCHANGED <<client, breaks>>
 
 (* "Waiting in a queue", step 4: the RELEASE that answers a push for a token that its client has
