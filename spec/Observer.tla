@@ -1,6 +1,6 @@
-------------------------------------------- MODULE News -------------------------------------------
-(* The news of an election: docs/waiting.md, "Observers", and docs/protocols.md, "What channels
-   say". What an observer is told of who leads. README.md says what is left out.
+----------------------------------------- MODULE Observer -----------------------------------------
+(* What an observer of an election is told of who leads: docs/waiting.md, "Observers", and
+   docs/protocols.md, "What channels say". README.md says what is left out.
 
    The leaders come one after the other: term k + 1 begins when the leader of term k has resigned
    or has lost the lock. That there is one at a time is what Lock.tla and Queue.tla show. The

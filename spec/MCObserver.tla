@@ -1,6 +1,6 @@
------------------------------------------- MODULE MCNews ------------------------------------------
-(* News.tla for TLC: what is alike, and what a good search must meet. *)
-EXTENDS News, Goals
+---------------------------------------- MODULE MCObserver ----------------------------------------
+(* Observer.tla for TLC: what is alike, and what a good search must meet. *)
+EXTENDS Observer, Goals
 
 CONSTANTS n1, n2, n3, n4, n5
 
