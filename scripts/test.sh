@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds libredlock in several ways and runs all of its tests. Installs missing packages (Debian 12
-# or 13, as root or with sudo).
+# or 13, as root or with sudo), and TLC from PyPI.
 set -uo pipefail
 
 # shellcheck source=lib.sh
@@ -323,6 +323,7 @@ if ((install)); then
     (redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}") || exit 1
     # go.sum pins it. Without it, the tests that need it are skipped.
     (cd "$REDLOCK_ROOT/test/porcupine" && go mod download) || echo 'Porcupine cannot be downloaded'
+    "$REDLOCK_ROOT/scripts/install-tlc.sh" || fail "TLC is not installed: its tests fail, or are skipped"
     printf 'packages: %d s\n' $((SECONDS - began))
 fi
 for part in "${parts[@]}"; do

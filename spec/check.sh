@@ -1,21 +1,27 @@
 #!/usr/bin/env bash
 # Searches the specification with TLC: each configuration, and each variant that is broken. The list
 # is in `searches`. Fails if a search that should find nothing finds something or misses a goal, or
-# if a broken variant has no counterexample. Prints a row for each search.
+# if a broken variant has no counterexample. Prints a row for each search: distinct states, states
+# generated, processor time, and the steps of the counterexample.
 #
 #     spec/check.sh                 what CI runs
 #     spec/check.sh --all           all of them
 #     spec/check.sh NAME ...        these
+#     spec/check.sh --module Lock   with --all or not: those of one module
 #     spec/check.sh --trace NAME    prints TLC's output, with the counterexample
-#     spec/check.sh --markdown ...  rows for README.md
+#     spec/check.sh --record ...    writes the rows into README.md, and leaves its other rows
 #
-# TLA2TOOLS   tla2tools.jar
+# Without Java it says so, and exits with 77.
+#
+# TLA2TOOLS   tla2tools.jar (where scripts/install-tlc.sh puts it)
 # JOBS        so many searches run beside each other (2)
 # WORKERS     so many threads has each (1: then no counterexample is shorter than its own)
 # TLC_MEMORY  of each (2g)
+# SEARCHES    the list
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+searches=${SEARCHES:-$here/searches}
 jar=${TLA2TOOLS:-$here/tla2tools.jar}
 jobs=${JOBS:-2}
 workers=${WORKERS:-1}
@@ -96,9 +102,27 @@ grouped() {
     sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
 }
 
+# Puts the rows of this run in place of those of README.md, in the order of `searches`.
+record() {
+    local list=$1 rows=$2 page=$here/README.md
+    awk -F ' *[|] *' '
+        FILENAME == ARGV[1] { if ($1 ~ /^(ci|all)$/) order[++count] = "`" $2 "`"; next }
+        FILENAME == ARGV[2] { row[$2] = $0; next }
+        /^[|] `[^|]*` [|] [0-9,]+ [|]/ { if (!($2 in row)) row[$2] = $0; next }
+        { line[++lines] = $0 }
+        END {
+            for (i = 1; i <= lines; i++) {
+                print line[i]
+                if (line[i - 1] ~ /^[|] search [|]/)
+                    for (j = 1; j <= count; j++) if (row[order[j]]) print row[order[j]]
+            }
+        }' "$list" "$rows" "$page" >"$rows.page"
+    cat "$rows.page" >"$page"
+}
+
 search() {
     local name=$1 module=$2 comes=$3 changes=$4 scratch=$5
-    local output=$scratch/$name.out began=$SECONDS generated distinct steps wrong
+    local output=$scratch/$name.out seconds generated distinct steps wrong
     configure "$module" "$comes" "$changes" >"$scratch/$name.cfg"
     # A search that finds a counterexample has an exit code of its own: the output says what it is.
     (cd "$scratch" && java -Xmx"$memory" -XX:+UseSerialGC -cp "$jar" tlc2.TLC -nowarning -deadlock \
@@ -111,36 +135,46 @@ search() {
             "$output" | tail -n 1) || true
     steps=$(grep -Ec '^State [0-9]+:' "$output") || true
     [[ $steps == 0 ]] && steps='' || steps="$((steps - 1)) steps"
-    # shellcheck disable=SC2059
-    printf "$row" "$name" "$(grouped "${distinct:-?}")" "$(grouped "${generated:-?}")" \
-        "$((SECONDS - began)) s" "$steps" "${wrong:-ok}"
+    times >"$scratch/$name.times" # of this subshell, and of those that it waited for
+    seconds=$(tr 'ms' '  ' <"$scratch/$name.times" |
+        awk 'NR == 2 { printf "%.0f", 60 * ($1 + $3) + $2 + $4 }')
+    distinct=$(grouped "${distinct:-?}") generated=$(grouped "${generated:-?}")
+    printf '%-36s %13s %14s %8s  %-9s %s\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" "${wrong:-ok}"
     [[ $trace == no ]] || cat "$output"
-    [[ -z $wrong ]] || touch "$scratch/$name.wrong"
+    if [[ $wrong ]]; then
+        touch "$scratch/$name.wrong"
+    else
+        # shellcheck disable=SC2016 # Markdown
+        printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" \
+            >"$scratch/$name.row"
+    fi
 }
 
-# shellcheck disable=SC2016 # Markdown's
-markdown_row='| `%s` | %s | %s | %s | %s | %s |\n'
-all=no trace=no named=no row='%-36s %13s %14s %8s  %-9s %s\n'
+all=no trace=no named=no recorded=no only=''
 declare -A wanted=()
-for argument in "$@"; do
-    case $argument in
+while (($#)); do
+    case $1 in
     --all) all=yes ;;
     --trace) trace=yes ;;
-    --markdown) row=$markdown_row ;;
-    -*) fail "no option $argument" ;;
-    *) named=yes wanted[$argument]=1 ;;
+    --record) recorded=yes ;;
+    --module) only=MC${2:?--module needs a name} && shift ;;
+    -*) fail "no option $1" ;;
+    *) named=yes wanted[$1]=1 ;;
     esac
+    shift
 done
-[[ -f $jar ]] || fail "set TLA2TOOLS to tla2tools.jar (README.md says where it comes from)"
+command -v java >/dev/null || { echo "there is no Java: scripts/install-tlc.sh installs it" && exit 77; }
+[[ -f $jar ]] || fail "there is no $jar: run scripts/install-tlc.sh"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp "$here"/*.tla "$scratch"
 jar=$(realpath "$jar")
 
-running=0
+running=0 count=0
 while IFS='|' read -r when name module comes changes; do
-    when=$(trim "$when") name=$(trim "$name")
+    when=$(trim "$when") name=$(trim "$name") module=$(trim "$module")
     [[ $when && $when != \#* ]] || continue
+    [[ ! $only || $module == "$only" ]] || continue
     if [[ $named == yes ]]; then
         [[ ${wanted[$name]-} ]] || continue
         unset "wanted[$name]"
@@ -151,16 +185,22 @@ while IFS='|' read -r when name module comes changes; do
         wait -n
         running=$((running - 1))
     fi
-    search "$name" "$(trim "$module")" "$(trim "$comes")" "$(trim "$changes")" "$scratch" \
+    count=$((count + 1))
+    search "$name" "$module" "$(trim "$comes")" "$(trim "$changes")" "$scratch" \
         </dev/null &
     running=$((running + 1))
-done <"$here/searches"
+done <"$searches"
 while ((running > 0)); do
     wait -n
     running=$((running - 1))
 done
+((count > 0)) || fail "nothing to search"
 ((${#wanted[@]} == 0)) || fail "no search ${!wanted[*]}"
 shopt -s nullglob
+if [[ $recorded == yes ]]; then
+    rows=("$scratch"/*.row)
+    ((${#rows[@]} == 0)) || { cat "${rows[@]}" >"$scratch/rows" && record "$searches" "$scratch/rows"; }
+fi
 wrong=("$scratch"/*.wrong)
 ((${#wrong[@]} == 0)) || {
     echo "${#wrong[@]} searches are not as they must be" >&2
