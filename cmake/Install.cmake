@@ -38,6 +38,7 @@ install(FILES ${PROJECT_BINARY_DIR}/install/README.md CHANGELOG.md CONTRIBUTING.
 install(DIRECTORY docs/ DESTINATION ${doc}/docs FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png"
   PATTERN man EXCLUDE PATTERN examples EXCLUDE)
 install(DIRECTORY docs/examples DESTINATION ${doc}/docs USE_SOURCE_PERMISSIONS)
+install(DIRECTORY spec DESTINATION ${doc} USE_SOURCE_PERMISSIONS PATTERN *.jar EXCLUDE PATTERN states EXCLUDE)
 foreach(file bench/README.md bench/instructions.txt bindings/python/README.md tools/chaos/README.md
   tools/proxy/README.md test/model/README.md test/mutants/explained.txt test/porcupine/README.md test/sim/README.md)
   get_filename_component(folder ${file} DIRECTORY)

@@ -177,7 +177,7 @@ unknown() {
             esac
         done < <(awk '/^ *```/ { code = !code } !code' "$page" |
             grep -oE '`[A-Za-z0-9_./*<>:-]+(\(\))?`' | tr -d '`' | sort -u)
-    done < <(find README.md CONTRIBUTING.md docs test tools bench -name '*.md')
+    done < <(find README.md CONTRIBUTING.md docs spec test tools bench -name '*.md')
     while read -r name; do
         grep -q "/${name/#unit_/test_}\\.[a-z]*\$" <<<"$files" || grep -rqwF -- "$name" test bindings/python/tests ||
             echo "docs/found.md: no test $name"
@@ -196,7 +196,7 @@ names() {
     [[ -z $wrong ]] || { echo "$wrong"; exit 1; }
     temp=$(mktemp -d)
     trap 'rm -rf "$temp"' EXIT
-    cp -r README.md CONTRIBUTING.md docs src include tools test bench scripts bindings packaging "$temp"
+    cp -r README.md CONTRIBUTING.md docs spec src include tools test bench scripts bindings packaging "$temp"
     local missing=no_function # in two parts, so that this file does not name it
     missing=${missing}_here'()'
     # shellcheck disable=SC2016 # Markdown
