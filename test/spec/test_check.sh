@@ -13,7 +13,7 @@ ci | finds-nothing | MCLock | breaks Exclusion | $tiny
 ci | misses | MCLock | good | $tiny
 ci | is-no-search | MCLock | good | Ttl = 0
 ci | holds-in-the-end | MCOrder | dies Served | Waiters = 1
-ci | never-ends | MCObserver | lives Told | Broken = {"asks-once"}; Fails = FALSE; Own = {}
+ci | never-ends | MCObserver | lives Told | Broken = {"asks-once"}; Terms = 1; Fails = FALSE; Own = {}
 END
 export SEARCHES=$scratch/searches
 
