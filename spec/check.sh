@@ -125,8 +125,8 @@ search() {
     local output=$scratch/$name.out seconds generated distinct steps wrong
     configure "$module" "$comes" "$changes" >"$scratch/$name.cfg"
     # A search that finds a counterexample has an exit code of its own: the output says what it is.
-    (cd "$scratch" && java -Xmx"$memory" -XX:+UseSerialGC -cp "$jar" tlc2.TLC -nowarning -deadlock \
-        -workers "$workers" -metadir "$name.states" -config "$name.cfg" "$module") \
+    (cd "$scratch" && java -Xmx"$memory" -XX:+UseSerialGC "${compiler[@]}" -cp "$jar" tlc2.TLC -nowarning \
+        -deadlock -workers "$workers" -metadir "$name.states" -config "$name.cfg" "$module") \
         >"$output" 2>&1 || true
     rm -rf "$scratch/$name.states"
     wrong=$(judge "$comes" "$output")
@@ -151,10 +151,11 @@ search() {
 }
 
 all=no trace=no named=no recorded=no only=''
+compiler=(-XX:TieredStopAtLevel=1) # most searches are over before a better one has paid off
 declare -A wanted=()
 while (($#)); do
     case $1 in
-    --all) all=yes ;;
+    --all) all=yes compiler=() ;;
     --trace) trace=yes ;;
     --record) recorded=yes ;;
     --module) only=MC${2:?--module needs a name} && shift ;;
