@@ -11,7 +11,7 @@
 
 /* Room for the headers and fixed words of any message, besides script, key and token. */
 #define FRAME_SIZE_MAX  384
-#define SCRIPT_SIZE_MAX 3500
+#define SCRIPT_SIZE_MAX 5600
 
 _Static_assert(FRAME_SIZE_MAX + SCRIPT_SIZE_MAX + 3 * REDLOCK_RESOURCE_SIZE_MAX + 2 * REDLOCK_FENCE_SUFFIX_SIZE_MAX +
                        REDLOCK_TOKEN_SIZE_MAX + REDLOCK_CHANNEL_SIZE_MAX <=
@@ -64,12 +64,11 @@ static char *format_time(char *at) {
 
 /* Writes EVALSHA or EVAL (R11), the script, the number of keys, and the first, the lock. The caller
  * appends the other keys and the arguments. */
-static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
-                          size_t arguments) {
+static char *begin(char *at, const struct redlock_message *message, const struct redlock_script *script, size_t keys,
+                   size_t arguments) {
     assert(keys >= 1 && keys <= 9);
     static const char by_sha[] = "$7\r\nEVALSHA\r\n$40\r\n", by_source[] = "$4\r\nEVAL\r\n";
     const char count[] = {'\r', '\n', '$', '1', '\r', '\n', (char)('0' + keys), '\r', '\n'};
-    const struct redlock_script *script = redlock_script_get(id);
     at = redlock_resp_array(at, 3 + keys + arguments);
     if (message->by_source) {
         assert(script->source_size <= SCRIPT_SIZE_MAX);
@@ -82,6 +81,11 @@ static char *begin_script(char *at, const struct redlock_message *message, enum 
     }
     at = literal(at, count, sizeof count);
     return format_lock(at, message);
+}
+
+static char *begin_script(char *at, const struct redlock_message *message, enum redlock_script_id id, size_t keys,
+                          size_t arguments) {
+    return begin(at, message, redlock_script_get(id), keys, arguments);
 }
 
 /* A key beside the lock: the lock's key and both suffixes. */
@@ -166,6 +170,23 @@ static char *format_release(char *at, const struct redlock_message *message) {
     return announced ? redlock_resp_integer(at, 1) : at;
 }
 
+/* In place of SET, and of the scripts of a lock that one has alone. */
+__attribute__((noinline)) static char *format_share(char *at, const struct redlock_message *message, unsigned kind) {
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+    const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
+    const char *what = message->operation == REDLOCK_OP_ACQUIRE  ? "$1\r\nt\r\n"
+                       : message->operation == REDLOCK_OP_HEAL   ? "$1\r\nh\r\n"
+                       : message->handing == REDLOCK_HAND_NOBODY ? "$1\r\nc\r\n"
+                                                                 : "$1\r\nk\r\n";
+    at = begin(at, message, script, fenced ? 2 : 1, fenced ? 6 : 5);
+    at = fenced ? format_counter(at, message) : at;
+    at = format_token(at, message);
+    at = redlock_resp_integer(at, message->ttl_ms);
+    at = format_wait_suffix(literal(at, what, 7), message);
+    at = redlock_resp_integer(at, message->timed && message->operation != REDLOCK_OP_HEAL);
+    return fenced ? redlock_resp_integer(at, message->fence_keys->expiry_ms) : at;
+}
+
 static char *format_inspect(char *at, const struct redlock_message *message) {
     const char *suffix = message->wait_suffix ? message->wait_suffix : "";
     const size_t suffix_size = strlen(suffix);
@@ -230,6 +251,9 @@ __attribute__((noinline)) static char *format_wait(char *at, const struct redloc
 }
 
 char *redlock_format(char *at, const struct redlock_message *message, unsigned kind) {
+    if (kind & REDLOCK_KIND_SHARED) {
+        return format_share(at, message, kind);
+    }
     switch (message->operation) {
     case REDLOCK_OP_ACQUIRE:
         return format_acquire(at, message, kind);

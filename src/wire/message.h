@@ -26,7 +26,7 @@
 #define REDLOCK_PONG_LIMIT_MS 5000
 
 /* Room for the bytes of any message: the longest script, token, and keys. */
-#define REDLOCK_WIRE_SIZE_MAX 7424
+#define REDLOCK_WIRE_SIZE_MAX 9472
 
 /* The keys and the expiry of fencing counters; the same for all messages. */
 struct redlock_fence_keys {
@@ -97,7 +97,8 @@ enum redlock_kind_flags {
     REDLOCK_KIND_TIMED = 0x20,        /* ACQUIRE, EXTEND: tells the node's time */
     REDLOCK_KIND_HOLDER_QUERY = 0x40, /* ACQUIRE: with GET */
     REDLOCK_KIND_TWICE = 0x80,        /* and it has two replies: redlock_holder_query_judge() */
-    REDLOCK_KIND_DELETING = 0x100     /* RELEASE: by a command, not the script */
+    REDLOCK_KIND_DELETING = 0x100,    /* RELEASE: by a command, not the script */
+    REDLOCK_KIND_SHARED = 0x200       /* ACQUIRE, EXTEND, HEAL: by SHARE */
 };
 
 /* One request to some nodes. The sender owns all of it. It need not outlive the call. */
@@ -106,6 +107,7 @@ struct redlock_message {
     bool by_source;                      /* REDLOCK_AGAIN_BY_SOURCE: EVAL (R11), or a plain SET */
     bool no_timeout;                     /* only a reply or the end of the connection answers it */
     bool by_try;                         /* RELEASE: who waits has marked the key */
+    bool shared;                         /* ACQUIRE, EXTEND, HEAL: the lock is read with others */
     struct redlock_form form;            /* that of these nodes, by the env */
     const struct redlock_target *target; /* all but LIST and TIME */
     const char *token;                   /* all but INSPECT, LIST and TIME */
@@ -120,7 +122,7 @@ struct redlock_message {
         const struct redlock_place *place; /* WAIT; `round` is its serial */
         const struct redlock_page *page;   /* LIST */
     };
-    enum redlock_handing handing; /* RELEASE */
+    enum redlock_handing handing; /* RELEASE; EXTEND of a shared lock: whom it may let in */
     int64_t now_ns;               /* when it is sent; at or before now */
     void *requester;              /* returned with each answer */
     uint32_t round;               /* returned with each answer */
@@ -158,8 +160,9 @@ struct redlock_answer {
      * are unset. */
     struct redlock_clock_sample clock;
     uint32_t rank; /* WAIT, DENIED: waiters before this one */
-    /* INSPECT, GRANTED, WAIT, DENIED, and `named`: the value at the key, not terminated, valid
-     * during the call; WAIT: NULL if the lock is free. LIST, GRANTED: the entries, for
+    bool ahead;    /* WAIT, DENIED: `holder` has no lock there, but is in line before us who read */
+    /* INSPECT, GRANTED, WAIT, DENIED, and `named`: the value at the key, or one of those who read,
+     * not terminated, valid during the call; WAIT: NULL if nobody keeps us out. LIST, GRANTED: the entries, for
      * redlock_page_next(). Otherwise unset. */
     const char *holder;
     size_t holder_size;
@@ -169,6 +172,7 @@ struct redlock_answer {
     /* INSPECT, GRANTED or DENIED: how many wait, and since when the first does by the node's clock;
      * -1 for what it cannot tell. */
     int64_t waiters, waited_ms;
+    int64_t readers; /* INSPECT, GRANTED: how many read the lock; 0: `holder` has it alone */
     /* LIST, GRANTED: where the next page begins, 0 after the last; keys that could not be read. */
     uint64_t cursor, unread;
 };

@@ -23,6 +23,8 @@ static const struct redlock_text not_plain = {
     .string = "the key is missing, held under another token, or waited for: only the script tells which"};
 static const struct redlock_text not_below = {.string = "its fencing counter is not below the token"};
 static const struct redlock_text queued_free = {.string = "queued for a free lock"};
+static const struct redlock_text queued_reading = {.string = "queued beside others who read"};
+static const struct redlock_text others_wait = {.string = "others wait for it"};
 
 static void deny(struct redlock_answer *answer, const struct redlock_text *why) {
     answer->vote = REDLOCK_VOTE_DENIED;
@@ -135,6 +137,22 @@ static bool read_array(const struct redlock_reply *reply, bool timed, int64_t le
                           : element[1].type == REDLOCK_REPLY_NIL;
 }
 
+/* SHARE: as the scripts that compare, with the counter or the time if asked. */
+static bool read_shared(const struct redlock_reply *reply, unsigned kind, struct redlock_answer *answer) {
+    const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0, timed = (kind & REDLOCK_KIND_TIMED) != 0;
+    const struct redlock_reply_value *number = fenced || timed ? &reply->elements[0] : &reply->value;
+    if (fenced || timed ? !read_array(reply, timed, -1, 1, answer) || (answer->fenced && !fenced)
+                        : !is_compared(number)) {
+        return false;
+    }
+    answer_compared(number->integer, answer);
+    if ((kind & REDLOCK_KIND_OPERATION) == REDLOCK_OP_ACQUIRE && number->integer == 0) {
+        answer->text = redlock_text_constant(&others_wait);
+    }
+    answer->fenced = answer->fenced || (fenced && answer->vote == REDLOCK_VOTE_GRANTED);
+    return true;
+}
+
 /* Accepts 1, 2 or 0 with exactly the values that this form of the script can return. */
 static inline bool answer_acquired(const struct redlock_reply *reply, bool fenced, bool timed,
                                    struct redlock_answer *answer) {
@@ -208,27 +226,34 @@ static int64_t bounded_ttl_ms(int64_t ttl_ms) {
 }
 
 /* {1, nil, 0, 0, time}: granted; {0, holder or nil, PTTL, rank, time}: queued. A lock that is left
- * free has a PTTL: so long nobody in line gets it. */
+ * free has a PTTL: so long nobody in line gets it. {2, holder or nil, …}: others read it, and to one
+ * who reads {3, the first in line, …}. */
 static bool read_wait(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements, *holder = &element[1];
-    if (!redlock_reply_is_array(reply, 6) || !is_integer(&element[0], 0, 1) ||
+    if (!redlock_reply_is_array(reply, 6) || !is_integer(&element[0], 0, 3) ||
         element[2].type != REDLOCK_REPLY_INTEGER || !is_integer(&element[3], 0, UINT32_MAX) ||
         !redlock_read_server_time(&element[4], &answer->clock.server_us)) {
         return false;
     }
-    const int64_t ttl_ms = element[2].integer, rank = element[3].integer;
-    const bool is_free = holder->type == REDLOCK_REPLY_NIL;
-    if (element[0].integer == 1) {
+    const int64_t number = element[0].integer, ttl_ms = element[2].integer, rank = element[3].integer;
+    const bool is_nil = holder->type == REDLOCK_REPLY_NIL, is_free = is_nil && number != 2;
+    if (number == 1) {
         answer->vote = REDLOCK_VOTE_GRANTED;
-        return is_free && ttl_ms == 0 && rank == 0;
+        return is_nil && ttl_ms == 0 && rank == 0;
     }
-    if (is_free ? ttl_ms != -2 && ttl_ms <= 0 : holder->type != REDLOCK_REPLY_STRING || ttl_ms < -1) {
+    const bool fits = is_free       ? number == 0 && (ttl_ms == -2 || ttl_ms > 0)
+                      : number == 0 ? ttl_ms >= -1
+                                    : ttl_ms >= 0; /* a set ends */
+    if (!fits || (!is_nil && holder->type != REDLOCK_REPLY_STRING)) {
         return false;
     }
     answer->vote = REDLOCK_VOTE_DENIED;
-    answer->text = is_free ? redlock_text_constant(&queued_free) : redlock_holder_queued(holder->bytes, holder->size);
-    answer->holder = is_free ? NULL : holder->bytes;
-    answer->holder_size = is_free ? 0 : holder->size;
+    answer->text = is_free  ? redlock_text_constant(&queued_free)
+                   : is_nil ? redlock_text_constant(&queued_reading)
+                            : redlock_holder_queued(holder->bytes, holder->size);
+    answer->holder = is_nil ? NULL : holder->bytes;
+    answer->holder_size = is_nil ? 0 : holder->size;
+    answer->ahead = number == 3;
     answer->holder_ttl_ms = bounded_ttl_ms(ttl_ms);
     answer->rank = (uint32_t)rank;
     return true;
@@ -261,19 +286,22 @@ static struct redlock_text *why_no_writes(const struct redlock_reply_value *word
 static bool read_inspect(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
     const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
-    const struct redlock_reply_value *refused = redlock_reply_is_array(reply, 5) ? &reply->elements[4] : NULL;
-    if ((refused == NULL ? !redlock_reply_is_array(reply, 4) : refused->type != REDLOCK_REPLY_STRING) ||
+    const struct redlock_reply_value *more = redlock_reply_is_array(reply, 5) ? &reply->elements[4] : NULL;
+    const bool is_read = more != NULL && is_integer(more, 0, INT64_MAX);
+    const struct redlock_reply_value *refused = is_read ? NULL : more;
+    if ((more == NULL ? !redlock_reply_is_array(reply, 4) : !is_read && more->type != REDLOCK_REPLY_STRING) ||
         ttl->type != REDLOCK_REPLY_INTEGER || !is_integer(waiters, -1, INT64_MAX) ||
         !is_integer(waited, -1, INT64_MAX)) {
         return false;
     }
-    if (holder->type == REDLOCK_REPLY_NIL) {
+    if (holder->type == REDLOCK_REPLY_NIL && !is_read) {
         answer->vote = REDLOCK_VOTE_DENIED;
         answer->text = refused == NULL ? NULL : why_no_writes(refused);
     } else if (holder->type == REDLOCK_REPLY_STRING && ttl->integer >= -1 && refused == NULL) {
         answer->vote = REDLOCK_VOTE_GRANTED;
         name_holder(answer, holder);
         answer->holder_ttl_ms = bounded_ttl_ms(ttl->integer);
+        answer->readers = is_read ? more->integer : 0;
     } else {
         return false;
     }
@@ -307,6 +335,9 @@ read_rare(enum redlock_operation operation, const struct redlock_reply *reply, s
 /* What each lock has comes first. Function pointers would cost 1 % more instructions per lock. */
 bool redlock_read(unsigned kind, const struct redlock_reply *reply, struct redlock_answer *answer) {
     const enum redlock_operation operation = (enum redlock_operation)(kind & REDLOCK_KIND_OPERATION);
+    if (kind & REDLOCK_KIND_SHARED) {
+        return read_shared(reply, kind, answer);
+    }
     if (operation == REDLOCK_OP_ACQUIRE) {
         const bool fenced = (kind & REDLOCK_KIND_FENCED) != 0;
         return kind & REDLOCK_KIND_HOLDER_QUERY ? read_holder_query(reply, (kind & REDLOCK_KIND_TWICE) != 0, answer)

@@ -18,13 +18,22 @@
 #define BOTH        (FENCED | TIMED)
 #define NAMED       (SET | REDLOCK_KIND_HOLDER_QUERY)
 #define NAMED_TWICE (NAMED | REDLOCK_KIND_TWICE)
+/* SHARE */
+#define READ        (SET | REDLOCK_KIND_SHARED)
+#define READ_FENCED (FENCED | REDLOCK_KIND_SHARED)
+#define READ_TIMED  (TIMED | REDLOCK_KIND_SHARED)
+#define READ_BOTH   (BOTH | REDLOCK_KIND_SHARED)
+#define READ_ON     (EXTEND | REDLOCK_KIND_SHARED)
+#define READ_ON_AT  (EXTENDED | REDLOCK_KIND_SHARED)
+#define READ_AGAIN  (HEAL | REDLOCK_KIND_SHARED)
 #define EXTENDED    (EXTEND | REDLOCK_KIND_TIMED)
 #define DELETING    (RELEASE | REDLOCK_KIND_DELETING)
 
 /* The first is no request of a group. */
-static const unsigned kinds[] = {REDLOCK_OP_NONE, SET,      EXTEND,  RELEASE, INSPECT, FENCING, TIME,
-                                 WAITING,         LISTING,  HEAL,    FENCED,  TIMED,   BOTH,    NAMED,
-                                 NAMED_TWICE,     EXTENDED, DELETING};
+static const unsigned kinds[] = {REDLOCK_OP_NONE, SET,        EXTEND,    RELEASE, INSPECT,     FENCING,    TIME,
+                                 WAITING,         LISTING,    HEAL,      FENCED,  TIMED,       BOTH,       NAMED,
+                                 NAMED_TWICE,     EXTENDED,   DELETING,  READ,    READ_FENCED, READ_TIMED, READ_BOTH,
+                                 READ_ON,         READ_ON_AT, READ_AGAIN};
 
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
 

@@ -132,6 +132,15 @@ TEST(each_reply_tells_of_counter_and_clock) {
         {EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
         {EXTENDED, "*4\r\n:-1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_DENIED, false, false, 0, TIME_US},
         {TIME, "*2\r\n" A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {READ, ":1\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 0},
+        {READ_TIMED, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {READ_FENCED, "*2\r\n:1\r\n" COUNTER, REDLOCK_VOTE_GRANTED, true, false, 42, 0},
+        {READ_FENCED, "*2\r\n:1\r\n" NO_NUMBER, REDLOCK_VOTE_GRANTED, true, false, 0, 0},
+        {READ_FENCED, "*2\r\n:-1\r\n" NO_NUMBER, REDLOCK_VOTE_DENIED, false, false, 0, 0},
+        {READ_BOTH, "*4\r\n:0\r\n" COUNTER A_TIME, REDLOCK_VOTE_DENIED, true, false, 42, TIME_US},
+        {READ_ON, ":0\r\n", REDLOCK_VOTE_DENIED, false, false, 0, 0},
+        {READ_ON_AT, "*4\r\n:1\r\n" NO_NUMBER A_TIME, REDLOCK_VOTE_GRANTED, false, false, 0, TIME_US},
+        {READ_AGAIN, ":1\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 0},
         {TIME, "*2\r\n$10\r\n9000000000\r\n$6\r\n999999\r\n", REDLOCK_VOTE_GRANTED, false, false, 0,
          INT64_C(9000000000999999)},
         {TIME, "*2\r\n$1\r\n1\r\n$1\r\n0\r\n", REDLOCK_VOTE_GRANTED, false, false, 0, 1000000},
@@ -151,6 +160,12 @@ TEST(each_reply_tells_of_counter_and_clock) {
     assert_string_equal(text, "held under another token");
     (void)vote_of(EXTENDED, "*4\r\n:0\r\n" NO_NUMBER A_TIME, text);
     assert_string_equal(text, "the key is missing");
+    (void)vote_of(READ_ON, ":0\r\n", text);
+    assert_string_equal(text, "the key is missing");
+    (void)vote_of(READ, ":0\r\n", text);
+    assert_string_equal(text, "others wait for it");
+    (void)vote_of(READ, ":-1\r\n", text);
+    assert_string_equal(text, "held under another token");
 }
 
 TEST(a_release_says_whether_it_handed_over) {
@@ -176,6 +191,22 @@ TEST(a_wait_says_who_is_before_us) {
     assert_true(answer.holder == NULL && answer.holder_ttl_ms == 50 && answer.rank == 1);
 }
 
+TEST(a_wait_says_who_reads) {
+    char text[512];
+    struct redlock_answer answer = vote_of(WAITING, "*6\r\n:2\r\n$1\r\na\r\n:7\r\n:3\r\n" A_TIME, text);
+    assert_string_equal(text, "queued behind another token: a");
+    assert_true(!answer.ahead && answer.holder_ttl_ms == 7 && answer.rank == 3);
+    answer = vote_of(WAITING, "*6\r\n:3\r\n$1\r\na\r\n:7\r\n:3\r\n" A_TIME, text);
+    assert_string_equal(text, "queued behind another token: a");
+    assert_true(answer.ahead && answer.rank == 3);
+    answer = vote_of(WAITING, "*6\r\n:2\r\n$-1\r\n:7\r\n:3\r\n" A_TIME, text);
+    assert_string_equal(text, "queued beside others who read");
+    assert_true(!answer.ahead && answer.holder == NULL && answer.holder_size == 0 && answer.holder_ttl_ms == 7);
+    assert_false(vote_of(WAITING, QUEUED("$1\r\na\r\n", "5", "0"), text).ahead);
+    assert_int_equal(vote_of(INSPECT, "*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", text).readers, 3);
+    assert_int_equal(vote_of(INSPECT, "*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", text).readers, 0);
+}
+
 static bool is_one_of(unsigned kind, const unsigned *list) {
     for (; *list != 0; list++) {
         if (*list == kind) {
@@ -189,23 +220,29 @@ static bool is_one_of(unsigned kind, const unsigned *list) {
 TEST(what_a_message_cannot_get_is_unknown) {
     static const struct {
         const char *bytes;
-        unsigned but[8];
+        unsigned but[12];
     } rows[] = {
         {"+OK\r\n", {SET, HEAL}},
         {"$-1\r\n", {SET, HEAL, NAMED}},
-        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING}},
-        {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING}},
-        {":-1\r\n", {EXTEND, RELEASE, FENCING}},
-        {"*2\r\n:0\r\n" COUNTER, {FENCED}},
-        {"*2\r\n:0\r\n" NO_NUMBER, {FENCED}},
+        {":1\r\n", {EXTEND, RELEASE, FENCED, FENCING, DELETING, READ, READ_ON, READ_AGAIN}},
+        {":0\r\n", {EXTEND, RELEASE, FENCING, DELETING, READ, READ_ON, READ_AGAIN}},
+        {":-1\r\n", {EXTEND, RELEASE, FENCING, READ, READ_ON, READ_AGAIN}},
+        {"*2\r\n:0\r\n" COUNTER, {FENCED, READ_FENCED}},
+        {"*2\r\n:0\r\n" NO_NUMBER, {FENCED, READ_FENCED}},
+        {"*2\r\n:1\r\n" COUNTER, {READ_FENCED}},
+        {"*2\r\n:-1\r\n" NO_NUMBER, {READ_FENCED}},
         {"*2\r\n:2\r\n" COUNTER, {FENCED, FENCING}},
-        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
-        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED}},
-        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED}},
-        {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH}},
+        {"*4\r\n:1\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
+        {"*4\r\n:0\r\n" NO_NUMBER A_TIME, {TIMED, BOTH, EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
+        {"*4\r\n:-1\r\n" NO_NUMBER A_TIME, {EXTENDED, READ_TIMED, READ_BOTH, READ_ON_AT}},
+        {"*4\r\n:0\r\n" COUNTER A_TIME, {BOTH, READ_BOTH}},
+        {"*4\r\n:1\r\n" COUNTER A_TIME, {READ_BOTH}},
         {"*4\r\n:2\r\n" COUNTER A_TIME, {BOTH}},
         {"*2\r\n" A_TIME, {TIME}},
         {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", {INSPECT}},
+        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {INSPECT}},
+        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:-1\r\n", {0}},
+        {"*5\r\n$-1\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:-2\r\n:0\r\n:-1\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:-9223372036854775808\r\n:0\r\n:-1\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:1\r\n:-2\r\n:-1\r\n", {0}},
@@ -223,6 +260,9 @@ TEST(what_a_message_cannot_get_is_unknown) {
         {GRANTED, {WAITING}},
         {QUEUED("$1\r\na\r\n", "0", "0"), {WAITING}},
         {QUEUED("$-1\r\n", "-2", "0"), {WAITING}},
+        {"*6\r\n:2\r\n$-1\r\n:5\r\n:0\r\n" A_TIME, {WAITING}},
+        {"*6\r\n:2\r\n$1\r\na\r\n:0\r\n:0\r\n" A_TIME, {WAITING}},
+        {"*6\r\n:3\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME, {WAITING}},
         {":9223372036854775807\r\n", {0}},
         {"*0\r\n", {0}},
         {"*1\r\n:1\r\n", {0}},
@@ -313,7 +353,12 @@ TEST(an_array_with_a_fault_is_unknown_and_tells_nothing) {
         "*6\r\n:0\r\n$1\r\na\r\n$1\r\n5\r\n:0\r\n" A_TIME,
         "*6\r\n:0\r\n$1\r\na\r\n:5\r\n$-1\r\n" A_TIME,
         "*6\r\n$1\r\n0\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME,
-        "*6\r\n:2\r\n$-1\r\n:0\r\n:0\r\n" A_TIME,
+        "*6\r\n:4\r\n$-1\r\n:0\r\n:0\r\n" A_TIME,
+        "*6\r\n:3\r\n$-1\r\n:5\r\n:0\r\n" A_TIME, /* nobody is ahead */
+        "*6\r\n:2\r\n$-1\r\n:-1\r\n:0\r\n" A_TIME,
+        "*6\r\n:2\r\n$1\r\na\r\n:-1\r\n:0\r\n" A_TIME,
+        "*6\r\n:3\r\n$1\r\na\r\n:-2\r\n:0\r\n" A_TIME,
+        "*6\r\n:2\r\n:1\r\n:5\r\n:0\r\n" A_TIME,
         "*6\r\n:-1\r\n$1\r\na\r\n:5\r\n:0\r\n" A_TIME,
         "*6\r\n:1\r\n$1\r\na\r\n:0\r\n:0\r\n" A_TIME,
         "*6\r\n:1\r\n$-1\r\n:5\r\n:0\r\n" A_TIME,

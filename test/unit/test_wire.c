@@ -170,6 +170,42 @@ TEST(an_election_asks_to_tell_observers) {
     assert_script(message, REDLOCK_SCRIPT_EXTEND, "6", ONE_KEY, A_TOKEN A_TTL);
 }
 
+/* A script that no connection loads, so it may be sent by source. */
+static void assert_share(struct redlock_message message, const char *count, const char *keys, const char *arguments) {
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+    char expected[REDLOCK_WIRE_SIZE_MAX];
+    message.shared = true;
+    (void)snprintf(expected, sizeof expected, "*%s\r\n$7\r\nEVALSHA\r\n$40\r\n%s\r\n%s%s", count, script->sha1, keys,
+                   arguments);
+    assert_bytes(&message, expected);
+    message.by_source = true;
+    (void)snprintf(expected, sizeof expected, "*%s\r\n$4\r\nEVAL\r\n$%zu\r\n%s\r\n%s%s", count, script->source_size,
+                   script->source, keys, arguments);
+    assert_bytes(&message, expected);
+}
+
+TEST(who_reads_sends_another_script) {
+    struct redlock_message message = message_of(REDLOCK_OP_ACQUIRE);
+    assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n0\r\n");
+    message.timed = true;
+    assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n1\r\n");
+    message.fence = FENCE;
+    message.fence_keys = &fence_keys;
+    assert_share(message, "11", TWO_KEYS, A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n1\r\n$8\r\n86400000\r\n");
+    message.operation = REDLOCK_OP_EXTEND;
+    assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nk\r\n$2\r\n:w\r\n$1\r\n1\r\n");
+    message.handing = REDLOCK_HAND_NOBODY;
+    message.timed = false;
+    assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nc\r\n$2\r\n:w\r\n$1\r\n0\r\n");
+    message.operation = REDLOCK_OP_HEAL;
+    message.timed = true;
+    assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nh\r\n$2\r\n:w\r\n$1\r\n0\r\n");
+    /* The others are the same. */
+    message = message_of(REDLOCK_OP_RELEASE);
+    message.shared = true;
+    assert_script(message, REDLOCK_SCRIPT_RELEASE, "7", ONE_KEY, A_TOKEN "$2\r\n:w\r\n$1\r\n0\r\n");
+}
+
 TEST(healing_is_the_same_set_and_time_is_time) {
     struct redlock_message message = message_of(REDLOCK_OP_HEAL);
     assert_bytes(&message, "*6\r\n$3\r\nSET\r\n$3\r\nres\r\n" A_TOKEN "$2\r\nNX\r\n$2\r\nPX\r\n" A_TTL);
@@ -229,7 +265,26 @@ TEST(the_kind_is_the_messages_form) {
     assert_int_equal(kind_of(&message), RELEASE);
     message.form.deleting = REDLOCK_DELETING_DELEX;
     assert_int_equal(kind_of(&message), DELETING);
+    message = message_of(REDLOCK_OP_ACQUIRE);
+    message.shared = true;
+    assert_int_equal(kind_as(&message, REDLOCK_HOLDER_QUERY_ONCE), READ);
+    message.timed = true;
+    assert_int_equal(kind_of(&message), READ_TIMED);
+    message.fence = 1;
+    message.fence_keys = &fence_keys;
+    assert_int_equal(kind_of(&message), READ_BOTH);
+    message.timed = false;
+    assert_int_equal(kind_of(&message), READ_FENCED);
+    message.operation = REDLOCK_OP_HEAL;
+    assert_int_equal(kind_of(&message), READ_AGAIN);
+    message.operation = REDLOCK_OP_EXTEND;
+    assert_int_equal(kind_of(&message), READ_ON);
+    message.timed = true;
+    assert_int_equal(kind_of(&message), READ_ON_AT);
+    message.operation = REDLOCK_OP_RELEASE;
+    assert_int_equal(kind_of(&message), RELEASE);
     assert_is(redlock_wire_operation(BOTH), REDLOCK_OP_ACQUIRE);
+    assert_is(redlock_wire_operation(READ_BOTH), REDLOCK_OP_ACQUIRE);
     assert_is(redlock_wire_operation(NAMED_TWICE), REDLOCK_OP_ACQUIRE);
     assert_is(redlock_wire_operation(EXTENDED), REDLOCK_OP_EXTEND);
     assert_is(redlock_wire_operation(DELETING), REDLOCK_OP_RELEASE);

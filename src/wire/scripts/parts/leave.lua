@@ -8,18 +8,15 @@
 if left == 1 and holder then
   return
 end
-local told, count = {}, 0
-now = time[1] * 1000 + math.floor(time[2] / 1000)
+local asked, count = {}, 0
 for _, token in ipairs(redis.call('ZRANGE', queue, 0, holder and 1999 or 63)) do
   if count == 3 then
     break
   end
   local ttl, _, id, channel = living(token)
-  if ttl and not told[channel] then
-    told[channel] = true
-    id = id:sub(1, -21) .. ('0'):rep(20)
-    local push = table.concat({id, 0, time[1], time[2], token, KEYS[1]}, ' ')
-    count = count + math.min(1, redis.call('PUBLISH', channel, push))
+  if ttl and not asked[channel] then
+    asked[channel] = true
+    count = count + math.min(1, tell(token, id:sub(1, -21) .. ('0'):rep(20), 0, channel))
   end
 end
 if not holder then
