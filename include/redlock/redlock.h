@@ -88,6 +88,12 @@ typedef enum redlock_order {
     REDLOCK_ORDER_NONE
 } redlock_order;
 
+/** Who may have a lock at the same time. */
+typedef enum redlock_mode {
+    REDLOCK_EXCLUSIVE, /**< One has it alone: to write, say. */
+    REDLOCK_SHARED     /**< Others have it, too: all who read. */
+} redlock_mode;
+
 /** How much on_log gets. */
 typedef enum redlock_log_level {
     REDLOCK_LOG_ERROR = 0, /**< Needs a person: a node is unusable, or a lease was lost. */
@@ -403,6 +409,12 @@ typedef struct redlock_acquire_options {
     /** Default none; see redlock_expiring_callback. Needs expiring_ms. */
     redlock_expiring_callback on_expiring;
     void *expiring_data; /**< Given to on_expiring. */
+    /**
+     * SHARED to read: others who read may have the lock at the same time, and nobody who has it
+     * alone. All wait in one order, so neither side starves. Who reads without a wait, or in no
+     * order, gets in only while nobody waits. Default EXCLUSIVE.
+     */
+    redlock_mode mode;
 } redlock_acquire_options;
 
 /** Fills in the defaults. Call it first, then set what you need. Any thread. */
@@ -454,6 +466,17 @@ REDLOCK_API void redlock_request_cancel(redlock_request *request);
 REDLOCK_API int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data);
 
 /**
+ * Turns a lease that has the lock alone into one that shares it, without a gap in which another one
+ * could write: those who wait to read come in. The lease counts as shared from this call on, also
+ * if the result is an error. It is an extension by the last ttl, with the results of
+ * redlock_extend(); of a lease that is shared it is no more than that. There is no way back: two
+ * who wait for each other to stop reading would never write. Release it, and acquire again.
+ * @param cb  may be NULL.
+ * @return as redlock_extend()
+ */
+REDLOCK_API int redlock_downgrade(redlock_lease *lease, redlock_callback cb, void *data);
+
+/**
  * Releases the lock on every node and ends the handle: do not use the lease after this call. The
  * result is #REDLOCK_OK (it was ours at a quorum until now), #REDLOCK_ERR_LOST (it had expired or
  * was taken), #REDLOCK_ERR_NO_QUORUM (too few nodes answered; the library goes on releasing until
@@ -470,8 +493,9 @@ REDLOCK_API void redlock_lease_forget(redlock_lease *lease);
  * Makes a handle for a lock that was taken elsewhere, from its resource and token. Its validity is
  * unknown, so it is 0 until a redlock_extend() succeeds. The call asks no node.
  * @param token    1 to #REDLOCK_TOKEN_SIZE_MAX bytes; copied.
- * @param options  ttl_ms, auto_extend, heal, lock_delay_ms, on_lost, expiring_ms and on_expiring
- *                 are used; NULL for the defaults.
+ * @param options  ttl_ms, auto_extend, heal, lock_delay_ms, on_lost, expiring_ms, on_expiring and
+ *                 mode are used; NULL for the defaults. A token that was acquired to read says so
+ *                 by itself. That of a lease that was downgraded does not: it needs SHARED.
  * @param lease    set on success; end it with redlock_release() or redlock_lease_forget().
  * @return as redlock_acquire(), but never #REDLOCK_ERR_RANDOM
  */

@@ -12,46 +12,61 @@ static bool is_digit(char byte) {
     return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
 }
 
-/* Whether from the `first` on these are digits, and they are all of it or the text follows. */
-static bool has_digits(const char *token, size_t size, size_t first, size_t digits) {
-    if (size < digits || (size > digits && token[digits] != REDLOCK_HOLDER_AT)) {
-        return false;
+/* How many bytes come before the text, or are all of it, if these are digits from the `first` on; 0
+ * if not. */
+static size_t head_size(const char *token, size_t size, size_t first, size_t digits) {
+    if (size < digits) {
+        return 0;
     }
     for (size_t i = first; i < digits; i++) {
         if (!is_digit(token[i])) {
-            return false;
+            return 0;
         }
     }
-    return true;
+    const size_t head = digits + (size > digits && token[digits] == REDLOCK_HOLDER_READS);
+    return size == head || token[head] == REDLOCK_HOLDER_AT ? head : 0;
+}
+
+static size_t ticket_head(const char *token, size_t size) {
+    return head_size(token, size, 0, REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS);
+}
+
+static size_t try_head(const char *token, size_t size) {
+    const unsigned zero = REDLOCK_TRY_ZERO;
+    const bool begins = size > 0 && ((unsigned char)token[0] | REDLOCK_TRY_MARK) - zero < 16;
+    return begins ? head_size(token, size, 1, REDLOCK_TOKEN_DIGITS) : 0;
 }
 
 bool redlock_holder_has_ticket(const char *token, size_t size) {
-    return has_digits(token, size, 0, REDLOCK_TICKET_DIGITS + REDLOCK_TOKEN_DIGITS);
+    return ticket_head(token, size) != 0;
 }
 
 bool redlock_holder_is_try(const char *token, size_t size) {
-    const unsigned zero = REDLOCK_TRY_ZERO;
-    return size > 0 && ((unsigned char)token[0] | REDLOCK_TRY_MARK) - zero < 16 &&
-           has_digits(token, size, 1, REDLOCK_TOKEN_DIGITS);
+    return try_head(token, size) != 0;
+}
+
+bool redlock_holder_reads(const char *token, size_t size) {
+    const size_t head = ticket_head(token, size) + try_head(token, size);
+    return head != 0 && token[head - 1] == REDLOCK_HOLDER_READS;
 }
 
 /* Returns the text and sets its size: 0 if the token has none. A token may be another program's, so
  * only what we may have written ourselves counts as a text. */
 static const char *find(const char *token, size_t size, size_t *text_size) {
-    const bool has_ticket = redlock_holder_has_ticket(token, size);
-    const size_t digits = REDLOCK_TOKEN_DIGITS + (has_ticket ? REDLOCK_TICKET_DIGITS : 0);
+    size_t head = ticket_head(token, size);
+    head = head != 0 ? head : try_head(token, size);
+    head = head != 0 ? head : head_size(token, size, 0, REDLOCK_TOKEN_DIGITS);
     *text_size = 0;
-    if (size < digits + 2 || size > digits + 1 + REDLOCK_HOLDER_SIZE_MAX ||
-        !(has_ticket || redlock_holder_is_try(token, size) || has_digits(token, size, 0, digits))) {
+    if (head == 0 || size < head + 2 || size > head + 1 + REDLOCK_HOLDER_SIZE_MAX) {
         return "";
     }
-    for (size_t i = digits + 1; i < size; i++) {
+    for (size_t i = head + 1; i < size; i++) {
         if (!redlock_holder_allows(token[i])) {
             return "";
         }
     }
-    *text_size = size - digits - 1;
-    return token + digits + 1;
+    *text_size = size - head - 1;
+    return token + head + 1;
 }
 
 const char *redlock_token_holder(const char *token) {

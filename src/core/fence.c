@@ -19,7 +19,7 @@
 
 static uint64_t low_digits(const struct redlock_fence *fence) {
     assert(fence->client < REDLOCK_FENCE_CLIENTS);
-    return IS_COARSE ? 0 : fence->client;
+    return fence->reads ? REDLOCK_FENCE_READER : IS_COARSE ? 0 : fence->client;
 }
 
 static uint64_t plausible_us(int64_t wall_us) {
@@ -42,12 +42,20 @@ static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
     return number > floor ? number : number + REDLOCK_FENCE_CLIENTS;
 }
 
+/* The counter itself, if others read with it. Where counters may expire, nodes take one that is
+ * missing for one of an hour ago, later with each question: so an old one is no use. */
+static uint64_t for_reader(const struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
+    const bool is_old = floor / REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_BELIEVED_US < plausible_us(wall_us);
+    return is_old ? of_the_clock(fence, wall_us) : floor - floor % REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_READER;
+}
+
 static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
     assert(floor >= fence->seen);
     if (floor >= REDLOCK_FENCE_MAX) {
         return false;
     }
-    const uint64_t token = highest(above(fence, floor), of_the_clock(fence, wall_us));
+    const uint64_t token =
+        fence->reads ? for_reader(fence, floor, wall_us) : highest(above(fence, floor), of_the_clock(fence, wall_us));
     if (token > REDLOCK_FENCE_MAX) {
         return false;
     }
@@ -97,6 +105,22 @@ void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepte
     }
     fence->far_least = fence->far == 0 || counter < fence->far_least ? counter : fence->far_least;
     fence->far |= REDLOCK_NODE(node);
+}
+
+void redlock_fence_told(struct redlock_fence *fence, unsigned node, uint64_t counter, int64_t wall_us) {
+    assert(node < REDLOCK_NODES_MAX && fence->reads);
+    if (counter == 0) {
+        return;
+    }
+    const bool is_ours = counter % REDLOCK_FENCE_CLIENTS == REDLOCK_FENCE_READER;
+    if (!is_ours || redlock_fence_is_far(counter, wall_us)) {
+        redlock_fence_note(fence, node, false, counter, wall_us);
+    } else if (fence->accepted == 0 || counter > fence->token) {
+        fence->token = counter;
+        fence->accepted = REDLOCK_NODE(node);
+    } else if (counter == fence->token) {
+        fence->accepted |= REDLOCK_NODE(node);
+    }
 }
 
 bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum) {

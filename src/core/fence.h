@@ -17,8 +17,13 @@
  *
  * A number is microseconds of the wall clock × 1000 + the client's low digits: close to what others
  * propose, but unique.
+ *
+ * One who reads takes a number that is there, if it is of others who read, or else the next one
+ * with the digits of those who do. So it is above the numbers of all who wrote before, and the same
+ * for those who read together (docs/protocols.md, "Shared locks").
  */
-#define REDLOCK_FENCE_CLIENTS 1000 /* low digits: 0 to 999 */
+#define REDLOCK_FENCE_CLIENTS 1000 /* low digits: a client that writes has some of 0 to 998, */
+#define REDLOCK_FENCE_READER  999  /* and all who read have these */
 #define REDLOCK_FENCE_DIGITS  20   /* fixed width, so that nodes can compare them as strings */
 #define REDLOCK_FENCE_MAX     ((uint64_t)INT64_MAX)
 
@@ -44,7 +49,13 @@ struct redlock_fence {
     redlock_nodes not_below; /* in this round, nodes that did not: their counter was not below it */
     redlock_nodes far;       /* of these, the nodes whose counter the clock does not explain */
     uint16_t client;         /* low digits */
+    bool reads;              /* these are REDLOCK_FENCE_READER, whoever the client is */
 };
+
+/* The low digits of a client, of random ones. */
+static inline uint16_t redlock_fence_client(uint16_t drawn) {
+    return drawn % REDLOCK_FENCE_READER;
+}
 
 /*
  * Sets the token of an attempt: the number of the wall clock, or the next number above `seen` if
@@ -74,6 +85,10 @@ int64_t redlock_fence_ahead_us(int64_t ahead_us, uint64_t counter, int64_t wall_
 /* A node answered in the current round. It raised its counter to the token (then `counter` is
  * ignored), or sent its counter (0: it did not). */
 void redlock_fence_note(struct redlock_fence *fence, unsigned node, bool accepted, uint64_t counter, int64_t wall_us);
+
+/* A node granted the lock to one who reads, and told the counter to which it raised its own; 0:
+ * there is none. The token becomes the largest of these. */
+void redlock_fence_told(struct redlock_fence *fence, unsigned node, uint64_t counter, int64_t wall_us);
 
 /* Whether a quorum of the nodes that granted also accepted the token. */
 bool redlock_fence_is_won(const struct redlock_fence *fence, redlock_nodes granted, unsigned quorum);

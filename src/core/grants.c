@@ -118,7 +118,8 @@ unsigned redlock_grants_count_like(const struct redlock_grants *grants, unsigned
     unsigned count = 0;
     for (redlock_nodes left = viewed(grants); left != 0;) {
         const struct redlock_grants_node *at = &grants->nodes[pop(&left)];
-        count += at->holder != REDLOCK_HOLDER_NONE && at->holder_id == grants->nodes[node].holder_id;
+        const bool has_it = at->holder != REDLOCK_HOLDER_NONE && at->holder != REDLOCK_HOLDER_AHEAD;
+        count += has_it && at->holder_id == grants->nodes[node].holder_id;
     }
     return count;
 }
@@ -131,6 +132,11 @@ redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum r
         held |= grants->nodes[node].holder == holder ? REDLOCK_NODE(node) : 0;
     }
     return held;
+}
+
+redlock_nodes redlock_grants_before_us(const struct redlock_grants *grants) {
+    return redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) |
+           redlock_grants_held_by(grants, REDLOCK_HOLDER_AHEAD);
 }
 
 redlock_nodes redlock_grants_first_at(const struct redlock_grants *grants) {

@@ -14,10 +14,12 @@
 /* Who has the lock at a node, as seen by a waiter. */
 enum redlock_grants_holder {
     REDLOCK_HOLDER_NONE,
-    REDLOCK_HOLDER_EARLIER, /* a waiter with a lower token */
-    REDLOCK_HOLDER_LATER,   /* a waiter with a higher token */
-    REDLOCK_HOLDER_DIRECT,  /* took it by a try; it will hand the lock over */
-    REDLOCK_HOLDER_STRANGER /* will not hand it over: another library */
+    REDLOCK_HOLDER_EARLIER,  /* a waiter with a lower token */
+    REDLOCK_HOLDER_LATER,    /* a waiter with a higher token */
+    REDLOCK_HOLDER_DIRECT,   /* took it by a try; it will hand the lock over */
+    REDLOCK_HOLDER_STRANGER, /* will not hand it over: another library */
+    /* Others read the lock, and a writer with a lower token is in line before us. */
+    REDLOCK_HOLDER_AHEAD
 };
 
 /* A node's answer "queued". */
@@ -105,6 +107,8 @@ redlock_nodes redlock_grants_backing(const struct redlock_grants *grants, int64_
 
 /* How many of the nodes that answered have the lock under this node's token. */
 unsigned redlock_grants_count_like(const struct redlock_grants *grants, unsigned node);
+/* The nodes that answered "queued" where a waiter with a lower token has the lock, or is ahead. */
+redlock_nodes redlock_grants_before_us(const struct redlock_grants *grants);
 /* The nodes that answered "queued" with this kind of holder. */
 redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum redlock_grants_holder holder);
 /* The nodes that answered "queued" and where nobody waits before us. */

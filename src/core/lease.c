@@ -188,7 +188,9 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
     if (event->round != lease->round) {
         return;
     }
-    if (event->accepted || event->counter != 0) {
+    if (lease->fence.reads && lease->operation == REDLOCK_OP_ACQUIRE && event->vote == REDLOCK_VOTE_GRANTED) {
+        redlock_fence_told(&lease->fence, redlock_event_node(event), event->counter, event->wall_us);
+    } else if (event->accepted || event->counter != 0) {
         redlock_fence_note(&lease->fence, redlock_event_node(event), event->accepted, event->counter, event->wall_us);
     }
     on_votes(lease, event, event->vote, actions);
@@ -306,6 +308,10 @@ void redlock_lease_step(struct redlock_lease_core *lease, const struct redlock_e
         break;
     case REDLOCK_EVENT_CANCEL:
         on_cancel(lease, event->code, actions);
+        break;
+    case REDLOCK_EVENT_DOWNGRADE:
+        lease->plan.shared |= redlock_lease_extend_check(lease, event->now_ns) == REDLOCK_OK;
+        redlock_held_extend(lease, event, actions);
         break;
     case REDLOCK_EVENT_EXTEND:
         redlock_held_extend(lease, event, actions);

@@ -60,10 +60,11 @@
  * RETRYING   time to retry        → as IDLE    begin, under a fresh token (R10)
  *            wait is over         → ENDED      acquired with the last attempt's reason
  *            cancel               → ENDED      acquired CANCELLED (or CLOSED)
- * ADOPTED    extend               → EXTENDING  send EXTEND to all
+ * ADOPTED    extend, downgrade    → EXTENDING  send EXTEND to all
  *            release              → RELEASING  send RELEASE to all
  * HELD       extend, renewal      → EXTENDING  send EXTEND to all; the deadline stays until a WON
  *                                              (R12)
+ *            downgrade            → EXTENDING  as extend, with the last ttl; from now on it reads
  *            the last EXTEND failed, and a node that did not answer it can be asked again
  *                                 → HELD       if the lease renews itself, the renewal is due now
  *            time to heal         → HELD       heal the nodes that do not back the lease, if any
@@ -84,7 +85,7 @@
  *                                              the next one at once if a node that has not answered
  *                                              was ready meanwhile
  *            deadline             → LOST       cleanup, lost, extended LOST
- *            extend               → EXTENDING  only over a renewal, whose votes become stale
+ *            extend, downgrade    → EXTENDING  only over a renewal, whose votes become stale
  *            release              → RELEASING  send RELEASE where the cleanup would go, extended
  *                                              CANCELLED
  * RELEASING  WON                  → ENDED      released OK
@@ -92,7 +93,7 @@
  *                                 → ENDED      released LOST: proven, R15
  *            all votes are in, and neither
  *                                 → ENDED      released NO_QUORUM
- * LOST       extend               → LOST       extended LOST
+ * LOST       extend, downgrade    → LOST       extended LOST
  *            release              → ENDED      released LOST
  * ENDED
  * ACQUIRING, FENCING, QUEUED, HELD, EXTENDING
@@ -120,6 +121,8 @@
  *   quorum, nothing is sent: an attempt is lost, and a waiter asks again after the retry delay.
  * - An extend with a ttl that leaves no validity sends nothing and changes nothing: extended
  *   TOO_SLOW.
+ * - A downgrade that fails leaves a lease that reads: some nodes may let others in by then. Nodes
+ *   where it still has the lock alone learn of it by the next EXTEND.
  * - `expiring` waits for nothing: not for the round that is under way, nor for the first renewal of
  *   a lease that began with less time than that. A deadline that moves is a new one, and is told of
  *   again. Where the timer runs at or after the deadline, the loss is all that is told.
@@ -155,6 +158,7 @@ struct redlock_plan {
     bool auto_extend : 1;
     bool heal : 1;
     bool fencing : 1;
+    bool shared : 1; /* it reads, beside others who do */
 };
 
 enum redlock_event_type {
@@ -176,7 +180,8 @@ enum redlock_event_type {
     /* `code`: why the acquire ends, REDLOCK_ERR_CANCELLED, REDLOCK_ERR_CLOSED, or
      * why there were no random bytes. */
     REDLOCK_EVENT_CANCEL,
-    REDLOCK_EVENT_EXTEND, /* ttl_ms; from the caller, see redlock_lease_extend_check() */
+    REDLOCK_EVENT_EXTEND,    /* ttl_ms; from the caller, see redlock_lease_extend_check() */
+    REDLOCK_EVENT_DOWNGRADE, /* ttl_ms; likewise */
     REDLOCK_EVENT_RELEASE
 };
 

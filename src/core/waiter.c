@@ -290,7 +290,7 @@ static void judge_split(struct redlock_lease_core *lease, const struct redlock_e
     struct redlock_grants *grants = lease->grants;
     if (grants->behind) {
         yield(lease, event, true, false, actions);
-    } else if (redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) != 0) {
+    } else if (redlock_grants_before_us(grants) != 0) {
         /* Does not take: if the earlier waiter is dead, the nodes would only be split again. */
         yield(lease, event, grants->yields >= YIELDS_HANDED, false, actions);
     } else if (answered(lease) < lease->votes.quorum) {
@@ -353,7 +353,7 @@ static void judge_wait(struct redlock_lease_core *lease, const struct redlock_ev
     struct redlock_grants *grants = lease->grants;
     if (answered(lease) < lease->votes.quorum) {
         grants->ask_ns = redlock_lease_retry_ns(lease, event->now_ns);
-    } else if (!grants->behind && !grants->takes && redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) == 0) {
+    } else if (!grants->behind && !grants->takes && redlock_grants_before_us(grants) == 0) {
         ask(lease, event, true, REDLOCK_GRANTS_REFRESHED, actions);
     } else {
         plan_first(lease, event);

@@ -11,8 +11,8 @@
  *
  * grants  what the answers say                    what the waiter does
  * none    fewer than a quorum answered            WAIT that takes, after the retry delay
- *         not behind, no earlier waiter has a node, and the last WAIT did not take
- *                                                 WAIT that takes, at once
+ *         not behind, no earlier waiter has a node or keeps us out of one, and the last WAIT did
+ *         not take                                WAIT that takes, at once
  *         first in line                           WAIT that takes, when the holder's keys have
  *                                                 ended at a quorum: the holder may be dead
  *         others are before us                    WAIT, later than the first would: those before
@@ -30,8 +30,8 @@
  * some    the others had no time to grant yet     look: WAIT that takes, after twice the slowest
  *                                                 answer, 2 ms at least
  *         looked: behind                          yield; the lock goes to nobody
- *         looked: an earlier waiter has a node    yield; the lock goes to the next in line there,
- *                                                 or to nobody after two yields in a row
+ *         looked: an earlier waiter has a node,   yield; the lock goes to the next in line there,
+ *         or keeps us out of one                  or to nobody after two yields in a row
  *         looked: fewer than a quorum answered    yield; WAIT that takes, after the retry delay
  *         looked: none of these                   look again, after twice the time
  * any     a node can push to us, or can be asked and has not answered
@@ -44,6 +44,8 @@
  *         -                                       WAIT after a quarter of the ttl, 2.5 s at most,
  *                                                 ± 10 %: a refresh. A place is good for three
  *
+ * - "Keeps us out": we would read, others read there, and the first in line writes. It has no lock
+ *   there, so we are not behind it.
  * - "Behind": one other token has the lock at a quorum of nodes. "First in line": nobody waits
  *   before us at one of the nodes. A "stranger" will not hand the lock over: another library, or a
  *   version from before the mark. "Yield": release everywhere, and WAIT under a fresh token.

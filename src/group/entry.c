@@ -29,7 +29,7 @@ static uint16_t draw_fence_client(const struct redlock_env *env) {
     uint16_t drawn = 0;
     /* Without random bytes, no acquire works anyway. */
     (void)env->random(env->ctx, &drawn, sizeof drawn);
-    return drawn % REDLOCK_FENCE_CLIENTS;
+    return redlock_fence_client(drawn);
 }
 
 static bool open_guards(struct redlock_group *group, const redlock_manager_options *options) {

@@ -21,9 +21,9 @@ bool redlock_guards_open(struct redlock_group *group, const struct redlock_guard
 redlock_nodes redlock_guards_may_not_vote(const struct redlock_group *group, int64_t now_ns);
 /* Of these, the nodes whose clock is the reason. Only with a guard. */
 redlock_nodes redlock_guards_may_not_vote_by_clock(const struct redlock_group *group, int64_t now_ns);
-/* Sends a RELEASE as redlock_requester_send() does. Nodes in quarantine hand the lock to nobody:
- * they may have a key from an old copy of the data. A node that is not ready may be such a run when
- * it gets what is queued for it. */
+/* Sends a RELEASE, or the EXTEND of a shared lock, as redlock_requester_send() does. Nodes in
+ * quarantine hand the lock to nobody: they may have a key from an old copy of the data. A node that
+ * is not ready may be such a run when it gets what is queued for it. */
 redlock_nodes redlock_guards_release(struct redlock_group *group, struct redlock_requester *requester,
                                      redlock_nodes nodes, struct redlock_message *message);
 /* Why the node may not vote now, as a new reference. NULL if it may, or if there is no memory. */

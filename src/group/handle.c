@@ -129,9 +129,9 @@ static enum redlock_grants_holder holder_of(const struct redlock_lease *lease, c
 
 struct redlock_grants_view redlock_handle_view(const struct redlock_lease *lease, const struct redlock_answer *answer) {
     assert(lease->waiting); /* its token begins with a ticket */
-    return (struct redlock_grants_view){.holder = holder_of(lease, answer->holder, answer->holder_size),
-                                        .holder_id =
-                                            answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,
-                                        .pttl_ms = answer->holder_ttl_ms,
-                                        .rank = answer->rank};
+    return (struct redlock_grants_view){
+        .holder = answer->ahead ? REDLOCK_HOLDER_AHEAD : holder_of(lease, answer->holder, answer->holder_size),
+        .holder_id = answer->holder ? redlock_hash(answer->holder, answer->holder_size) : 0,
+        .pttl_ms = answer->holder_ttl_ms,
+        .rank = answer->rank};
 }

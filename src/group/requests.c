@@ -69,6 +69,9 @@ static int check_options(struct redlock_error_text *failure, const redlock_acqui
     if (code == REDLOCK_OK) {
         code = redlock_check_enum(failure, "order", (int)options->order, REDLOCK_ORDER_NONE, "redlock_order");
     }
+    if (code == REDLOCK_OK) {
+        code = redlock_check_enum(failure, "mode", (int)options->mode, REDLOCK_SHARED, "redlock_mode");
+    }
     if (code == REDLOCK_OK && options->cancel) {
         code = redlock_fail(failure, REDLOCK_ERR_INVALID,
                             "cancel is only for redlock_client_acquire() and redlock_client_with()");
@@ -92,6 +95,7 @@ static struct redlock_plan plan_of(const struct redlock_group *group, const redl
                                  .lock_delay_ms = (int32_t)options->lock_delay_ms,
                                  .heal = options->heal,
                                  .fencing = options->fencing,
+                                 .shared = options->mode == REDLOCK_SHARED,
                                  .wait_timeout_ms = options->wait_timeout_ms,
                                  .retry_delay_min_ms = (int32_t)options->retry_delay_min_ms,
                                  .retry_delay_max_ms = (int32_t)options->retry_delay_max_ms,
@@ -150,7 +154,8 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     const redlock_acquire_options *options = *chosen;
     const bool queues = token_size == 0 && options->wait_timeout_ms != 0 && options->order == REDLOCK_ORDER_FAIR;
     if (token_size == 0) {
-        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + group->holder_size;
+        token_size = REDLOCK_TOKEN_DIGITS + (queues ? REDLOCK_TICKET_DIGITS : 0u) + (options->mode == REDLOCK_SHARED) +
+                     group->holder_size;
     }
     *lease = redlock_handle_new(group, resource, key_size, token_size, queues, options);
     if (!*lease) {
@@ -161,7 +166,9 @@ static int lease_create(struct redlock_group *group, const char *resource, size_
     uint32_t seed = 0; /* the delays only have to differ between clients */
     (void)group->env.random(group->env.ctx, &seed, sizeof seed);
     redlock_lease_init(&(*lease)->core, group->node_count, group->quorum, seed);
+    (*lease)->reads = options->mode == REDLOCK_SHARED;
     (*lease)->core.fence.client = group->fence_client;
+    (*lease)->core.fence.reads = (*lease)->reads;
     return REDLOCK_OK;
 }
 
@@ -275,12 +282,14 @@ int redlock_group_adopt(struct redlock_group *group, const char *resource, const
     }
     char *own = memcpy(redlock_handle_own_token(lease), token, token_size + 1);
     lease->token_size = (uint8_t)token_size;
-    lease->by_try = redlock_holder_is_try(own, token_size);
+    lease->reads |= redlock_holder_reads(own, token_size);
+    lease->by_try = !lease->reads && redlock_holder_is_try(own, token_size);
     if (lease->by_try) {
         own[0] |= REDLOCK_TRY_MARK; /* it may have been read from a node */
     }
     lease->ttl_sent_max_ms = (int32_t)(options->ttl_ms + options->lock_delay_ms);
-    const struct redlock_plan plan = plan_of(group, options);
+    struct redlock_plan plan = plan_of(group, options);
+    plan.shared = lease->reads;
     redlock_driver_feed(lease, &(struct redlock_event){
                                    .type = REDLOCK_EVENT_ADOPT, .now_ns = redlock_group_now_ns(group), .plan = &plan});
     redlock_handle_become(lease, REDLOCK_LIFE_OUT);
@@ -316,11 +325,8 @@ static int check_extend(const struct redlock_lease *lease, int64_t ttl_ms) {
     return redlock_group_admit(group, code);
 }
 
-int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
-    int code = check_lease(lease);
-    if (code == REDLOCK_OK) {
-        code = check_extend(lease, ttl_ms);
-    }
+static int extend(redlock_lease *lease, enum redlock_event_type type, int64_t ttl_ms, redlock_callback cb, void *data) {
+    int code = check_extend(lease, ttl_ms);
     if (code != REDLOCK_OK) {
         return code;
     }
@@ -337,10 +343,19 @@ int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, vo
     lease->extend_ttl_ms = (int32_t)ttl_ms;
     lease->extend_pending = true;
     lease->group->statistics.requests_pending++;
-    redlock_driver_feed(lease,
-                        &(struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .now_ns = now_ns, .ttl_ms = ttl_ms});
+    redlock_driver_feed(lease, &(struct redlock_event){.type = type, .now_ns = now_ns, .ttl_ms = ttl_ms});
     redlock_group_rearm(lease->group);
     return REDLOCK_OK;
+}
+
+int redlock_extend(redlock_lease *lease, int64_t ttl_ms, redlock_callback cb, void *data) {
+    const int code = check_lease(lease);
+    return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_EXTEND, ttl_ms, cb, data) : code;
+}
+
+int redlock_downgrade(redlock_lease *lease, redlock_callback cb, void *data) {
+    const int code = check_lease(lease);
+    return code == REDLOCK_OK ? extend(lease, REDLOCK_EVENT_DOWNGRADE, lease->core.plan.ttl_ms, cb, data) : code;
 }
 
 int redlock_release(redlock_lease *lease, redlock_callback cb, void *data) {

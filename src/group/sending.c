@@ -57,10 +57,14 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
     const size_t ticket_size = for_place ? write_ticket(lease) : 0;
     write_digits(redlock_handle_own_token(lease) + ticket_size, (const unsigned char *)halves);
     lease->token_size = (uint8_t)(ticket_size + REDLOCK_TOKEN_DIGITS);
-    lease->by_try = !for_place;
+    lease->by_try = !for_place && !lease->reads;
     if (!for_place) {
         const unsigned char first = *(const unsigned char *)halves;
         redlock_handle_own_token(lease)[0] = (char)(REDLOCK_TRY_ZERO + (first >> 4));
+    }
+    if (lease->reads) {
+        redlock_handle_own_token(lease)[lease->token_size++] = REDLOCK_HOLDER_READS;
+        redlock_handle_own_token(lease)[lease->token_size] = '\0';
     }
     if (lease->group->holder_size > 0) {
         append_holder(lease);
@@ -110,6 +114,7 @@ static struct redlock_message message_of(const struct redlock_lease *lease) {
                                     .target = lease->target,
                                     .token = redlock_handle_own_token(lease),
                                     .token_size = lease->token_size,
+                                    .shared = lease->core.plan.shared,
                                     .ttl_ms = redlock_lease_key_ttl_ms(&lease->core),
                                     .timed = group->watching_clocks,
                                     .fence = lease->core.plan.fencing ? lease->core.fence.token : 0,
@@ -131,9 +136,10 @@ static inline redlock_nodes send(struct redlock_lease *lease, redlock_nodes node
         message->handing = (enum redlock_handing)lease->waiting->handing;
         message->by_try = message->by_try && message->handing == REDLOCK_HAND_OVER;
     }
-    return group->guards && message->operation == REDLOCK_OP_RELEASE
-               ? redlock_guards_release(group, &lease->requester, nodes, message)
-               : redlock_requester_send(group, &lease->requester, nodes, message);
+    const bool may_serve =
+        message->operation == REDLOCK_OP_RELEASE || (message->operation == REDLOCK_OP_EXTEND && message->shared);
+    return group->guards && may_serve ? redlock_guards_release(group, &lease->requester, nodes, message)
+                                      : redlock_requester_send(group, &lease->requester, nodes, message);
 }
 
 redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct redlock_actions *actions) {
@@ -158,7 +164,7 @@ redlock_nodes redlock_sending_round(struct redlock_lease *lease, const struct re
         group->statistics.extends++;
         break;
     case REDLOCK_OP_RELEASE: /* counted when it is confirmed */
-        message.by_try = lease->by_try && !lease->target->announced;
+        message.by_try = lease->by_try && !lease->target->announced && !message.shared;
         break;
     case REDLOCK_OP_FENCE: /* a part of an attempt */
         break;
@@ -195,6 +201,7 @@ void redlock_sending_heal(struct redlock_lease *lease, redlock_nodes asked) {
     struct redlock_message message = message_of(lease);
     message.operation = REDLOCK_OP_HEAL;
     message.round = REDLOCK_ROUND_HEAL;
+    message.by_source = message.shared; /* nobody asks again, and a new server knows no script */
     message.now_ns = redlock_group_now_ns(lease->group);
     const redlock_nodes nodes = asked & ~redlock_guards_may_not_vote(lease->group, message.now_ns);
     const redlock_nodes taken = redlock_requester_send(lease->group, &lease->requester, nodes, &message);

@@ -162,8 +162,8 @@ struct redlock_answer {
     uint32_t rank; /* WAIT, DENIED: waiters before this one */
     bool ahead;    /* WAIT, DENIED: `holder` has no lock there, but is in line before us who read */
     /* INSPECT, GRANTED, WAIT, DENIED, and `named`: the value at the key, or one of those who read,
-     * not terminated, valid during the call; WAIT: NULL if nobody keeps us out. LIST, GRANTED: the entries, for
-     * redlock_page_next(). Otherwise unset. */
+     * not terminated, valid during the call; WAIT: NULL if nobody keeps us out. LIST, GRANTED: the
+     * entries, for redlock_page_next(). Otherwise unset. */
     const char *holder;
     size_t holder_size;
     const char *first;     /* NAMED_TWICE: likewise, in the first reply */

@@ -226,8 +226,8 @@ static int64_t bounded_ttl_ms(int64_t ttl_ms) {
 }
 
 /* {1, nil, 0, 0, time}: granted; {0, holder or nil, PTTL, rank, time}: queued. A lock that is left
- * free has a PTTL: so long nobody in line gets it. {2, holder or nil, …}: others read it, and to one
- * who reads {3, the first in line, …}. */
+ * free has a PTTL: so long nobody in line gets it. {2, holder or nil, …}: others read it, and to
+ * one who reads {3, the first in line, …}. */
 static bool read_wait(const struct redlock_reply *reply, struct redlock_answer *answer) {
     const struct redlock_reply_value *element = reply->elements, *holder = &element[1];
     if (!redlock_reply_is_array(reply, 6) || !is_integer(&element[0], 0, 3) ||
@@ -287,7 +287,7 @@ static bool read_inspect(const struct redlock_reply *reply, struct redlock_answe
     const struct redlock_reply_value *holder = &reply->elements[0], *ttl = &reply->elements[1];
     const struct redlock_reply_value *waiters = &reply->elements[2], *waited = &reply->elements[3];
     const struct redlock_reply_value *more = redlock_reply_is_array(reply, 5) ? &reply->elements[4] : NULL;
-    const bool is_read = more != NULL && is_integer(more, 0, INT64_MAX);
+    const bool is_read = more != NULL && is_integer(more, 1, INT64_MAX);
     const struct redlock_reply_value *refused = is_read ? NULL : more;
     if ((more == NULL ? !redlock_reply_is_array(reply, 4) : !is_read && more->type != REDLOCK_REPLY_STRING) ||
         ttl->type != REDLOCK_REPLY_INTEGER || !is_integer(waiters, -1, INT64_MAX) ||

@@ -50,6 +50,15 @@ static void check_page(const struct redlock_answer *answer) {
     }
 }
 
+static void check_shared(unsigned kind, const struct redlock_reply *reply) {
+    const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
+    if (timed || (kind & REDLOCK_KIND_FENCED)) {
+        check_array(reply, timed ? 4 : 2, 1);
+    } else {
+        assert(is_number(&reply->value, 1));
+    }
+}
+
 static void check_acquired(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
     const bool timed = (kind & REDLOCK_KIND_TIMED) != 0;
     if (kind & REDLOCK_KIND_HOLDER_QUERY) {
@@ -64,13 +73,18 @@ static void check_acquired(unsigned kind, const struct redlock_reply *reply, con
 }
 
 static void check_granted(unsigned kind, const struct redlock_reply *reply, const struct redlock_answer *answer) {
+    if (kind & REDLOCK_KIND_SHARED) {
+        check_shared(kind, reply);
+        return;
+    }
     switch (redlock_wire_operation(kind)) {
     case REDLOCK_OP_ACQUIRE:
     case REDLOCK_OP_HEAL:
         check_acquired(kind, reply, answer);
         break;
     case REDLOCK_OP_INSPECT:
-        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == 4);
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == (answer->readers > 0 ? 5 : 4));
+        assert(answer->readers >= 0);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);
         assert(answer->holder_ttl_ms >= -1 && answer->holder_ttl_ms <= INT64_MAX / 1000);
         break;
@@ -108,7 +122,7 @@ static void check_told(unsigned kind, const struct redlock_reply *reply, const s
         assert(reply->value.type == REDLOCK_REPLY_ARRAY && is_digits(&reply->elements[1], 20, 20));
     }
     if (fencing && answer->vote == REDLOCK_VOTE_GRANTED) {
-        assert(answer->fenced && (answer->accepted || answer->counter != 0));
+        assert(answer->fenced && (answer->accepted || answer->counter != 0 || (kind & REDLOCK_KIND_SHARED)));
     }
 }
 
@@ -179,11 +193,15 @@ static void vote(const struct redlock_reply *reply) {
             check_granted(kind, reply, &answer);
         }
         if (kind == REDLOCK_OP_WAIT && answer.vote == REDLOCK_VOTE_DENIED) {
-            check_place(reply, 0);
+            const int64_t number = reply->elements[0].integer;
+            assert(number == 0 || number == 2 || number == 3);
+            check_place(reply, number);
+            assert(answer.ahead == (number == 3) && (number != 3 || answer.holder != NULL));
             assert(is_number(&reply->elements[3], answer.rank));
             /* A lock without a holder may be left free for some time. */
-            assert(answer.holder == NULL ? answer.holder_ttl_ms == -2 || answer.holder_ttl_ms > 0
-                                         : answer.holder_ttl_ms >= -1);
+            assert(number != 0             ? answer.holder_ttl_ms >= 0
+                   : answer.holder == NULL ? answer.holder_ttl_ms == -2 || answer.holder_ttl_ms > 0
+                                           : answer.holder_ttl_ms >= -1);
             assert(answer.holder == NULL || answer.holder == reply->elements[1].bytes);
             check_holder(&answer, answer.holder, answer.holder_size);
         }

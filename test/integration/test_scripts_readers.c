@@ -316,3 +316,42 @@ QUEUE_TEST(keys_of_another_type_are_faults_of_the_queue_alone) {
     assert_int_equal(release_as(TRY_A), DELETED);
     assert_free();
 }
+
+/* With docs/operations.md's line for those who only write, and with two more commands. */
+QUEUE_TEST(those_who_read_need_two_commands_more) {
+    for (int more = 0; more < 2; more++) {
+        start_anew();
+        assert_string_equal(raw_ask(&line, "AUTH", "all", "geheim"), "OK");
+        assert_string_equal(server_ask(server, "ACL", "SETUSER", "few", "reset", "on", ">geheim", "~*", "&redlock:*",
+                                       "-@all", "+set", "+get", "+del", "+pexpire", "+pttl", "+type", "+eval",
+                                       "+evalsha", "+time", "+exists", "+zadd", "+zpopmin", "+zrem", "+zrank", "+zcard",
+                                       "+zrange", "+hset", "+hget", "+hdel", "+publish", "+pubsub|numsub",
+                                       more ? "+zscore" : "+ping", more ? "+zremrangebyscore" : "+ping"),
+                            "OK");
+        assert_string_equal(raw_ask(&line, "AUTH", "few", "geheim"), "OK");
+        /* One who writes never misses them. */
+        assert_taken(WRITES_FIRST);
+        assert_queued(WRITES_SECOND, 0, FIRST);
+        assert_int_equal(release_as(FIRST), HANDED_OVER);
+        assert_pushed(SECOND);
+        assert_int_equal(release_as(SECOND), DELETED);
+        if (!more) {
+            assert_is(try_for(TRY_A, 0), REDLOCK_VOTE_FAILED);
+            assert_is(wait_as(READS_A).vote, REDLOCK_VOTE_FAILED);
+            assert_int_equal(server_key_count(server), 0);
+            continue;
+        }
+        assert_reads(TRY_A);
+        assert_reads(TRY_B);
+        assert_is(keep_for(TRY_A, 0), REDLOCK_VOTE_GRANTED);
+        assert_waits_beside(WRITES_FIRST, 0, TRY_B);
+        assert_kept_out_by(READS_A, 1, FIRST);
+        assert_int_equal(release_as(TRY_A), DELETED);
+        assert_int_equal(release_as(TRY_B), HANDED_OVER);
+        assert_int_equal(release_as(FIRST), HANDED_OVER);
+        assert_pushed(FIRST);
+        assert_pushed(READER_A);
+        assert_int_equal(release_as(READER_A), DELETED);
+        assert_int_equal(server_key_count(server), 0);
+    }
+}

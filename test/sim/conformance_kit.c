@@ -11,12 +11,15 @@
 #define ANSWER_MAX CONFORMANCE_ANSWER_MAX
 /* Both get a command at the same time, except for delays of this machine. */
 #define TTL_LEEWAY_MS 30000
+#define PUSHED_MAX    72
 
 struct servers servers;
 struct fake_node fake;
 struct raw listener;
 struct raw observer;
-static char pushed[512];    /* by the fake; "" for nothing */
+/* By the fake, by one command: all who read with the first come in, and the next is told. */
+static char pushed[PUSHED_MAX][512];
+static unsigned pushed_count;
 static char announced[512]; /* "channel", a newline, and the payload */
 unsigned pushes, announcements;
 
@@ -81,8 +84,8 @@ bool publish(void *ctx, const char *channel, size_t channel_size, const char *pa
     if (channel_size != sizeof HEARD - 1 || memcmp(channel, HEARD, channel_size) != 0) {
         return false;
     }
-    assert_string_equal(pushed, ""); /* no command hands over twice */
-    snprintf(pushed, sizeof pushed, "%.*s", (int)payload_size, payload);
+    assert_true(pushed_count < PUSHED_MAX);
+    snprintf(pushed[pushed_count++], sizeof pushed[0], "%.*s", (int)payload_size, payload);
     return true;
 }
 
@@ -106,17 +109,16 @@ static void assert_same_push(const char *real, const char *ours) {
 /* What the fake pushed, the real server pushed. */
 static void compare_pushes(void) {
     static const char head[] = "message\n" HEARD "\n";
-    if (pushed[0] == '\0') {
-        return;
+    for (unsigned i = 0; i < pushed_count; i++) {
+        const char *real = raw_read(&listener);
+        assert_int_equal(strncmp(real, head, sizeof head - 1), 0);
+        const size_t size = strcspn(real + sizeof head - 1, "\n");
+        char payload[sizeof pushed[0]];
+        snprintf(payload, sizeof payload, "%.*s", (int)size, real + sizeof head - 1);
+        assert_same_push(payload, pushed[i]);
+        pushes++;
     }
-    const char *real = raw_read(&listener);
-    assert_int_equal(strncmp(real, head, sizeof head - 1), 0);
-    const size_t size = strcspn(real + sizeof head - 1, "\n");
-    char payload[sizeof pushed];
-    snprintf(payload, sizeof payload, "%.*s", (int)size, real + sizeof head - 1);
-    assert_same_push(payload, pushed);
-    pushed[0] = '\0';
-    pushes++;
+    pushed_count = 0;
 }
 
 /* The payload begins with a ttl. */
@@ -204,7 +206,7 @@ static bool same(const char *real, const char *ours) {
 
 void ask_both_bytes(const char *bytes, size_t size) {
     struct sim_argument arguments[SIM_ARGUMENTS_MAX];
-    char words[4096], *argv[SIM_ARGUMENTS_MAX + 1], ours[ANSWER_MAX], *at = words;
+    char words[REDLOCK_WIRE_SIZE_MAX], *argv[SIM_ARGUMENTS_MAX + 1], ours[ANSWER_MAX], *at = words;
     size_t count = sim_command_parse(bytes, size, arguments);
     assert_int_not_equal(count, 0);
     for (size_t i = 0; i < count; i++) {

@@ -62,8 +62,8 @@ static void command_eval(struct fake_node *node, const struct sim_argument *a, s
         fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR the fake node wants one key, two or three");
         return;
     }
-    for (unsigned id = 0; id < REDLOCK_SCRIPT_COUNT; id++) {
-        const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
+    for (unsigned id = 0; id < FAKE_SCRIPT_COUNT; id++) {
+        const struct redlock_script *script = fake_script_get(id);
         if (by_sha ? !fake_is(&a[1], script->sha1)
                    : a[1].size != script->source_size || memcmp(a[1].bytes, script->source, a[1].size) != 0) {
             continue;
@@ -87,8 +87,8 @@ static void command_script(struct fake_node *node, const struct sim_argument *a,
         fake_reply_bytes(reply, REDLOCK_REPLY_STATUS, "OK");
         return;
     }
-    for (unsigned id = 0; count == 3 && fake_is(&a[1], "LOAD") && id < REDLOCK_SCRIPT_COUNT; id++) {
-        const struct redlock_script *script = redlock_script_get((enum redlock_script_id)id);
+    for (unsigned id = 0; count == 3 && fake_is(&a[1], "LOAD") && id < FAKE_SCRIPT_COUNT; id++) {
+        const struct redlock_script *script = fake_script_get(id);
         if (a[2].size != script->source_size || memcmp(a[2].bytes, script->source, a[2].size) != 0) {
             continue;
         }
@@ -248,6 +248,13 @@ void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *fl
         put_integer(flat, reply->integer);
         put_integer(flat, reply->rank);
         put_integer(flat, reply->ttl_ms);
+        break;
+    case FAKE_INSPECT_READ:
+        put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
+        put_integer(flat, reply->integer);
+        put_integer(flat, reply->rank);
+        put_integer(flat, reply->ttl_ms);
+        put_integer(flat, reply->readers);
         break;
     case FAKE_NUMBER_AND_VALUE:
         put_integer(flat, reply->integer);

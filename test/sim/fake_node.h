@@ -76,6 +76,7 @@ struct fake_node {
  * kind. */
 enum fake_shape {
     FAKE_INSPECT,          /* STRING or NIL (in bytes), integer, rank, ttl_ms */
+    FAKE_INSPECT_READ,     /* the same, then readers */
     FAKE_NUMBER_AND_VALUE, /* ACQUIRE, FENCE, EXTEND: integer, STRING or NIL */
     FAKE_WAIT,             /* the same, then ttl_ms and rank */
     FAKE_TIME
@@ -88,7 +89,7 @@ struct fake_reply {
     const char *bytes; /* STATUS, ERROR, STRING; a literal or text */
     size_t size;
     enum fake_shape shape; /* of an ARRAY */
-    int64_t ttl_ms, rank;
+    int64_t ttl_ms, rank, readers;
     char seconds[16], micros[8]; /* "": without a time */
     char text[FAKE_TEXT_MAX];
 };

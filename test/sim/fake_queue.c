@@ -11,6 +11,9 @@
 /* So many entries at most are served at once. */
 #define ENTRIES_MAX 2000
 
+/* And so many who read come in. */
+#define READERS_MAX 64
+
 #define QUEUE_TTL_MS 15000
 
 bool fake_is_part_of(const struct fake_part *part, const struct fake_key *set) {
@@ -139,14 +142,14 @@ bool fake_publish(const struct fake_node *node, const struct sim_argument *lock,
            node->publish(node->publish_ctx, waiter->channel, waiter->channel_size, payload, (size_t)(end - payload));
 }
 
-void fake_announce(struct fake_node *node, const struct sim_argument *lock) {
+void fake_announce(struct fake_node *node, const struct sim_argument *lock, const struct fake_told *told) {
     char channel[FAKE_NAME_MAX + 32], payload[FAKE_VALUE_MAX + 32] = "";
-    const struct fake_key *key = fake_find(node, lock);
     const int channel_size =
         snprintf(channel, sizeof channel, REDLOCK_LEADER_CHANNEL "%.*s", (int)lock->size, lock->bytes);
-    const int size = key == NULL ? 0
-                                 : snprintf(payload, sizeof payload, "%lld %.*s", (long long)fake_ttl(node, key),
-                                            key->value_size, key->value);
+    const int size =
+        told == NULL ? 0
+                     : snprintf(payload, sizeof payload, "%lld %.*s", (long long)fake_ttl(node, fake_find(node, lock)),
+                                told->first.token_size, told->first.token);
     if (node->publish != NULL) {
         (void)node->publish(node->publish_ctx, channel, (size_t)channel_size, payload, (size_t)size);
     }
@@ -176,38 +179,86 @@ bool fake_is_living(const struct fake_node *node, const struct fake_part *waiter
            (node->hears != NULL && node->hears(node->publish_ctx, waiter->channel, waiter->channel_size));
 }
 
-enum fake_served fake_serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own) {
-    struct fake_key *queue, *waiters;
-    if (!fake_find_set(node, &a[1], FAKE_ZSET, &queue)) {
-        return FAKE_WRONG_TYPE;
-    }
-    for (unsigned i = 0; i < (REDLOCK_PLANTED(QUEUE_SERVES_FEW) ? 64 : ENTRIES_MAX); i++) {
-        struct fake_part *first = fake_first_part(node, queue);
-        if (first == NULL) {
-            return FAKE_NOBODY;
+/* The first in line, who has the lock now. Returns whether it knows. */
+static bool hand_over(struct fake_node *node, const struct sim_argument *lock, const struct fake_part *waiter,
+                      const struct sim_argument *own, bool shared) {
+    const struct sim_argument token = {waiter->token, waiter->token_size};
+    const bool reads = fake_reads(waiter->token, waiter->token_size);
+    if (!reads) {
+        struct fake_key *key = fake_add(node, lock, &token);
+        if (key != NULL) {
+            key->expires_ms = node->now_ms + waiter->ttl_ms;
         }
-        const struct fake_part popped = *first;
-        const struct sim_argument token = {popped.token, popped.token_size};
-        fake_drop_part(node, queue, first);
-        if (!fake_find_set(node, &a[2], FAKE_HASH, &waiters)) {
+    } else {
+        if (!shared) {
+            fake_delete_lock(node, lock);
+        }
+        fake_join(node, lock, &token, waiter->ttl_ms);
+    }
+    if (fake_is_token(waiter, own) || fake_publish(node, lock, waiter, false)) {
+        return true;
+    }
+    struct fake_key *set = reads ? fake_find(node, lock) : NULL;
+    if (set != NULL) {
+        fake_end_reading(node, set, fake_find_part(node, set, token.bytes, token.size));
+    }
+    return false;
+}
+
+/* Takes the first out of the queue, and its field out of the hash, if it is dead or fits. Returns
+ * whether there is one; `living` if it gets the lock. */
+static bool take_first(struct fake_node *node, struct fake_key *queue, struct fake_key *waiters,
+                       const struct sim_argument *own, bool shared, unsigned told, struct fake_part *waiter,
+                       bool *living) {
+    struct fake_part *first = fake_first_part(node, queue);
+    if (first == NULL) {
+        return false;
+    }
+    struct fake_part *part = fake_find_part(node, waiters, first->token, first->token_size);
+    const bool reads = fake_reads(first->token, first->token_size);
+    *living = fake_is_living(node, part, own);
+    *waiter = part != NULL ? *part : (struct fake_part){.set = 0};
+    if (shared && *living && (!reads || told >= READERS_MAX)) {
+        return false;
+    }
+    fake_drop_part(node, queue, first);
+    fake_drop_part(node, waiters, part);
+    return true;
+}
+
+enum fake_served fake_serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own,
+                            bool shared, struct fake_told *told) {
+    struct fake_key *queue, *waiters;
+    struct fake_part waiter;
+    bool living = false;
+    *told = (struct fake_told){.count = 0};
+    for (unsigned i = 0; i < (REDLOCK_PLANTED(QUEUE_SERVES_FEW) ? 64 : ENTRIES_MAX); i++) {
+        /* A set that is empty is gone, and the next one may have its place. */
+        if (!fake_find_set(node, &a[1], FAKE_ZSET, &queue)) {
             return FAKE_WRONG_TYPE;
         }
-        struct fake_part *part = fake_find_part(node, waiters, token.bytes, token.size);
-        const bool living = fake_is_living(node, part, own);
-        const struct fake_part waiter = part != NULL ? *part : (struct fake_part){.set = 0};
-        fake_drop_part(node, waiters, part);
-        if (!living) {
+        if (!fake_find_set(node, &a[2], FAKE_HASH, &waiters)) {
+            struct fake_part *first = shared ? NULL : fake_first_part(node, queue);
+            fake_drop_part(node, queue, first); /* it was popped */
+            return FAKE_WRONG_TYPE;
+        }
+        if (!take_first(node, queue, waiters, own, shared, told->count, &waiter, &living)) {
+            if (told->count >= READERS_MAX && living && fake_reads(waiter.token, waiter.token_size)) {
+                (void)fake_publish(node, &a[0], &waiter, true);
+            }
+            break;
+        }
+        if (!living || !hand_over(node, &a[0], &waiter, own, shared)) {
             continue;
         }
-        struct fake_key *key = fake_add(node, &a[0], &token);
-        if (key != NULL) {
-            key->expires_ms = node->now_ms + waiter.ttl_ms;
+        told->own = told->own || fake_is_token(&waiter, own);
+        told->first = told->count++ == 0 ? waiter : told->first;
+        if (!fake_reads(waiter.token, waiter.token_size)) {
+            break;
         }
-        if (fake_is_token(&waiter, own) || fake_publish(node, &a[0], &waiter, false)) {
-            return FAKE_SERVED;
-        }
+        shared = true;
     }
-    return FAKE_NOBODY;
+    return told->count > 0 ? FAKE_SERVED : FAKE_NOBODY;
 }
 
 struct fake_part *fake_put_part(struct fake_node *node, const struct fake_key *set, const struct sim_argument *token) {

@@ -34,10 +34,40 @@ bool fake_is_living(const struct fake_node *node, const struct fake_part *waiter
 /* Tells the waiter that the lock is its own, or left free. Returns whether somebody listens. */
 bool fake_publish(const struct fake_node *node, const struct sim_argument *lock, const struct fake_part *waiter,
                   bool is_left);
+/* Those to whom a script has handed the lock. */
+struct fake_told {
+    unsigned count;
+    bool own;               /* who asks is one of them */
+    struct fake_part first; /* if there are any */
+};
+
 /* For observers: who has the lock now, or "". Whether anybody listens does not matter. */
-void fake_announce(struct fake_node *node, const struct sim_argument *lock);
-/* a: lock, queue, waiters. */
-enum fake_served fake_serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own);
+void fake_announce(struct fake_node *node, const struct sim_argument *lock, const struct fake_told *told);
+/* a: lock, queue, waiters. `shared`: others read the lock. SERVED if somebody was told. */
+enum fake_served fake_serve(struct fake_node *node, const struct sim_argument *a, const struct sim_argument *own,
+                            bool shared, struct fake_told *told);
 void fake_delete_lock(struct fake_node *node, const struct sim_argument *name);
+/* a: lock, queue, waiters, own token. Drops the dead before the living, as far as it may. */
+void fake_drop_dead(struct fake_node *node, const struct sim_argument *a);
+
+/* The names of a lock's queue and of its waiters, in this memory. */
+struct fake_names {
+    char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
+    struct sim_argument of[4]; /* lock, queue, waiters, token */
+};
+void fake_name_queue(struct fake_names *names, const struct sim_argument *lock, const struct sim_argument *suffix,
+                     const struct sim_argument *token);
+
+/* --- fake_share.c: those who read --- */
+bool fake_reads(const char *token, size_t size);
+/* Whether others read the lock. NULL for none. */
+bool fake_is_read(const struct fake_node *node, const struct fake_key *lock);
+/* Lets the token read for so long. */
+void fake_join(struct fake_node *node, const struct sim_argument *lock, const struct sim_argument *token,
+               int64_t ttl_ms);
+/* Takes the entry out. The key ends with the last that is left. */
+void fake_end_reading(struct fake_node *node, struct fake_key *lock, struct fake_part *part);
+/* The lowest token of those who read by now; NULL for nobody. Counts them. */
+const struct fake_part *fake_lowest(const struct fake_node *node, const struct fake_key *lock, unsigned *reading);
 
 #endif

@@ -6,12 +6,20 @@
 #define TOLD_MAX   3
 #define LOOKED_MAX 64 /* by one who gives up */
 
-/* The name of a queue: both in a row, in `name`, which has room for two names. */
+/* Both in a row, in `name`, which has room for two names. */
 static struct sim_argument join(const struct sim_argument *first, const struct sim_argument *second, char *name) {
     const size_t sizes[] = {first->size < FAKE_NAME_MAX ? first->size : FAKE_NAME_MAX,
                             second->size < FAKE_NAME_MAX ? second->size : FAKE_NAME_MAX};
     const char *end = fake_bytes(fake_bytes(name, first->bytes, sizes[0]), second->bytes, sizes[1]);
     return (struct sim_argument){name, (size_t)(end - name)};
+}
+
+void fake_name_queue(struct fake_names *names, const struct sim_argument *lock, const struct sim_argument *suffix,
+                     const struct sim_argument *token) {
+    names->of[0] = *lock;
+    names->of[1] = join(lock, suffix, names->queue);
+    names->of[2] = join(&names->of[1], &(struct sim_argument){"er", 2}, names->waiters);
+    names->of[3] = *token;
 }
 
 static bool is_known(const struct fake_part *const *told, unsigned count, const struct fake_part *waiter) {
@@ -61,59 +69,106 @@ static enum fake_served leave_free(struct fake_node *node, const struct sim_argu
     return FAKE_SERVED;
 }
 
-/* names: lock, queue, waiters. The token has no lock to release. It gives its place up, and where
- * the lock is free, others are told so. */
-static void give_up(struct fake_node *node, const struct sim_argument *names, const struct sim_argument *token) {
-    if (REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) || !fake_leave(node, &names[1], FAKE_ZSET, token)) {
-        return;
+/* What a RELEASE finds of its token. */
+struct found {
+    int64_t result; /* 1: it had the lock */
+    bool shared;    /* others read it, now that the token does not */
+    bool was_held;  /* the lock is somebody's, or was the token's */
+    bool read;      /* it had an entry */
+};
+
+/* False if the server refuses it, with the reply. */
+static bool take_away(struct fake_node *node, const struct sim_argument *names, struct found *found,
+                      struct fake_reply *reply) {
+    const struct sim_argument *token = &names[3];
+    struct fake_key *lock = fake_find(node, &names[0]);
+    *found = (struct found){.result = lock == NULL ? 0 : -1, .was_held = lock != NULL};
+    if (lock == NULL || fake_holds(lock, token)) {
+        found->result = lock != NULL;
+        return lock == NULL || !fake_refused(node, false, reply);
     }
-    (void)fake_leave(node, &names[2], FAKE_HASH, token);
-    if (fake_find(node, &names[0]) == NULL) {
+    found->shared = fake_is_read(node, lock);
+    struct fake_part *entry = found->shared ? fake_find_part(node, lock, token->bytes, token->size) : NULL;
+    if (entry != NULL) {
+        if (fake_refused(node, false, reply)) {
+            return false;
+        }
+        found->read = true;
+        found->result = entry->ticket >= node->now_ms;
+        fake_end_reading(node, lock, entry);
+        found->shared = fake_find(node, &names[0]) != NULL;
+    }
+    return true;
+}
+
+/* Whether it stood in line. */
+static bool leave_line(struct fake_node *node, const struct sim_argument *names) {
+    const bool was_queued = fake_leave(node, &names[1], FAKE_ZSET, &names[3]);
+    if (was_queued) {
+        (void)fake_leave(node, &names[2], FAKE_HASH, &names[3]);
+    }
+    return was_queued;
+}
+
+/* To whom the lock goes. */
+static enum fake_served hand_on(struct fake_node *node, const struct sim_argument *names, const struct found *found,
+                                int64_t handing, struct fake_told *told) {
+    *told = (struct fake_told){.count = 0};
+    if (!found->was_held) {
         (void)tell_left(node, names, LOOKED_MAX);
+        return FAKE_NOBODY;
     }
+    const enum fake_served left = found->shared ? FAKE_NOBODY : leave_free(node, names, handing);
+    return left == FAKE_NOBODY && handing != REDLOCK_HAND_NOBODY
+               ? fake_serve(node, names, &names[3], found->shared, told)
+               : left;
 }
 
 void fake_queue_release(struct fake_node *node, const struct sim_argument *a, int64_t handing, size_t count,
                         struct fake_reply *reply) {
     const bool looks = count > 3, announces = count > 4;
-    char queue[2 * FAKE_NAME_MAX], waiters[2 * FAKE_NAME_MAX + 2];
     const struct sim_argument plain = {REDLOCK_WAIT_SUFFIX, sizeof REDLOCK_WAIT_SUFFIX - 1};
-    const struct sim_argument of_queue = join(&a[0], count > 2 ? &a[2] : &plain, queue);
-    const struct sim_argument names[] = {a[0], of_queue, join(&of_queue, &(struct sim_argument){"er", 2}, waiters)};
+    struct fake_names all;
+    struct found found;
+    fake_name_queue(&all, &a[0], count > 2 ? &a[2] : &plain, &a[1]);
+    const struct sim_argument *names = all.of;
     struct fake_key *lock = fake_find(node, &a[0]);
-    if (!looks && lock != NULL && (!lock->marked || REDLOCK_PLANTED(MARK_DELETED)) && fake_holds(lock, &a[1])) {
+    const bool is_string = lock != NULL && fake_holds(lock, &a[1]);
+    if (!looks && is_string && (!lock->marked || REDLOCK_PLANTED(MARK_DELETED))) {
         if (!fake_refused(node, false, reply)) {
             fake_reply_integer(reply, 1);
             fake_delete_lock(node, &a[0]);
         }
         return;
     }
-    if (lock == NULL || !fake_holds(lock, &a[1])) {
-        give_up(node, names, &a[1]);
-        fake_reply_integer(reply, lock == NULL ? 0 : -1);
+    if (!take_away(node, names, &found, reply)) {
         return;
     }
-    if (fake_refused(node, false, reply)) {
-        return;
-    }
-    if (fake_find(node, &names[1]) != NULL) {
-        if (fake_leave(node, &names[1], FAKE_ZSET, &a[1])) {
-            (void)fake_leave(node, &names[2], FAKE_HASH, &a[1]);
+    fake_reply_integer(reply, found.result);
+    if (!is_string) {
+        const bool was_queued = !REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave_line(node, names);
+        if (!found.read && !(was_queued && (found.shared || !found.was_held))) {
+            return;
         }
-        enum fake_served served = leave_free(node, names, handing);
-        served = served == FAKE_NOBODY && handing != REDLOCK_HAND_NOBODY ? fake_serve(node, names, &a[1]) : served;
-        if (served == FAKE_SERVED) {
-            fake_reply_integer(reply, 2);
+    }
+    const bool waits = fake_find(node, &names[1]) != NULL;
+    if (waits) {
+        struct fake_told told;
+        (void)leave_line(node, names);
+        if (hand_on(node, names, &found, handing, &told) == FAKE_SERVED || told.count > 0) {
+            reply->integer = found.result == 1 ? 2 : found.result;
             if (announces) {
-                fake_announce(node, &a[0]);
+                fake_announce(node, &a[0], told.count > 0 ? &told : NULL);
             }
             return;
         }
     }
-    fake_reply_integer(reply, announces || fake_find(node, &a[0]) != NULL);
+    if (!is_string && (!waits || !found.was_held || found.shared)) {
+        return;
+    }
     fake_delete_lock(node, &a[0]);
     if (announces) {
-        fake_announce(node, &a[0]);
+        fake_announce(node, &a[0], NULL);
     }
 }
 

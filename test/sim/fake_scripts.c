@@ -3,7 +3,7 @@
 
 #include "core/fence.h"
 #include "core/planted.h"
-#include "fake_store.h"
+#include "fake_queue.h"
 
 #define HOUR_S 3600
 #define DAY_S  86400
@@ -11,11 +11,19 @@
 static void run_inspect(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
     const struct fake_key *key = fake_find(node, &a[0]);
     fake_queue_look(node, a, reply);
-    if (key != NULL) {
+    reply->readers = 0;
+    if (fake_is_read(node, key)) {
+        unsigned reading;
+        const struct fake_part *lowest = fake_lowest(node, key, &reading);
+        memcpy(reply->text, lowest->token, lowest->token_size);
+        reply->bytes = reading > 0 ? reply->text : NULL;
+        reply->size = lowest->token_size;
+        reply->readers = reading;
+    } else if (key != NULL) {
         fake_reply_value(reply, key);
     }
     reply->type = REDLOCK_REPLY_ARRAY;
-    reply->shape = FAKE_INSPECT;
+    reply->shape = reply->readers > 0 ? FAKE_INSPECT_READ : FAKE_INSPECT;
     reply->integer = fake_ttl(node, key);
 }
 
@@ -137,6 +145,58 @@ static bool is_beaten(const char *counter, const struct sim_argument *number, bo
     return counter[0] != '\0' && (equal_passes ? order > 0 : order >= 0);
 }
 
+static bool is_readers(const char *counter) {
+    return counter[0] != '\0' && strcmp(counter + REDLOCK_FENCE_DIGITS - 3, "999") == 0;
+}
+
+/* Raises the counter to the next number of those who read. False if the server refuses it. */
+static bool raise_for_reader(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *expiry,
+                             char counter[REDLOCK_FENCE_DIGITS + 1], struct fake_reply *reply) {
+    char up[REDLOCK_FENCE_DIGITS + 1];
+    memcpy(up, counter, sizeof up);
+    if (counter[0] == '\0' || is_readers(counter)) {
+        return true;
+    }
+    memcpy(up + REDLOCK_FENCE_DIGITS - 3, "999", 3);
+    if (strcmp(up, "09223372036854775807") > 0) {
+        return true;
+    }
+    if (fake_refused(node, !node->wrote, reply)) {
+        return false;
+    }
+    set_counter(node, name, &(struct sim_argument){up, REDLOCK_FENCE_DIGITS}, expiry);
+    memcpy(counter, up, sizeof up);
+    return true;
+}
+
+/* a: key[, counter], then v: token, ttl, what, suffix, timed[, expiry] */
+static void run_share(struct fake_node *node, const struct sim_argument *a, size_t keys, struct fake_reply *reply) {
+    const struct sim_argument *v = a + keys;
+    char counter[REDLOCK_FENCE_DIGITS + 1] = "";
+    int64_t ttl_ms = 0;
+    const int64_t result = fake_may_read(node, a, v);
+    if (keys == 2 && (!read_counter(node, &a[1], reply, counter) ||
+                      (result == 1 && !raise_for_reader(node, &a[1], &v[5], counter, reply)))) {
+        return;
+    }
+    if (!fake_integer(&v[1], &ttl_ms)) {
+        fake_reply_bytes(reply, REDLOCK_REPLY_ERROR, "ERR arguments that the fake node does not expect");
+        return;
+    }
+    if (result == 1 && !fake_read(node, a, v, ttl_ms, reply)) {
+        return;
+    }
+    if (keys == 2) {
+        reply_counted(reply, result, counter);
+    } else {
+        fake_reply_integer(reply, result);
+    }
+    if (fake_is(&v[4], "1")) {
+        add_time(node, true, reply);
+        fake_reply_time(reply, node);
+    }
+}
+
 /* a: key[, counter], then v: token, ttl, number, expiry, timed */
 static void run_acquire(struct fake_node *node, const struct sim_argument *a, size_t keys, bool equal_passes,
                         struct fake_reply *reply) {
@@ -180,14 +240,22 @@ static void run_fence(struct fake_node *node, const struct sim_argument *a, stru
         return;
     }
     if (!fake_holds(key, &a[2])) {
-        fake_reply_integer(reply, -1);
-        return;
+        const struct fake_part *entry =
+            fake_is_read(node, key) ? fake_find_part(node, key, a[2].bytes, a[2].size) : NULL;
+        if (entry == NULL || entry->ticket < node->now_ms) {
+            fake_reply_integer(reply, entry == NULL ? -1 : 0);
+            return;
+        }
     }
     if (!read_counter(node, &a[1], reply, counter) || !check_clock(node, &a[3], &a[4], reply, counter)) {
         return;
     }
     if (is_beaten(counter, &a[3], false)) {
-        reply_counted(reply, 2, counter);
+        if (is_readers(counter) && strncmp(counter, a[3].bytes, REDLOCK_FENCE_DIGITS) == 0) {
+            fake_reply_integer(reply, 1);
+        } else {
+            reply_counted(reply, 2, counter);
+        }
     } else if (!fake_refused(node, true, reply)) {
         set_counter(node, &a[1], &a[3], &a[4]);
         fake_reply_integer(reply, 1);
@@ -267,10 +335,13 @@ static void run_planted_heal(struct fake_node *node, const struct sim_argument *
 static bool is_too_short(unsigned id, size_t keys, size_t count) {
     static const size_t need[] = {
         [REDLOCK_SCRIPT_RELEASE] = 2, [REDLOCK_SCRIPT_EXTEND] = 3, [REDLOCK_SCRIPT_INSPECT] = 2,
-        [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12};
-    bool one_key = id != REDLOCK_SCRIPT_ACQUIRE && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
+        [REDLOCK_SCRIPT_ACQUIRE] = 6, [REDLOCK_SCRIPT_FENCE] = 5,  [REDLOCK_SCRIPT_WAIT] = 12,
+        [FAKE_SCRIPT_SHARE] = 6};
+    const bool counts = id == REDLOCK_SCRIPT_ACQUIRE || id == FAKE_SCRIPT_SHARE;
+    bool one_key = !counts && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
-           (id == REDLOCK_SCRIPT_WAIT && keys != 3) || (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5);
+           (id == REDLOCK_SCRIPT_WAIT && keys != 3) || (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5) ||
+           (id == FAKE_SCRIPT_SHARE && count != (keys == 2 ? 8 : 6));
 }
 
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,
@@ -313,6 +384,9 @@ void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argum
         } else {
             run_fence(node, a, reply);
         }
+        break;
+    case FAKE_SCRIPT_SHARE:
+        run_share(node, a, keys, reply);
         break;
     case REDLOCK_SCRIPT_WAIT:
         fake_queue_wait(node, a, count > 12, reply);

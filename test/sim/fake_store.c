@@ -152,7 +152,7 @@ struct fake_key *fake_add(struct fake_node *node, const struct sim_argument *nam
     key->marked = false;
     key->value_size = (uint8_t)value->size;
     memcpy(key->value, value->bytes, value->size);
-    if (redlock_holder_is_try(key->value, value->size)) {
+    if (redlock_holder_is_try(key->value, value->size) && !redlock_holder_reads(key->value, value->size)) {
         key->marked = isupper((unsigned char)key->value[0]);
         key->value[0] = (char)tolower((unsigned char)key->value[0]);
     }

@@ -40,10 +40,11 @@ static void drop_within(struct fake_node *node, struct fake_key *queue, struct f
     }
 }
 
-/* a: lock, queue, waiters, own token */
-static void drop(struct fake_node *node, const struct sim_argument *a) {
-    struct fake_key *queue = fake_find(node, &a[1]), *waiters = fake_find(node, &a[2]);
-    if (REDLOCK_PLANTED(QUEUE_SERVES_FEW)) {
+void fake_drop_dead(struct fake_node *node, const struct sim_argument *a) {
+    struct fake_key *queue, *waiters;
+    struct fake_reply ignored;
+    if (REDLOCK_PLANTED(QUEUE_SERVES_FEW) || fake_refused(node, false, &ignored) ||
+        !fake_find_set(node, &a[1], FAKE_ZSET, &queue) || !fake_find_set(node, &a[2], FAKE_HASH, &waiters)) {
         return;
     }
     /* Mostly the first is alive: the others need no order. */
@@ -105,7 +106,8 @@ static int64_t left_ms(struct fake_node *node, const struct sim_argument *waiter
 
 /* The lock of a try keeps its time to live. */
 static void mark(struct fake_node *node, struct fake_key *lock) {
-    const bool is_try = lock->type == FAKE_STRING && redlock_holder_is_try(lock->value, lock->value_size);
+    const bool is_try = lock->type == FAKE_STRING && redlock_holder_is_try(lock->value, lock->value_size) &&
+                        !redlock_holder_reads(lock->value, lock->value_size);
     const bool is_marked = is_try || (lock->type == FAKE_STRING && REDLOCK_PLANTED(MARK_ANY));
     if (fake_ttl(node, lock) > 0 && is_marked && !lock->marked && !REDLOCK_PLANTED(MARK_NEVER)) {
         lock->marked = node->wrote = true;
@@ -119,50 +121,93 @@ static void reply_granted(struct fake_node *node, struct fake_reply *reply) {
     fake_reply_time(reply, node);
 }
 
-void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply) {
+/* What the answer "queued" says. */
+static void reply_queued(struct fake_node *node, const struct sim_argument *a, const struct fake_key *lock,
+                         int64_t left, struct fake_reply *reply) {
     const struct sim_argument *token = &a[3];
-    struct fake_key *lock = fake_find(node, &a[0]);
-    int64_t ttl_ms = 0;
-    if (lock != NULL && fake_holds(lock, token)) {
-        if (fake_integer(&a[6], &ttl_ms) && fake_ttl(node, lock) < ttl_ms) {
-            if (fake_refused(node, false, reply)) {
-                return;
-            }
-            fake_expire(node, lock, ttl_ms);
+    struct fake_key *queue = fake_find(node, &a[1]);
+    const struct fake_part *named = NULL;
+    unsigned reading = 0;
+    *reply = (struct fake_reply){.type = REDLOCK_REPLY_ARRAY};
+    if (fake_is_read(node, lock)) {
+        const bool reads = fake_reads(token->bytes, token->size);
+        named = reads ? fake_first_part(node, queue) : fake_lowest(node, lock, &reading);
+        const bool nobody = reads ? fake_reads(named->token, named->token_size) : reading == 0;
+        reply->integer = reads && !nobody ? 3 : 2;
+        if (!nobody) {
+            memcpy(reply->text, named->token, named->token_size);
+            reply->bytes = reply->text;
+            reply->size = named->token_size;
         }
-        reply_granted(node, reply);
-        return;
-    }
-    if (!enter(node, a, reply)) {
-        return;
-    }
-    const bool takes = lock == NULL && fake_is(&a[11], "1");
-    const int64_t left = takes ? left_ms(node, &a[2]) : 0;
-    if (takes && left == 0) {
-        if (fake_serve(node, a, token) != FAKE_SERVED) {
-            fake_delete_lock(node, &a[0]);
-        } else if (announces) {
-            fake_announce(node, &a[0]);
-        }
-        lock = fake_find(node, &a[0]);
-        if (lock != NULL && fake_holds(lock, token)) {
-            reply_granted(node, reply);
-            return;
-        }
-    } else if (!takes) {
-        if (lock != NULL) {
-            mark(node, lock);
-        }
-        drop(node, a);
-    }
-    const struct fake_key *queue = fake_find(node, &a[1]);
-    if (lock != NULL) {
+    } else if (lock != NULL) {
         fake_reply_value(reply, lock);
     }
     reply->type = REDLOCK_REPLY_ARRAY;
     reply->shape = FAKE_WAIT;
-    reply->integer = 0;
     reply->ttl_ms = left > 0 ? left : fake_ttl(node, lock);
     reply->rank = rank_of(node, queue, fake_find_part(node, queue, token->bytes, token->size));
     fake_reply_time(reply, node);
+}
+
+/* Who has the lock, alone or among others, is told so. Returns false for anybody else. */
+static bool grant_again(struct fake_node *node, const struct sim_argument *a, struct fake_reply *reply) {
+    const struct sim_argument *token = &a[3];
+    struct fake_key *lock = fake_find(node, &a[0]);
+    int64_t ttl_ms = 0;
+    if (lock == NULL || !fake_integer(&a[6], &ttl_ms)) {
+        return false;
+    }
+    if (fake_holds(lock, token)) {
+        if (fake_ttl(node, lock) < ttl_ms) {
+            if (fake_refused(node, false, reply)) {
+                return true;
+            }
+            fake_expire(node, lock, ttl_ms);
+        }
+        reply_granted(node, reply);
+        return true;
+    }
+    const struct fake_part *mine =
+        fake_is_read(node, lock) ? fake_find_part(node, lock, token->bytes, token->size) : NULL;
+    if (mine == NULL || mine->ticket < node->now_ms) {
+        return false;
+    }
+    if (!fake_refused(node, false, reply)) {
+        fake_join(node, &a[0], token, ttl_ms);
+        reply_granted(node, reply);
+    }
+    return true;
+}
+
+void fake_queue_wait(struct fake_node *node, const struct sim_argument *a, bool announces, struct fake_reply *reply) {
+    if (grant_again(node, a, reply)) {
+        return;
+    }
+    struct fake_key *lock = fake_find(node, &a[0]);
+    if (!enter(node, a, reply)) {
+        return;
+    }
+    const bool shared = fake_is_read(node, lock), takes = (lock == NULL || shared) && fake_is(&a[11], "1");
+    const int64_t left = takes && !shared ? left_ms(node, &a[2]) : 0;
+    if (takes && left == 0) {
+        struct fake_told told;
+        if (fake_serve(node, a, &a[3], shared, &told) == FAKE_SERVED) {
+            if (announces) {
+                fake_announce(node, &a[0], &told);
+            }
+        } else if (!shared) {
+            fake_delete_lock(node, &a[0]);
+        }
+        if (told.own) {
+            reply_granted(node, reply);
+            return;
+        }
+        lock = fake_find(node, &a[0]);
+    } else if (!takes) {
+        if (lock != NULL) {
+            mark(node, lock);
+        }
+        fake_drop_dead(node, a);
+    }
+    reply_queued(node, a, lock, left, reply);
 }

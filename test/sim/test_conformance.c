@@ -17,13 +17,17 @@ static const char *const keys[] = {"r1", "r2", "a list", "r3"};
 static const char *const counters[] = {"r1:fence", "r2:fence", "a list:fence", "r3:fence"};
 static const char *const queues[] = {"r1:wait", "r2:wait", "a list:wait", "r3:wait"};
 static const char *const waiters[] = {"r1:waiter", "r2:waiter", "a list:waiter", "r3:waiter"};
+/* No more of them: in a line of nine, the time decides who is looked at. The last ones read. */
 static const char *const tokens[] = {"0123456789abcdef0123456789abcdef",
                                      "t",
-                                     "fedcba9876543210fedcba9876543210",
                                      "00000000000000aa0123456789abcdef0123456789abcdef",
-                                     "00000000000000aa0123456789abcdef0123456789abcdee",
                                      "g123456789abcdef0123456789abcdef",
-                                     "v123456789abcdef0123456789abcdef"};
+                                     "v123456789abcdef0123456789abcdef",
+                                     "00000000000000aa0123456789abcdef0123456789abcdecs",
+                                     "00000000000000ab0123456789abcdef0123456789abcdefs",
+                                     "g123456789abcdef0123456789abcdefs"};
+#define READING 5
+#define TOKENS  (sizeof tokens / sizeof *tokens)
 
 static const char *pick(const char *const *words, unsigned count) {
     return words[sim_random_below(&rng, count)];
@@ -61,7 +65,9 @@ static void ask_as(enum redlock_operation operation, const char *key) {
     static const char suffix[] = ":fence";
     const struct redlock_fence_keys fences = {
         .suffix = suffix, .suffix_size = sizeof suffix - 1, .expiry_ms = sim_random_percent(&rng, 50) ? 0 : 10800000};
-    const char *token = pick(tokens, sim_random_percent(&rng, 85) ? 5 : 7);
+    const bool reads = sim_random_percent(&rng, 40);
+    const char *token =
+        reads ? pick(tokens + READING, TOKENS - READING) : pick(tokens, sim_random_percent(&rng, 85) ? 3 : READING);
     const bool stale = sim_random_percent(&rng, 20); /* at once */
     const struct redlock_place place = {.ticket = sim_random_below(&rng, 3),
                                         .stale_ms = stale ? -1000 : 2 * TTL_LEAST_MS,
@@ -84,10 +90,13 @@ static void ask_as(enum redlock_operation operation, const char *key) {
                                       .round = (uint32_t)sim_random_below(&rng, 1000),
                                       .handing = pick_handing(target->announced),
                                       .ttl_ms = sim_random_between(&rng, TTL_LEAST_MS, 4 * TTL_LEAST_MS)};
-    message.by_try = token[0] >= 'g' && !target->announced && message.handing == REDLOCK_HAND_OVER;
+    message.shared = reads || sim_random_percent(&rng, 5); /* who was downgraded has such a token */
+    message.by_try = !message.shared && token[0] >= 'g' && !target->announced && message.handing == REDLOCK_HAND_OVER;
     if (message.operation == REDLOCK_OP_FENCE || sim_random_percent(&rng, 60)) {
         message.fence = pick_fence();
+        message.fence += reads ? 999 - message.fence % 1000 : 0;
     }
+    message.fence = message.fence > REDLOCK_FENCE_MAX ? REDLOCK_FENCE_MAX : message.fence;
     char bytes[REDLOCK_WIRE_SIZE_MAX];
     ask_both_bytes(bytes, redlock_wire_format(&message, bytes, &(unsigned){0}));
 }
@@ -180,7 +189,7 @@ static void ask_other(void) {
         break;
     case 2:
         if (fake.deletes) {
-            ask_both("DELIFEQ", key, tokens[pushes % 7]); /* draws nothing */
+            ask_both("DELIFEQ", key, tokens[pushes % READING]); /* draws nothing */
         }
         ask_both("DEL", key);
         break;

@@ -75,6 +75,7 @@ static redlock_nodes send_message(void *ctx, redlock_nodes nodes, struct redlock
                                    .timed = message->timed,
                                    .handing = message->handing,
                                    .by_try = message->by_try,
+                                   .shared = message->shared,
                                    .announced = message->target != NULL && message->target->announced};
         if (message->operation == REDLOCK_OP_WAIT) {
             assert_string_equal(message->place->channel, fake->channel);

@@ -22,6 +22,7 @@ struct fake_sent {
     bool timed;
     enum redlock_handing handing;
     bool by_try;
+    bool shared;
     bool announced;
     struct redlock_place place; /* of a WAIT */
     uint64_t seal;              /* likewise */

@@ -131,6 +131,10 @@ struct life *life_extend(struct life *life, int64_t ttl_ms) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_EXTEND, .ttl_ms = ttl_ms});
 }
 
+struct life *life_downgrade(struct life *life) {
+    return step(life, (struct redlock_event){.type = REDLOCK_EVENT_DOWNGRADE, .ttl_ms = life->core.plan.ttl_ms});
+}
+
 struct life *life_release(struct life *life) {
     return step(life, (struct redlock_event){.type = REDLOCK_EVENT_RELEASE});
 }

@@ -160,6 +160,70 @@ TEST(votes_are_noted_and_counted_among_those_that_granted) {
     assert_int_equal(fence.token, 6001);
 }
 
+TEST(no_client_has_the_digits_of_those_who_read) {
+    for (unsigned drawn = 0; drawn <= UINT16_MAX; drawn++) {
+        assert_in_range(redlock_fence_client((uint16_t)drawn), 0, REDLOCK_FENCE_READER - 1);
+    }
+}
+
+/* What a reader does that has seen this counter. */
+static uint64_t read_after(uint64_t seen, int64_t wall_us) {
+    struct redlock_fence fence = {.seen = seen, .client = 7, .reads = true};
+    if (!redlock_fence_propose(&fence, wall_us)) {
+        return 0;
+    }
+    assert_int_equal(fence.token % REDLOCK_FENCE_CLIENTS, REDLOCK_FENCE_READER);
+    assert_true(fence.token >= seen);
+    return fence.token;
+}
+
+TEST(a_reader_takes_the_number_of_others_who_read_or_the_next_one) {
+    const uint64_t written = made_at(WALL_US), read = written - 7 + 999;
+    assert_int_equal(read_after(written, WALL_US), read);
+    assert_int_equal(read_after(read, WALL_US), read);
+    assert_int_equal(read_after(read, WALL_US + 1000), read);
+    assert_int_equal(read_after(read, WALL_US - 1000), read);
+    assert_int_equal(read_after(0, WALL_US), read);
+    /* Nodes whose counter has expired take it for one of an hour ago. */
+    assert_int_equal(read_after(read, WALL_US + REDLOCK_FENCE_BELIEVED_US), read);
+    const int64_t later_us = WALL_US + REDLOCK_FENCE_BELIEVED_US + 1;
+    assert_int_equal(read_after(read, later_us), made_at(later_us) - 7 + 999);
+    assert_int_equal(read_after(read, 0), read);
+    assert_int_equal(read_after(REDLOCK_FENCE_MAX - 808, WALL_US), REDLOCK_FENCE_MAX - 808);
+    assert_int_equal(read_after(REDLOCK_FENCE_MAX - 807, WALL_US), 0);
+    assert_int_equal(read_after(REDLOCK_FENCE_MAX, WALL_US), 0);
+}
+
+TEST(a_readers_token_is_the_largest_that_nodes_told) {
+    const uint64_t low = made_at(WALL_US - 5) - 7 + 999, high = made_at(WALL_US) - 7 + 999;
+    struct redlock_fence fence = {.client = 7, .reads = true};
+    assert_true(redlock_fence_propose(&fence, WALL_US + 9));
+    redlock_fence_told(&fence, 4, 0, WALL_US);
+    redlock_fence_told(&fence, 5, made_at(WALL_US - 9), WALL_US); /* did not raise it */
+    redlock_fence_told(&fence, 6, REDLOCK_FENCE_MAX - 808, WALL_US);
+    assert_false(redlock_fence_is_won(&fence, 127, 1));
+    assert_int_equal(fence.far, REDLOCK_NODE(6));
+    redlock_fence_told(&fence, 0, low, WALL_US);
+    assert_int_equal(fence.token, low);
+    redlock_fence_told(&fence, 1, high, WALL_US);
+    redlock_fence_told(&fence, 2, low, WALL_US);
+    assert_int_equal(fence.token, high);
+    assert_false(redlock_fence_is_won(&fence, 127, 2));
+    struct redlock_fence behind = fence;
+    redlock_fence_told(&fence, 3, high, WALL_US);
+    assert_true(redlock_fence_is_won(&fence, 127, 2));
+    assert_false(redlock_fence_is_won(&fence, 7, 2));
+    /* What it writes back is the same number, and what it goes on with is what it met. */
+    assert_true(redlock_fence_raise(&behind, WALL_US, false));
+    assert_int_equal(behind.token, high);
+    behind.not_below = 0; /* another round */
+    redlock_fence_note(&behind, 2, true, 0, WALL_US);
+    redlock_fence_note(&behind, 1, false, high + 2000, WALL_US);
+    assert_int_equal(behind.not_below, REDLOCK_NODE(1));
+    assert_true(redlock_fence_raise(&behind, WALL_US, false));
+    assert_int_equal(behind.token, high + 2000);
+}
+
 static void format_and_parse(const char *digits, uint64_t number) {
     char text[REDLOCK_FENCE_DIGITS + 1] = {0};
     uint64_t parsed = 1;

@@ -32,12 +32,33 @@ TEST(only_our_own_tokens_have_a_text) {
              {"W0112233445566778899aabbccddeeff@web", ""}, {"gg112233445566778899aabbccddeeff@web", ""},
              {"g" TICKET DIGITS "@web", ""}, {"/0112233445566778899aabbccddeeff@web", ""},
              {":0112233445566778899aabbccddeeff@web", ""}, {"`0112233445566778899aabbccddeeff@web", ""},
-             {"a" DIGITS "@web", ""}, {"@web", ""}, {"", ""}, {NULL, ""});
+             {DIGITS "s@web", "web"}, {TICKET DIGITS "s@web", "web"}, {DIGITS "s", ""}, {DIGITS "s@", ""},
+             {"g0112233445566778899aabbccddeeffs@web", "web"}, {DIGITS "ss@web", ""}, {DIGITS "sweb", ""},
+             {DIGITS "S@web", ""}, {TICKET "s" DIGITS "@web", ""}, {"a" DIGITS "@web", ""}, {"@web", ""}, {"", ""},
+             {NULL, ""});
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_string_equal(redlock_token_holder(rows[i].token), rows[i].text);
     }
     static const char token[] = DIGITS "@web";
     assert_ptr_equal(redlock_token_holder(token), token + sizeof token - sizeof "web");
+}
+
+TEST(the_letter_behind_the_digits_says_that_a_token_reads) {
+    static const struct {
+        const char *token;
+        bool reads, is_try, has_ticket;
+    } rows[] = LIST({TICKET DIGITS "s", true, false, true}, {TICKET DIGITS "s@web", true, false, true},
+                    {"g0112233445566778899aabbccddeeffs", true, true, false},
+                    {"V0112233445566778899aabbccddeeffs@web", true, true, false}, {TICKET DIGITS, false, false, true},
+                    {TICKET DIGITS "@s", false, false, true}, {"g0112233445566778899aabbccddeeff", false, true, false},
+                    {TICKET DIGITS "ss", false, false, false}, {TICKET DIGITS "t", false, false, false},
+                    {DIGITS "s", false, false, false}, {"s", false, false, false}, {"", false, false, false});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const size_t size = strlen(rows[i].token);
+        assert_int_equal(redlock_holder_reads(rows[i].token, size), rows[i].reads);
+        assert_int_equal(redlock_holder_is_try(rows[i].token, size), rows[i].is_try);
+        assert_int_equal(redlock_holder_has_ticket(rows[i].token, size), rows[i].has_ticket);
+    }
 }
 
 TEST(a_longer_text_is_none) {

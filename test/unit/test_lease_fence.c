@@ -274,3 +274,49 @@ LIFE_TEST(a_jump_may_lose_the_lock_before_the_token, fenced(&life, 5)) {
     life_expect(life_void(&life, 8), FENCING, NOTHING);
     life_expect(life_void(&life, 2), ENDED, .cleanup = 31, ACQUIRED(ERR_NO_QUORUM));
 }
+
+#define READ (NUMBER - CLIENT + 999)
+
+static void reads(struct life *life, unsigned n) {
+    life_init(life, n);
+    life->plan.fencing = life->plan.shared = true;
+    life->core.fence.client = CLIENT;
+    life->core.fence.reads = true;
+    life->wall_us = WALL_US;
+    life_expect(life_begin(life), ACQUIRING, SENDS(ACQUIRE, redlock_nodes_all(n), 1));
+}
+
+LIFE_TEST(a_reader_takes_what_a_quorum_told, reads(&life, 5)) {
+    life_fenced(&life, 0, G, READ - 5000);
+    life_fenced(&life, 1, G, READ - 1000);
+    life_fenced(&life, 2, D, READ - 1000); /* not there: it has no entry */
+    life_fenced(&life, 4, G, READ - 1000);
+    life_expect(&life, FENCING, SENDS(FENCE, 27, 2));
+    reads(&life, 5);
+    life_fenced(&life, 1, G, READ - 1000);
+    life_fenced(&life, 2, G, READ - 1000);
+    life_expect(life_fenced(&life, 4, G, READ - 1000), HELD, ACQUIRED(OK));
+    assert_int_equal(life.core.fence.token, READ - 1000);
+    assert_false(life.core.fence_written);
+}
+
+LIFE_TEST(a_reader_writes_the_largest_back_and_takes_what_it_meets, reads(&life, 3)) {
+    life_fenced(&life, 0, G, READ - 5000);
+    life_fenced(&life, 1, G, READ - 1000);
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
+    assert_int_equal(life.core.fence.token, READ - 1000);
+    life_fenced(&life, 0, D, READ + 7000);
+    life_fenced(&life, 1, D, READ + 7000);
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 3));
+    assert_int_equal(life.core.fence.token, READ + 7000);
+    life_fenced(&life, 0, G, 0);
+    life_expect(life_fenced(&life, 1, G, 0), HELD, ACQUIRED(OK));
+    assert_true(life.core.fence_written);
+}
+
+LIFE_TEST(where_nobody_ever_wrote_a_readers_number_is_the_clocks, reads(&life, 3)) {
+    life_fenced(&life, 0, G, 0);
+    life_fenced(&life, 1, G, 0);
+    life_expect(&life, FENCING, SENDS(FENCE, 7, 2));
+    assert_int_equal(life.core.fence.token, READ);
+}

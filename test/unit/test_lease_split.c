@@ -164,3 +164,38 @@ LIFE_TEST(a_late_timer_asks_once, life_begin_in_line(&life, 3)) {
     life_expect(life_timer(&life), QUEUED, WAITS(31, 3, LOOKED));
     assert_true(life_next_ms(&life) > life.at_ms);
 }
+
+/* Others read there, and a writer who came before us is the first in line. */
+LIFE_TEST(to_a_writer_ahead_a_reader_yields_its_nodes, look(&life)) {
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 6, LIFE_VIEW(NONE, 0, 60000, 0));
+    life_queued(&life, 3, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    life_expect(life_vote(&life, 4, U), QUEUED, .cleanup = 31, WAITS(31, 3, YIELDED));
+    assert_false(life_queue(&life)->takes);
+    assert_false(life_queue(&life)->behind);
+    /* It takes nothing while that one waits. */
+    life_answer_queued(&life, 31, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    life_expect(&life, QUEUED, NOTHING);
+    assert_false(life_queue(&life)->behind);
+}
+
+/* The yield hands over: nobody has the lock whom it could disturb. */
+LIFE_TEST(nobody_is_behind_a_writer_who_waits, look(&life)) {
+    const uint32_t passed_over = life_queue(&life)->passed_over;
+    life_vote(&life, 0, G);
+    life_answer_queued(&life, 30, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    life_expect(&life, QUEUED, .cleanup = 31, WAITS(31, 3, YIELDED));
+    assert_is(life.did.handing, REDLOCK_HAND_OVER);
+    assert_int_equal(life_queue(&life)->passed_over, passed_over);
+    /* Nor is anybody behind it who has it at a minority. */
+    life_queued(&life, 0, LIFE_VIEW(EARLIER, 8, 60000, 1));
+    life_answer_queued(&life, 30, LIFE_VIEW(AHEAD, 8, 60000, 1));
+    assert_false(life_queue(&life)->behind);
+}
+
+LIFE_TEST(readers_keep_no_reader_out, look(&life)) {
+    life_vote(&life, 0, G);
+    life_expect(life_answer_queued(&life, 30, LIFE_VIEW(NONE, 0, 60000, 0)), QUEUED, NOTHING);
+    life_expect_next(&life, 4, 4);
+    life_expect(life_timer(&life), QUEUED, WAITS(31, 3, LOOKED));
+}

@@ -241,7 +241,7 @@ TEST(what_a_message_cannot_get_is_unknown) {
         {"*2\r\n" A_TIME, {TIME}},
         {"*4\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n", {INSPECT}},
         {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {INSPECT}},
-        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:-1\r\n", {0}},
+        {"*5\r\n$1\r\na\r\n:1\r\n:0\r\n:-1\r\n:0\r\n", {0}},
         {"*5\r\n$-1\r\n:1\r\n:0\r\n:-1\r\n:3\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:-2\r\n:0\r\n:-1\r\n", {0}},
         {"*4\r\n$1\r\na\r\n:-9223372036854775808\r\n:0\r\n:-1\r\n", {0}},

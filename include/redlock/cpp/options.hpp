@@ -100,6 +100,12 @@ enum class order : int {
     none = REDLOCK_ORDER_NONE  /**< By trying again after a random delay. */
 };
 
+/** The modes of redlock_mode. */
+enum class mode : int {
+    exclusive = REDLOCK_EXCLUSIVE, /**< One has the lock alone. */
+    shared = REDLOCK_SHARED        /**< All who read have it. */
+};
+
 /** redlock_log_callback: `void(log_level, std::string_view line)` */
 using log_callback = callback<as<redlock_log_level, log_level>, as<const char *, std::string_view>>;
 /** redlock_event_callback: `void(const telemetry_event &)` */
@@ -186,6 +192,7 @@ struct acquire_options {
     milliseconds expiring{0};
     /** Runs when the lease will end unless a renewal succeeds, on the loop's thread. */
     expiring_callback on_expiring;
+    redlock::mode mode = redlock::mode::exclusive; /**< Whether others may have it, too. */
 };
 
 /** redlock_election_options */
@@ -366,6 +373,7 @@ inline redlock_acquire_options to_c(const acquire_options &from) noexcept {
     to.expiring_ms = from.expiring.count();
     to.on_expiring = from.on_expiring.function();
     to.expiring_data = from.on_expiring.data();
+    to.mode = static_cast<redlock_mode>(from.mode);
     return to;
 }
 

@@ -1,5 +1,5 @@
--- Makes join(), which lets `token` read until `ttl` ms after `now`. It shortens neither its life nor
--- that of the key, which ends with the last of those who read.
+-- Makes join(), which lets `token` read until `ttl` ms after `now`. It shortens neither its life
+-- nor that of the key, which ends with the last of those who read.
 local function join(token, ttl)
   local expiry = now + ttl
   if expiry > tonumber(redis.call('ZSCORE', KEYS[1], token) or 0) then

@@ -1,4 +1,5 @@
--- Finds the `lowest` token of those who read now, and counts them. Looks at 1000 entries.
+-- Finds the `lowest` token of those who read now, and counts them. Looks at 1000 entries. No token
+-- begins with a tilde.
 local lowest, reading, entries = '~', 0, redis.call('ZRANGE', KEYS[1], 0, 999, 'WITHSCORES')
 for i = 1, #entries, 2 do
   if tonumber(entries[i + 1]) >= now then

@@ -1,5 +1,5 @@
--- Reads `counter`. Counters are strings of 20 digits, which compare as numbers do: Lua's own numbers
--- lose digits.
+-- Reads `counter`. Counters are strings of 20 digits, which compare as numbers do: Lua's own
+-- numbers lose digits.
 counter = redis.pcall('GET', KEYS[2])
 if type(counter) == 'table' then
   return counter
