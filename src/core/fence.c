@@ -17,9 +17,14 @@
 #define IS_COARSE (REDLOCK_PLANTED(FENCE_COLLIDES) || REDLOCK_PLANTED(FENCE_ACCEPTS_EQUAL))
 #define COARSE_US 100000
 
+/* Readers of the same window propose the same number. It is no further ahead of the clock than
+ * writers follow: redlock_fence_ahead_us(). */
+#define READER_WINDOW_US 10000
+_Static_assert(READER_WINDOW_US <= REDLOCK_FENCE_AHEAD_MAX_US, "a writer who comes next follows");
+
 static uint64_t low_digits(const struct redlock_fence *fence) {
     assert(fence->client < REDLOCK_FENCE_CLIENTS);
-    return fence->reads ? REDLOCK_FENCE_READER : IS_COARSE ? 0 : fence->client;
+    return IS_COARSE ? 0 : fence->client;
 }
 
 static uint64_t plausible_us(int64_t wall_us) {
@@ -42,11 +47,12 @@ static uint64_t above(const struct redlock_fence *fence, uint64_t floor) {
     return number > floor ? number : number + REDLOCK_FENCE_CLIENTS;
 }
 
-/* The counter itself, if others read with it. Where counters may expire, nodes take one that is
- * missing for one of an hour ago, later with each question: so an old one is no use. */
-static uint64_t for_reader(const struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
-    const bool is_old = floor / REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_BELIEVED_US < plausible_us(wall_us);
-    return is_old ? of_the_clock(fence, wall_us) : floor - floor % REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_READER;
+/* The next number of those who read: they have it together. With the clock, it is above all that a
+ * right clock has made by now, also where counters were lost. */
+static uint64_t for_reader(uint64_t floor, int64_t wall_us) {
+    const uint64_t us = plausible_us(wall_us), window = us - us % READER_WINDOW_US + READER_WINDOW_US - 1;
+    const uint64_t next = floor - floor % REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_READER;
+    return highest(next, us == 0 ? 0 : window * REDLOCK_FENCE_CLIENTS + REDLOCK_FENCE_READER);
 }
 
 static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_us) {
@@ -55,7 +61,7 @@ static bool set_token(struct redlock_fence *fence, uint64_t floor, int64_t wall_
         return false;
     }
     const uint64_t token =
-        fence->reads ? for_reader(fence, floor, wall_us) : highest(above(fence, floor), of_the_clock(fence, wall_us));
+        fence->reads ? for_reader(floor, wall_us) : highest(above(fence, floor), of_the_clock(fence, wall_us));
     if (token > REDLOCK_FENCE_MAX) {
         return false;
     }

@@ -18,9 +18,9 @@
  * A number is microseconds of the wall clock × 1000 + the client's low digits: close to what others
  * propose, but unique.
  *
- * One who reads takes a number that is there, if it is of others who read, or else the next one
- * with the digits of those who do. So it is above the numbers of all who wrote before, and the same
- * for those who read together (docs/protocols.md, "Shared locks").
+ * One who reads takes a number of others who read, if it is no lower than its clock, or else the
+ * next one with the digits of those who do. So it is above the numbers of all who wrote before, and
+ * the same for those who read together (docs/protocols.md, "Shared locks").
  */
 #define REDLOCK_FENCE_CLIENTS 1000 /* low digits: a client that writes has some of 0 to 998, */
 #define REDLOCK_FENCE_READER  999  /* and all who read have these */

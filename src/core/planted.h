@@ -58,6 +58,12 @@ enum redlock_planted_bug {
     REDLOCK_BUG_MARK_ENDLESS,          /* or takes the key's time to live away */
     REDLOCK_BUG_MARK_UNKNOWN,          /* an extension takes the mark for another token */
     REDLOCK_BUG_MARK_DELETED,          /* the release of a try deletes a marked lock, too */
+    REDLOCK_BUG_SHARED_WRITER_JOINS,   /* a writer is served while others read, */
+    REDLOCK_BUG_SHARED_RELEASE_ALL,    /* or the release of one who reads is that of all, */
+    REDLOCK_BUG_SHARED_LEAVES_QUIETLY, /* or lets nobody in while others read on, */
+    REDLOCK_BUG_SHARED_KEEP_JOINS,     /* or an extension joins again, and counts, */
+    REDLOCK_BUG_SHARED_ONE_LIFE,       /* or all have the time to live of the first, */
+    REDLOCK_BUG_SHARED_LINE_IGNORED,   /* or none of them sees the writer who is first in line */
     REDLOCK_BUG_DELETE_FINAL,          /* what a command does not delete counts as gone */
     REDLOCK_BUG_HEAL_OUTLIVES,         /* a key that is healed lives for twice its ttl */
     REDLOCK_BUG_LOSS_ENDS_NOTHING,     /* a lease that was lost tells no end */

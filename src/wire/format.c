@@ -178,13 +178,13 @@ __attribute__((noinline)) static char *format_share(char *at, const struct redlo
                        : message->operation == REDLOCK_OP_HEAL   ? "$1\r\nh\r\n"
                        : message->handing == REDLOCK_HAND_NOBODY ? "$1\r\nc\r\n"
                                                                  : "$1\r\nk\r\n";
-    at = begin(at, message, script, fenced ? 2 : 1, fenced ? 6 : 5);
+    at = begin(at, message, script, fenced ? 2 : 1, fenced ? 7 : 5);
     at = fenced ? format_counter(at, message) : at;
     at = format_token(at, message);
     at = redlock_resp_integer(at, message->ttl_ms);
     at = format_wait_suffix(literal(at, what, 7), message);
     at = redlock_resp_integer(at, message->timed && message->operation != REDLOCK_OP_HEAL);
-    return fenced ? redlock_resp_integer(at, message->fence_keys->expiry_ms) : at;
+    return fenced ? redlock_resp_integer(format_number(at, message->fence), message->fence_keys->expiry_ms) : at;
 }
 
 static char *format_inspect(char *at, const struct redlock_message *message) {

@@ -220,46 +220,58 @@ static uint64_t counter_of(const struct redlock_message *message) {
     return answer.counter;
 }
 
+static struct redlock_message reading_as(const char *token, uint64_t least) {
+    struct redlock_message message = message_with(REDLOCK_OP_ACQUIRE, token);
+    message.shared = message.by_source = true;
+    message.fence = least;
+    return message;
+}
+
 QUEUE_TEST(a_readers_number_ends_with_999_and_is_above_the_last_writers) {
     const uint64_t written = (uint64_t)server_now_us() / 1000 * 1000000 + 41; /* …041 */
     for (int timed = 0; timed < 2; timed++) {
         start_anew();
-        struct redlock_message message = message_with(REDLOCK_OP_ACQUIRE, TRY_A);
-        message.shared = message.by_source = true;
-        message.fence = 1;
+        struct redlock_message message = reading_as(TRY_A, written - 42999);
         message.timed = timed;
-        assert_true(counter_of(&message) == 0); /* nobody ever wrote */
-        assert_false(server_has_key(server, "door:fence"));
+        assert_true(counter_of(&message) == written - 42999); /* nobody ever wrote */
+        assert_counter(written - 42999);
         set_counter(written);
-        message.token = TRY_B;
-        message.token_size = strlen(TRY_B);
+        message = reading_as(TRY_B, written - 42999);
         assert_true(counter_of(&message) == written + 958);
         assert_counter(written + 958);
         assert_int_equal(server_pttl_ms(server, "door:fence"), -1);
-        message.token = READER_A; /* the same number */
-        message.token_size = strlen(READER_A);
+        message = reading_as(READER_A, written + 958); /* the same number */
+        message.timed = timed;
         assert_true(counter_of(&message) == written + 958);
-        assert_readers(TRY_A, TRY_B, READER_A, NULL);
         assert_int_equal(ask(&message).clock.server_us != 0, timed);
+        message = reading_as(READER_C, written + 5958); /* by its clock */
+        assert_true(counter_of(&message) == written + 5958);
+        assert_counter(written + 5958);
+        assert_readers(TRY_A, TRY_B, READER_A, READER_C, NULL);
     }
     /* Nobody who is refused raises it. */
     start_anew();
     set_counter(written);
     lock_as(OURS);
-    struct redlock_message message = message_with(REDLOCK_OP_ACQUIRE, TRY_A);
-    message.shared = message.by_source = true;
-    message.fence = 1;
+    struct redlock_message message = reading_as(TRY_A, written + 958);
     assert_answer(&message, REDLOCK_VOTE_DENIED, true, false, written);
     assert_counter(written);
-    /* A counter that may expire lives on. */
+    /* A counter that may expire lives on. One that is gone was of an hour ago. */
     start_anew();
     set_counter(written);
     const struct redlock_fence_keys expires = {.suffix = ":fence", .suffix_size = 6, .expiry_ms = 20000000};
+    message = reading_as(TRY_A, 999);
     message.fence_keys = &expires;
     assert_true(counter_of(&message) == written + 958);
     assert_in_range(server_pttl_ms(server, "door:fence"), 10000000, 20000000);
-    /* There is no number above the last one. */
     start_anew();
+    assert_in_range(counter_of(&message), written - UINT64_C(3700000000000), written - UINT64_C(3500000000000));
+    /* No wrong clock drives it to its end, and there is no number above the last one. */
+    start_anew();
+    message = reading_as(TRY_A, written - 41 + 999 + UINT64_C(90000000000000));
+    assert_failed(&message, "over a day ahead");
+    assert_free();
+    message = reading_as(TRY_A, written + 958);
     set_counter(INT64_MAX);
     assert_true(counter_of(&message) == INT64_MAX);
     start_anew();

@@ -19,6 +19,9 @@ const struct redlock_script *redlock_script_get(enum redlock_script_id id) {
         [REDLOCK_BUG_MARK_ENDLESS] = REDLOCK_SCRIPT_WAIT,
         [REDLOCK_BUG_MARK_UNKNOWN] = REDLOCK_SCRIPT_EXTEND,
         [REDLOCK_BUG_MARK_DELETED] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_SHARED_WRITER_JOINS] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_SHARED_RELEASE_ALL] = REDLOCK_SCRIPT_RELEASE,
+        [REDLOCK_BUG_SHARED_LEAVES_QUIETLY] = REDLOCK_SCRIPT_RELEASE,
     };
     const struct redlock_script *planted = &planted_scripts[redlock_planted_bug];
     return planted->source != NULL && replaced[redlock_planted_bug] == id ? planted : &redlock_scripts[id];

@@ -31,6 +31,7 @@ static int64_t backs_until(const struct sim_node *node, const char *token) {
         const struct fake_key *key = &node->fake.keys[k];
         until_ns = key->used && key->gone_ns > until_ns && sim_key_has(key, token) ? key->gone_ns : until_ns;
     }
+    until_ns = sim_reads_until(node, token, until_ns);
     /* The node lost the key, but until then guards keep it from voting for anybody else. */
     for (unsigned k = 0; k < node->ghost_count; k++) {
         const struct sim_ghost *ghost = &node->ghosts[k];
@@ -114,8 +115,15 @@ static void check_on_lost(struct sim_world *world, struct sim_lease *lease) {
     }
 }
 
+/* Of those who read, one stands for all. */
 static void check_exclusion(struct sim_world *world, const struct sim_lease *lease, const struct sim_lease **holder) {
-    if (*holder != NULL) {
+    if (*holder != NULL && (*holder)->reads != lease->reads) {
+        sim_violation(world, "readers", "client %u (%.8s) reads '%s', which client %u (%.8s) has alone",
+                      lease->reads ? lease->client : (*holder)->client,
+                      sim_name(lease->reads ? lease->token : (*holder)->token), sim_resource_name(lease->resource),
+                      lease->reads ? (*holder)->client : lease->client,
+                      sim_name(lease->reads ? (*holder)->token : lease->token));
+    } else if (*holder != NULL && !lease->reads) {
         sim_violation(world, "exclusion", "clients %u (%.8s) and %u (%.8s) both hold '%s'", (*holder)->client,
                       sim_name((*holder)->token), lease->client, sim_name(lease->token),
                       sim_resource_name(lease->resource));
@@ -174,7 +182,7 @@ void sim_check(struct sim_world *world) {
     }
     if (world->control == SIM_CONTROL_DEAD) {
         sim_check_free(world);
-    } else if (world->control == SIM_CONTROL_LOADED) {
+    } else if (sim_is_loaded(world->control)) {
         sim_check_hiccup(world);
     }
 }
@@ -284,6 +292,9 @@ void sim_check_call_done(struct sim_call *call, const redlock_result *result) {
     /* A token may have to be written back. A command that finds a mark leaves the lock to the
      * script. */
     int64_t trips = call->fencing || (call->kind == SIM_CALL_RELEASE && sim_deletes(world)) ? 2 : 1;
+    /* SHARE may be asked again by its source; and the numbers of others who read may be higher. */
+    const bool reads = call->lease != NULL ? call->lease->reads : call->reads;
+    trips += reads ? 1 + 2 * call->fencing : 0;
     if (world->profile.calm && !world->profile.waking && quick && code == REDLOCK_OK &&
         took > 2 * trips * world->profile.delay_max_ns + SIM_MS) {
         sim_violation(world, "latency", "a request of client %u took %.3f ms, though no node in its quorum was slow",
@@ -321,7 +332,8 @@ void sim_check_life(struct sim_world *world, unsigned node, unsigned resource) {
         return;
     }
     const int64_t left_ms = lock->expires_ms - world->nodes[node].fake.now_ms;
-    if (lock->expires_ms == FAKE_NO_TTL || left_ms > most_ms) {
+    /* A set ends a moment after the last who reads. */
+    if (lock->expires_ms == FAKE_NO_TTL || left_ms > most_ms + (lock->type == FAKE_ZSET)) {
         sim_violation(world, "life", "node %u has '%s' (%.8s) for %lld ms more; nobody asks for more than %lld", node,
                       sim_resource_name(resource), sim_key_name(lock), (long long)left_ms, (long long)most_ms);
     }

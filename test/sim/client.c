@@ -88,7 +88,7 @@ static void env_wake_at(void *ctx, int64_t when_ns) {
 
 bool sim_deletes(const struct sim_world *world) {
     /* Who deletes by a command hands over to nobody: those in line look late. */
-    return world->seed % 3 == 0 && world->control != SIM_CONTROL_DEAD && world->control != SIM_CONTROL_LOADED;
+    return world->seed % 3 == 0 && world->control != SIM_CONTROL_DEAD && !sim_is_loaded(world->control);
 }
 
 bool sim_names(const struct sim_world *world) {
@@ -104,6 +104,7 @@ static struct sim_bytes *bytes_of(struct sim_client *client, redlock_nodes nodes
     bytes->operation = (uint8_t)message->operation;
     if (message->token != NULL) {
         sim_token_set(bytes->token, message->token, message->token_size);
+        bytes->reads = message->shared || sim_token_reads(message->token, message->token_size);
     }
     bytes->round = message->round;
     bytes->sent_ns = client->step_ns;

@@ -218,7 +218,8 @@ static bool take_first(struct fake_node *node, struct fake_key *queue, struct fa
     const bool reads = fake_reads(first->token, first->token_size);
     *living = fake_is_living(node, part, own);
     *waiter = part != NULL ? *part : (struct fake_part){.set = 0};
-    if (shared && *living && (!reads || told >= READERS_MAX)) {
+    const bool keeps = !reads && !REDLOCK_PLANTED(SHARED_WRITER_JOINS);
+    if (shared && *living && (keeps || told >= READERS_MAX)) {
         return false;
     }
     fake_drop_part(node, queue, first);

@@ -95,7 +95,11 @@ static bool take_away(struct fake_node *node, const struct sim_argument *names, 
         }
         found->read = true;
         found->result = entry->ticket >= node->now_ms;
-        fake_end_reading(node, lock, entry);
+        if (REDLOCK_PLANTED(SHARED_RELEASE_ALL)) {
+            fake_delete(node, lock);
+        } else {
+            fake_end_reading(node, lock, entry);
+        }
         found->shared = fake_find(node, &names[0]) != NULL;
     }
     return true;
@@ -147,7 +151,8 @@ void fake_queue_release(struct fake_node *node, const struct sim_argument *a, in
     fake_reply_integer(reply, found.result);
     if (!is_string) {
         const bool was_queued = !REDLOCK_PLANTED(QUEUE_RELEASE_STAYS) && leave_line(node, names);
-        if (!found.read && !(was_queued && (found.shared || !found.was_held))) {
+        const bool quiet = found.shared && REDLOCK_PLANTED(SHARED_LEAVES_QUIETLY);
+        if (quiet || (!found.read && !(was_queued && (found.shared || !found.was_held)))) {
             return;
         }
     }

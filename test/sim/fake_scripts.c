@@ -149,34 +149,37 @@ static bool is_readers(const char *counter) {
     return counter[0] != '\0' && strcmp(counter + REDLOCK_FENCE_DIGITS - 3, "999") == 0;
 }
 
-/* Raises the counter to the next number of those who read. False if the server refuses it. */
-static bool raise_for_reader(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *expiry,
+/* Raises the counter to the next number of those who read, or to the given one if that is higher.
+ * False if the server refuses it. */
+static bool raise_for_reader(struct fake_node *node, const struct sim_argument *name, const struct sim_argument *v,
                              char counter[REDLOCK_FENCE_DIGITS + 1], struct fake_reply *reply) {
-    char up[REDLOCK_FENCE_DIGITS + 1];
-    memcpy(up, counter, sizeof up);
-    if (counter[0] == '\0' || is_readers(counter)) {
-        return true;
+    char up[REDLOCK_FENCE_DIGITS + 1] = "";
+    memcpy(up, v[5].bytes, REDLOCK_FENCE_DIGITS);
+    if (counter[0] != '\0') {
+        char next[REDLOCK_FENCE_DIGITS + 1];
+        memcpy(next, counter, sizeof next);
+        memcpy(next + REDLOCK_FENCE_DIGITS - 3, "999", 3);
+        memcpy(up, strcmp(next, up) > 0 ? next : up, sizeof up);
     }
-    memcpy(up + REDLOCK_FENCE_DIGITS - 3, "999", 3);
-    if (strcmp(up, "09223372036854775807") > 0) {
+    if (strcmp(up, counter) == 0 || strcmp(up, "09223372036854775807") > 0) {
         return true;
     }
     if (fake_refused(node, !node->wrote, reply)) {
         return false;
     }
-    set_counter(node, name, &(struct sim_argument){up, REDLOCK_FENCE_DIGITS}, expiry);
+    set_counter(node, name, &(struct sim_argument){up, REDLOCK_FENCE_DIGITS}, &v[6]);
     memcpy(counter, up, sizeof up);
     return true;
 }
 
-/* a: key[, counter], then v: token, ttl, what, suffix, timed[, expiry] */
+/* a: key[, counter], then v: token, ttl, what, suffix, timed[, number, expiry] */
 static void run_share(struct fake_node *node, const struct sim_argument *a, size_t keys, struct fake_reply *reply) {
     const struct sim_argument *v = a + keys;
     char counter[REDLOCK_FENCE_DIGITS + 1] = "";
     int64_t ttl_ms = 0;
     const int64_t result = fake_may_read(node, a, v);
-    if (keys == 2 && (!read_counter(node, &a[1], reply, counter) ||
-                      (result == 1 && !raise_for_reader(node, &a[1], &v[5], counter, reply)))) {
+    if (keys == 2 && (!read_counter(node, &a[1], reply, counter) || !check_clock(node, &v[5], &v[6], reply, counter) ||
+                      (result == 1 && !raise_for_reader(node, &a[1], v, counter, reply)))) {
         return;
     }
     if (!fake_integer(&v[1], &ttl_ms)) {
@@ -341,7 +344,7 @@ static bool is_too_short(unsigned id, size_t keys, size_t count) {
     bool one_key = !counts && id != REDLOCK_SCRIPT_FENCE && id != REDLOCK_SCRIPT_WAIT;
     return count < need[id] || (one_key && keys != 1) || (id == REDLOCK_SCRIPT_FENCE && keys != 2) ||
            (id == REDLOCK_SCRIPT_WAIT && keys != 3) || (id == REDLOCK_SCRIPT_ACQUIRE && count != keys + 5) ||
-           (id == FAKE_SCRIPT_SHARE && count != (keys == 2 ? 8 : 6));
+           (id == FAKE_SCRIPT_SHARE && count != (keys == 2 ? 9 : 6));
 }
 
 void fake_script_run(struct fake_node *node, unsigned id, const struct sim_argument *a, size_t keys, size_t count,

@@ -32,7 +32,7 @@ void fake_join(struct fake_node *node, const struct sim_argument *lock, const st
     }
     node->wrote = true;
     entry->ticket = entry->ticket > node->now_ms + ttl_ms ? entry->ticket : node->now_ms + ttl_ms;
-    if (fake_ttl(node, set) < ttl_ms) {
+    if (fake_ttl(node, set) < (REDLOCK_PLANTED(SHARED_ONE_LIFE) ? 0 : ttl_ms)) {
         fake_expire(node, set, ttl_ms);
     }
 }
@@ -82,7 +82,7 @@ int64_t fake_may_read(struct fake_node *node, const struct sim_argument *a, cons
         return -1;
     }
     if (fake_is(&v[2], "k") || fake_is(&v[2], "c")) {
-        return 0;
+        return REDLOCK_PLANTED(SHARED_KEEP_JOINS);
     }
     fake_name_queue(&names, &a[0], &v[3], &v[0]);
     if (!fake_is(&v[2], "t") || fake_find(node, &names.of[1]) == NULL) {

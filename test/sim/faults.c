@@ -21,7 +21,7 @@ static int64_t later(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key) {
+void sim_node_haunt(struct sim_world *world, unsigned index, const char *token, size_t size, int64_t gone_ns) {
     struct sim_node *node = &world->nodes[index];
     unsigned kept = 0;
     for (unsigned i = 0; i < node->ghost_count; i++) {
@@ -30,10 +30,16 @@ void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key
         }
     }
     node->ghost_count = kept;
-    if (kept < SIM_GHOSTS_MAX && key->expires_ms != FAKE_NO_TTL) {
-        sim_token_set(node->ghosts[kept].token, key->value, key->value_size);
-        node->ghosts[kept].gone_ns = key->gone_ns;
+    if (kept < SIM_GHOSTS_MAX) {
+        sim_token_set(node->ghosts[kept].token, token, size);
+        node->ghosts[kept].gone_ns = gone_ns;
         node->ghost_count++;
+    }
+}
+
+void sim_node_lose(struct sim_world *world, unsigned index, struct fake_key *key) {
+    if (key->expires_ms != FAKE_NO_TTL) {
+        sim_node_haunt(world, index, key->value, key->value_size, key->gone_ns);
     }
     key->used = false;
 }
@@ -64,6 +70,7 @@ static void crash(struct sim_world *world, unsigned index, enum sim_fault fault)
             until = later(until, key->gone_ns);
         }
     }
+    until = forget ? later(until, sim_node_lose_readers(world, index, at_once)) : until;
     /* No RST: the host is gone, not the process. */
     bool silent = !replaced && sim_random_percent(&world->random, 30);
     for (unsigned i = 0; i < world->profile.clients; i++) {
@@ -189,6 +196,9 @@ static void forget(struct sim_world *world, struct sim_node *node, bool replaced
     for (unsigned i = 0; i < node->fake.key_count; i++) {
         node->fake.keys[i].used = false;
     }
+    for (unsigned i = 0; i < node->fake.set_count; i++) {
+        node->fake.sets[i].used = node->fake.sets[i].used && !sim_is_read(&node->fake.sets[i]);
+    }
     if (node->has_copy && (world->seed + node->run) % 3 == 0) {
         restore(world, node);
     }
@@ -280,6 +290,9 @@ static void evict(struct sim_world *world, unsigned index) {
     unsigned from = sim_random_below(&world->random, FAKE_KEYS_MAX);
     if (sim_random_percent(&world->random, 30)) {
         struct fake_key *set = &node->sets[from % FAKE_SETS_MAX];
+        if (sim_is_read(set) && world->profile.trust != SIM_RECKLESS) {
+            return;
+        }
         SIM_TRACE(world, "node %u drops '%.*s'", index, set->name_size, set->name);
         set->used = false;
         return;

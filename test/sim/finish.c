@@ -67,20 +67,26 @@ void sim_forget_token(struct sim_world *world, const char *token) {
     }
 }
 
-static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
-    unsigned client = (unsigned)(sim_key_name(key)[1] - '0');
-    if (key->value[0] == 'p' || sim_key_name(key)[0] == 'd') {
+bool sim_may_stay(const struct sim_world *world, const char *token) {
+    const unsigned client = (unsigned)(sim_name(token)[1] - '0');
+    if (token[0] == 'p' || sim_name(token)[0] == 'd') {
         return true; /* a peer's, or that of one who is dead */
     }
     if (world->clients[client].closing) {
         return true; /* close() gives releases one node timeout; a crash none */
     }
     for (unsigned i = 0; i < world->forgotten_count; i++) {
-        if (sim_key_has(key, world->forgotten[i])) {
+        if (sim_token_is(token, world->forgotten[i])) {
             return true;
         }
     }
     return false;
+}
+
+static bool may_stay(const struct sim_world *world, const struct fake_key *key) {
+    char token[SIM_TOKEN_SIZE];
+    sim_token_set(token, key->value, key->value_size);
+    return sim_may_stay(world, token);
 }
 
 void sim_leftover_event(struct sim_world *world) {
@@ -106,6 +112,10 @@ void sim_leftover_event(struct sim_world *world) {
                               key->name, sim_key_name(key), (double)(key->gone_ns - world->now_ns) / 1e6);
             }
         }
+    }
+    for (unsigned i = 0; i < world->profile.nodes; i++) {
+        const int64_t gone_ns = sim_readers_left(world, i, checked && !world->nodes[i].stepped_back);
+        free_ns = gone_ns > free_ns ? gone_ns : free_ns;
     }
     for (unsigned i = 0; i < world->profile.clients; i++) {
         if (world->clients[i].group != NULL && !world->clients[i].closing) {

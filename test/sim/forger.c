@@ -10,7 +10,7 @@
 #define SAID_SIZE_MAX 400
 
 bool sim_has_forger(const struct sim_world *world) {
-    return world->seed % 4 == 1 && world->control != SIM_CONTROL_LOADED;
+    return world->seed % 4 == 1 && !sim_is_loaded(world->control);
 }
 
 static struct sim_random *random_of(struct sim_world *world) {

@@ -11,13 +11,14 @@ struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* Tokens are never equal, and larger than each token that was returned before the request for
+/* Tokens are never equal but of those who read, and larger than each token that was returned before the request for
  * it. */
 static void check_fences(struct sim_world *world, const struct sim_grant *a, const struct sim_grant *b) {
     if (!a->fenced || !b->fenced || a->resource != b->resource) {
         return;
     }
-    bool wrong = a->fence == b->fence || (a->answered_ns < b->asked_ns && a->fence > b->fence) ||
+    bool wrong = (a->fence == b->fence && !(a->reads && b->reads)) ||
+                 (a->answered_ns < b->asked_ns && a->fence > b->fence) ||
                  (b->answered_ns < a->asked_ns && b->fence > a->fence);
     if (wrong) {
         sim_violation(world, "fence", "'%s': client %u (%.8s) has the fencing token %llu, client %u (%.8s) later %llu",
@@ -27,7 +28,8 @@ static void check_fences(struct sim_world *world, const struct sim_grant *a, con
 }
 
 static void check_delay(struct sim_world *world, const struct sim_grant *earlier, const struct sim_grant *grant) {
-    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->answered_ns) {
+    if (earlier->ended || earlier->resource != grant->resource || earlier->promised_ns <= grant->answered_ns ||
+        (earlier->reads && grant->reads)) {
         return;
     }
     sim_violation(world, "delay", "client %u (%.8s) has '%s' %.3f ms before the lock delay of client %u (%.8s) is over",
@@ -44,6 +46,7 @@ void sim_grant_acquired(struct sim_call *call, const struct sim_lease *lease) {
     *grant = (struct sim_grant){.client = lease->client,
                                 .resource = lease->resource,
                                 .fenced = call->fencing,
+                                .reads = call->reads,
                                 .fence = redlock_lease_fence(lease->handle),
                                 .asked_ns = call->asked_ns,
                                 .answered_ns = call->client->step_ns};
@@ -87,8 +90,9 @@ void sim_grant_extended(const struct sim_call *call) {
     for (unsigned i = 0; i < world->grant_count && grant != NULL; i++) {
         const struct sim_grant *other = &world->grants[i];
         /* A node in both quorums had the other key first, then this key. Extensions set no key. */
-        if (other != grant && other->resource == grant->resource && other->asked_ns > grant->answered_ns &&
-            other->answered_ns < call->asked_ns && !was_set_after(world, grant, other)) {
+        if (other != grant && other->resource == grant->resource && !(call->lease->reads && other->reads) &&
+            other->asked_ns > grant->answered_ns && other->answered_ns < call->asked_ns &&
+            !was_set_after(world, grant, other)) {
             sim_violation(world, "takeover",
                           "client %u extended '%s' (%.8s), which client %u (%.8s) had been granted since",
                           call->client->index, sim_resource_name(grant->resource), sim_name(grant->token),

@@ -54,17 +54,30 @@ void sim_check_free(struct sim_world *world) {
     }
 }
 
-/* Whether the lock is with a user who knows. */
-static bool is_held(const struct sim_world *world, bool *wanted) {
-    bool held = false;
+/* Who has the lock and knows, and who wants it: to read, or alone. */
+struct users {
+    bool read, alone, want_to_read, want_it_alone;
+};
+
+static struct users users_of(const struct sim_world *world) {
+    struct users users = {0};
     for (unsigned i = 0; i < world->profile.clients; i++) {
         for (unsigned k = 0; k < world->profile.slots; k++) {
             const struct sim_slot *slot = &world->clients[i].slots[k];
-            held = held || slot->lease != NULL;
-            *wanted = *wanted || slot->acquiring != NULL;
+            users.read |= slot->lease != NULL && slot->lease->reads;
+            users.alone |= slot->lease != NULL && !slot->lease->reads;
+            users.want_to_read |= slot->acquiring != NULL && slot->acquiring->reads;
+            users.want_it_alone |= slot->acquiring != NULL && !slot->acquiring->reads;
         }
     }
-    return held;
+    return users;
+}
+
+/* Whether somebody could have it now who has not. Behind others who read, only those who read, and
+ * only if nobody waits who may be before them. */
+static bool is_idle(const struct users *users) {
+    return !users->alone &&
+           (users->read ? users->want_to_read && !users->want_it_alone : users->want_to_read || users->want_it_alone);
 }
 
 static void trace_waiter(struct sim_world *world, const struct sim_client *client, const struct redlock_lease *lease) {
@@ -116,9 +129,9 @@ static bool runs(const struct sim_world *world) {
 
 void sim_check_hiccup(struct sim_world *world) {
     const int64_t since_ns = world->now_ns - world->checked_ns;
-    bool wanted = false;
+    const struct users users = users_of(world);
     world->checked_ns = world->now_ns;
-    if (is_held(world, &wanted) || !wanted || world->phase != SIM_ACTIVE) {
+    if (!is_idle(&users) || world->phase != SIM_ACTIVE) {
         world->idle_ns[0] = 0;
     } else if (runs(world)) {
         world->idle_ns[0] += since_ns;

@@ -26,6 +26,7 @@ static void enter_place(struct sim_client *client, const struct sim_bytes *bytes
     if (world->place_count < SIM_PLACES_MAX) {
         world->places[world->place_count++] = (struct sim_place){.client = (uint8_t)client->index,
                                                                  .resource = bytes->resource,
+                                                                 .reads = bytes->reads,
                                                                  .ticket = ticket,
                                                                  .asked_ns = client->step_ns};
     }
@@ -83,7 +84,8 @@ static const struct fake_part *next_in(const struct fake_node *fake, const struc
 
 /* Whether this token is that of the place, or was. Only tokens of this size have a ticket. */
 static bool is_of(const struct sim_place *place, const char *token, size_t size) {
-    return size == SIM_TOKEN_SIZE && sim_name(token)[1] == (char)('0' + place->client) &&
+    size -= sim_token_reads(token, size);
+    return size == SIM_TOKEN_SIZE && token[SIM_TICKET_SIZE + 1] == (char)('0' + place->client) &&
            sim_ticket(token) == place->ticket;
 }
 
@@ -117,6 +119,13 @@ static bool is_in_line(const struct fake_node *fake, const struct fake_key *lock
     if (lock != NULL && is_of(place, lock->value, lock->value_size)) {
         return true;
     }
+    const struct fake_key *readers = lock != NULL && sim_is_read(lock) ? lock : NULL;
+    for (const struct fake_part *part; (part = next_in(fake, readers, &at)) != NULL;) {
+        if (is_of(place, part->token, part->token_size)) {
+            return true;
+        }
+    }
+    at = 0;
     for (const struct fake_part *part; (part = next_in(fake, queue, &at)) != NULL;) {
         if (is_of(place, part->token, part->token_size)) {
             return true;
@@ -226,8 +235,10 @@ void sim_line_acquired(const struct sim_call *call, const char *token) {
         for (unsigned i = 0; i < world->profile.nodes; i++) {
             count += place->since_ns[i] != 0 && place->since_ns[i] < taken_ns;
         }
-        if (know_the_same(world, place, call->client->index) && place->resource == call->resource &&
-            place->asked_ns + margin_ns < call->asked_ns && count >= sim_quorum_of(world, place->client)) {
+        /* Those who read get it together, and learn of it one after the other. */
+        if (know_the_same(world, place, call->client->index) && !(place->reads && call->reads) &&
+            place->resource == call->resource && place->asked_ns + margin_ns < call->asked_ns &&
+            count >= sim_quorum_of(world, place->client)) {
             sim_violation(world, "bypass",
                           "client %u (%.8s) gets '%s' before client %u, which asked %.3f ms earlier and is in line",
                           call->client->index, sim_name(token), sim_resource_name(call->resource), place->client,
@@ -268,7 +279,7 @@ void sim_lines_end(struct sim_world *world, unsigned node) {
     const struct fake_node *fake = &world->nodes[node].fake;
     for (unsigned i = 0; i < fake->set_count; i++) {
         const struct fake_key *key = &fake->sets[i];
-        if (!key->used || world->nodes[node].stepped_back) {
+        if (!key->used || world->nodes[node].stepped_back || sim_is_read(key)) {
             continue;
         }
         if (key->expires_ms == FAKE_NO_TTL || key->expires_ms > fake->now_ms + SIM_QUEUE_TTL_MAX) {

@@ -31,6 +31,7 @@ struct sim_line {
 /* An acquire that waits. It keeps its ticket, and has a new token after each yield. */
 struct sim_place {
     uint8_t client, resource;
+    bool reads;
     uint64_t ticket;
     int64_t asked_ns; /* true time of its first WAIT */
     /* In line at that node, or granted, without a break; 0: not. */

@@ -224,7 +224,7 @@ void sim_link_arrive(struct sim_world *world, const struct sim_event *event) {
     const bool waits = bytes->operation == REDLOCK_OP_WAIT;
     char holder[SIM_TOKEN_SIZE];
     sim_quarantine_look(world, event->node, bytes->resource, holder);
-    const bool had = sim_token_is(holder, bytes->token);
+    const bool had = waits && sim_node_has(world, event->node, bytes->resource, bytes->token);
     const bool starves = world->control == SIM_CONTROL_STARVED && world->phase == SIM_PROBING &&
                          event->client + 1U == world->profile.clients && bytes->operation != REDLOCK_OP_RELEASE;
     if ((waits && sim_refuses_queue(world, node)) || starves) {

@@ -77,6 +77,12 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_MARK_ENDLESS] = "mark-endless",
     [REDLOCK_BUG_MARK_UNKNOWN] = "mark-unknown",
     [REDLOCK_BUG_MARK_DELETED] = "mark-deleted",
+    [REDLOCK_BUG_SHARED_WRITER_JOINS] = "shared-writer-joins",
+    [REDLOCK_BUG_SHARED_RELEASE_ALL] = "shared-release-all",
+    [REDLOCK_BUG_SHARED_LEAVES_QUIETLY] = "shared-leaves-quietly",
+    [REDLOCK_BUG_SHARED_KEEP_JOINS] = "shared-keep-joins",
+    [REDLOCK_BUG_SHARED_ONE_LIFE] = "shared-one-life",
+    [REDLOCK_BUG_SHARED_LINE_IGNORED] = "shared-line-ignored",
     [REDLOCK_BUG_DELETE_FINAL] = "delete-final",
     [REDLOCK_BUG_HEAL_OUTLIVES] = "heal-outlives",
     [REDLOCK_BUG_LOSS_ENDS_NOTHING] = "loss-ends-nothing",
@@ -119,6 +125,8 @@ static const char *const control_names[] = {
     [SIM_CONTROL_MIXED] = "mixed",
     [SIM_CONTROL_PARTED] = "parted",
     [SIM_CONTROL_MISQUOTED] = "misquoted",
+    [SIM_CONTROL_SHARED] = "shared",
+    [SIM_CONTROL_SHARED_LOADED] = "shared-loaded",
     [SIM_CONTROL_SPEC] = "spec",
 };
 

@@ -32,6 +32,26 @@ void *sim_arena(struct sim_world *world, size_t size);
 void sim_arena_give_back(struct sim_world *world, const char *end);
 /* The key of this token may stay until its ttl. */
 void sim_forget_token(struct sim_world *world, const char *token);
+
+/* --- readers.c: those who read a lock together, at a node --- */
+/* Whether this set is a lock that some read. */
+bool sim_is_read(const struct fake_key *set);
+/* Whether the token has the lock at the node, alone or with others. */
+bool sim_node_has(struct sim_world *world, unsigned node, unsigned resource, const char *token);
+/* Its user does not need it alone any more. */
+void sim_lease_reads(struct sim_lease *lease);
+/* Until when it reads there, if that is later than `until_ns`. */
+int64_t sim_reads_until(const struct sim_node *node, const char *token, int64_t until_ns);
+/* The node loses them: at once, or when the last has ended, which is returned (0: nobody). */
+int64_t sim_node_lose_readers(struct sim_world *world, unsigned index, bool at_once);
+/* Its clock is about to step forward. Guards keep it from voting while these would have read. */
+void sim_haunt_readers(struct sim_world *world, unsigned index);
+/* The node has this token, which may not be lost, until then. */
+void sim_node_haunt(struct sim_world *world, unsigned index, const char *token, size_t size, int64_t gone_ns);
+/* At the end: who reads there by now, and should not. When the last of all ends. */
+int64_t sim_readers_left(struct sim_world *world, unsigned node, bool checked);
+/* Whether this token may be left at the end. */
+bool sim_may_stay(const struct sim_world *world, const char *token);
 /* How long bytes travel, this time. */
 int64_t sim_delay_ns(struct sim_world *world);
 

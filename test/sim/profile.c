@@ -181,7 +181,11 @@ static void draw_trust(struct sim_world *world) {
     case SIM_CONTROL_DEAD:
     case SIM_CONTROL_SILENT:
     case SIM_CONTROL_LOADED:
+    case SIM_CONTROL_SHARED_LOADED:
         profile->trust = SIM_TRUSTED;
+        break;
+    case SIM_CONTROL_SHARED:
+        profile->trust = world->seed % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
         break;
     case SIM_CONTROL_MIXED: /* both ways of mixing */
         profile->trust = world->seed / 2 % 2 == 0 ? SIM_TRUSTED : SIM_GUARDED;
@@ -349,6 +353,7 @@ static void draw_faults(struct sim_world *world) {
         profile->faults = 1U << SIM_FAULT_SILENT;
         break;
     case SIM_CONTROL_LOADED:
+    case SIM_CONTROL_SHARED_LOADED:
         profile->faults = 1U << SIM_FAULT_PAUSE;
         break;
     case SIM_CONTROL_NONE:
@@ -360,8 +365,22 @@ static void draw_faults(struct sim_world *world) {
     case SIM_CONTROL_MIXED:
     case SIM_CONTROL_PARTED:
     case SIM_CONTROL_MISQUOTED:
+    case SIM_CONTROL_SHARED:
     case SIM_CONTROL_SPEC:
         break;
+    }
+}
+
+static unsigned draw_readers(struct sim_random *random) {
+    static const unsigned char percents[] = {20, 50, 80, 95};
+    return percents[sim_random_below(random, sizeof percents)];
+}
+
+/* Many of them wait for one lock, or hold it together. */
+static void draw_shared(struct sim_profile *profile, struct sim_random *random) {
+    profile->readers = draw_readers(random);
+    if (sim_random_percent(random, 60)) {
+        draw_crowd(profile, random);
     }
 }
 
@@ -393,8 +412,14 @@ void sim_profile_draw(struct sim_world *world) {
         draw_dead(profile, random);
     } else if (world->control == SIM_CONTROL_SILENT) {
         draw_silences(profile, random);
-    } else if (world->control == SIM_CONTROL_LOADED) {
+    } else if (sim_is_loaded(world->control)) {
         sim_load_draw(profile, random);
+        if (world->control == SIM_CONTROL_SHARED_LOADED) {
+            profile->readers = draw_readers(random);
+            profile->nodes = 2 + sim_random_below(random, 4); /* an even number splits more often */
+        }
+    } else if (world->control == SIM_CONTROL_SHARED) {
+        draw_shared(profile, random);
     } else if (world->control == SIM_CONTROL_SPEC) {
         sim_spec_draw(profile, random);
     } else if (profile->crowd && sim_random_percent(random, 30)) {
@@ -433,7 +458,7 @@ void sim_profile_draw(struct sim_world *world) {
         profile->user_gap_ns = profile->active_ns * (int64_t)users / 12;
         profile->fault_gap_ns = profile->ttl_min_ms * SIM_MS;
     }
-    if (world->control == SIM_CONTROL_LOADED) {
+    if (sim_is_loaded(world->control)) {
         sim_load_pace(profile, random);
     }
     if (world->control == SIM_CONTROL_SPEC) {

@@ -81,15 +81,21 @@ void sim_reason_sent(struct sim_client *client, const struct redlock_message *me
 /* The node has executed the request. */
 void sim_reason_executed(struct sim_world *world, unsigned node, const struct sim_bytes *bytes,
                          struct sim_reply *reply) {
-    char holder[SIM_TOKEN_SIZE];
     if (bytes->ask == 0) {
         return;
     }
-    sim_quarantine_look(world, node, bytes->resource, holder);
-    reply->did = reply->fake.type == REDLOCK_REPLY_ERROR || reply->fake.type == REDLOCK_REPLY_OTHER ? SIM_DID_NOTHING
-                 : holder[0] == '\0'                                                                ? SIM_DID_LEAVE_FREE
-                 : sim_token_is(holder, bytes->token)                                               ? SIM_DID_GIVE
-                                                                                                    : SIM_DID_DENY;
+    const struct fake_reply *fake = &reply->fake;
+    const bool tries = bytes->operation == REDLOCK_OP_ACQUIRE;
+    /* To SET with GET, that says that others read the lock. */
+    const bool read = tries && fake->type == REDLOCK_REPLY_ERROR && memcmp(fake->bytes, "WRONGTYPE", 9) == 0;
+    const bool is_free = sim_key_at(world, node, bytes->resource, "") == NULL;
+    if (!read && (fake->type == REDLOCK_REPLY_ERROR || fake->type == REDLOCK_REPLY_OTHER)) {
+        reply->did = SIM_DID_NOTHING;
+    } else if (is_free && !(tries && bytes->reads)) { /* a try to read is denied where somebody waits, too */
+        reply->did = SIM_DID_LEAVE_FREE;
+    } else {
+        reply->did = sim_node_has(world, node, bytes->resource, bytes->token) ? SIM_DID_GIVE : SIM_DID_DENY;
+    }
 }
 
 void sim_reason_answered(struct sim_client *client, unsigned node, const struct sim_bytes *bytes,

@@ -4,6 +4,9 @@
 /* Moves a node's clock: keys end sooner, or later. */
 static void step_clock(struct sim_world *world, unsigned index, int64_t by_ns) {
     struct sim_node *node = &world->nodes[index];
+    if (by_ns > 0) {
+        sim_haunt_readers(world, index);
+    }
     node->clock.offset_ns += by_ns;
     node->stepped.off_ns += by_ns;
     if (by_ns > 0) {

@@ -1,4 +1,5 @@
-/* Tokens: of 48 characters for those who wait, of 32 for others, and those of peers. */
+/* Tokens: of 48 characters for those who wait, of 32 for others, and those of peers. The letter
+ * behind them that says that they read is left out. */
 #ifndef SIM_TOKEN_H
 #define SIM_TOKEN_H
 
@@ -49,8 +50,14 @@ static inline uint64_t sim_ticket(const char *token) {
     return token[SIM_PLAIN_SIZE] == '\0' ? 0 : sim_hexadecimal(token, SIM_TICKET_SIZE);
 }
 
+/* Whether the token says that it reads. Without its digits, no other has one of these sizes. */
+static inline bool sim_token_reads(const char *bytes, size_t size) {
+    return (size == SIM_PLAIN_SIZE + 1 || size == SIM_TOKEN_SIZE + 1) && bytes[size - 1] == 's';
+}
+
 static inline void sim_token_set(char token[SIM_TOKEN_SIZE], const char *bytes, size_t size) {
     memset(token, 0, SIM_TOKEN_SIZE);
+    size -= sim_token_reads(bytes, size);
     memcpy(token, bytes, size < SIM_TOKEN_SIZE ? size : SIM_TOKEN_SIZE);
 }
 
@@ -60,9 +67,9 @@ static inline bool sim_is_dead(const char *token) {
 }
 
 static inline bool sim_key_has(const struct fake_key *key, const char *token) {
-    const size_t size = sim_token_size(token);
+    const size_t size = sim_token_size(token), has = key->value_size - sim_token_reads(key->value, key->value_size);
     /* Most differ in their last digit. */
-    return key->value_size == size && (size == 0 || key->value[size - 1] == token[size - 1]) &&
+    return has == size && (size == 0 || key->value[size - 1] == token[size - 1]) &&
            memcmp(key->value, token, size) == 0;
 }
 

@@ -1,5 +1,7 @@
 /* What users do: one slot is one thread of a program, which acquires, works, extends, releases, or
  * changes its mind. */
+#include <stdio.h>
+
 #include "parts.h"
 
 const char *sim_resource_name(unsigned resource) {
@@ -40,7 +42,9 @@ struct sim_lease *sim_lease_new(struct sim_client *client, unsigned resource, re
     struct sim_lease *lease = &world->leases[world->lease_count++];
     *lease = (struct sim_lease){
         .handle = handle, .owner = client, .client = (uint8_t)client->index, .resource = (uint8_t)resource};
-    strncpy(lease->token, redlock_lease_token(handle), SIM_TOKEN_SIZE);
+    const char *token = redlock_lease_token(handle);
+    sim_token_set(lease->token, token, strlen(token));
+    lease->reads = lease->says = sim_token_reads(token, strlen(token));
     return lease;
 }
 
@@ -89,11 +93,15 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     if (world->profile.lock_delay_max_ms > 0 && !probe) {
         options->lock_delay_ms = sim_random_between(random, 0, world->profile.lock_delay_max_ms);
     }
+    if (world->profile.readers > 0 && sim_random_percent(random, world->profile.readers)) {
+        options->mode = REDLOCK_SHARED;
+    }
     options->expiring_ms = probe ? 0 : sim_draw_expiring_ms(world, options->ttl_ms);
     options->on_expiring = options->expiring_ms > 0 ? sim_on_expiring : NULL;
     options->expiring_data = client;
     call->expiring_ms = options->expiring_ms;
     call->fencing = options->fencing;
+    call->reads = options->mode == REDLOCK_SHARED;
     call->fair = options->order == REDLOCK_ORDER_FAIR && options->wait_timeout_ms != 0;
     call->lock_delay_ms = options->lock_delay_ms;
     call->ttl_ms = options->ttl_ms;
@@ -102,7 +110,8 @@ static void draw_options(struct sim_client *client, struct sim_call *call, bool 
     call->capped = options->auto_extend_max_ms > 0;
     /* A fencing token may have to be written back; each script may be sent again by source, and a
      * SET without GET; and guards wait for the first connections. */
-    int64_t trips = 1 + 2 * options->fencing + (options->fencing || world->profile.clock_guard || sim_names(world)) +
+    int64_t trips = 1 + (call->reads ? 4 : 2) * options->fencing +
+                    (options->fencing || call->reads || world->profile.clock_guard || sim_names(world)) +
                     sim_is_guarded(world);
     call->wait_ms = options->wait_timeout_ms;
     call->within_ns = options->wait_timeout_ms < 0
@@ -121,9 +130,9 @@ bool sim_user_acquire(struct sim_client *client, unsigned slot, unsigned resourc
     call->slot = (uint8_t)slot;
     call->resource = (uint8_t)resource;
     call->probe = probe;
-    SIM_TRACE(world, "client %u/%u acquires '%s' for %lld ms, waits %lld ms%s", client->index, slot,
+    SIM_TRACE(world, "client %u/%u acquires '%s' for %lld ms, waits %lld ms%s%s", client->index, slot,
               sim_resource_name(resource), (long long)options.ttl_ms, (long long)options.wait_timeout_ms,
-              options.auto_extend ? ", renews" : "");
+              options.auto_extend ? ", renews" : "", call->reads ? ", reads" : "");
     sim_api_enter(client);
     int code = redlock_group_acquire(client->group, sim_resource_name(resource), &options, &call->request,
                                      sim_on_acquired, call);
@@ -155,16 +164,22 @@ void sim_user_extend(struct sim_lease *lease) {
         return;
     }
     int64_t ttl_ms = draw_ttl_to_extend(lease);
+    const bool downgrades = world->profile.readers > 0 && sim_random_percent(&world->random, 40);
     call->lease = lease;
     call->resource = lease->resource;
     call->ttl_ms = ttl_ms;
     sim_api_enter(client);
-    int code = redlock_extend(lease->handle, ttl_ms, sim_on_extended, call);
+    int code = downgrades ? redlock_downgrade(lease->handle, sim_on_extended, call)
+                          : redlock_extend(lease->handle, ttl_ms, sim_on_extended, call);
     sim_api_leave(client);
-    SIM_TRACE(world, "client %u extends '%s' (%.8s) to %lld ms: %s", client->index, sim_resource_name(lease->resource),
-              sim_name(lease->token), (long long)ttl_ms, redlock_error_name(code));
+    SIM_TRACE(world, "client %u %s '%s' (%.8s) to %lld ms: %s", client->index, downgrades ? "downgrades" : "extends",
+              sim_resource_name(lease->resource), sim_name(lease->token), (long long)ttl_ms, redlock_error_name(code));
     if (code == REDLOCK_OK) {
         lease->extending = true;
+        if (downgrades) {
+            sim_lease_reads(lease);
+        }
+        call->within_ns *= lease->reads ? 2 : 1; /* by the source of its script */
         lease->ttl_ms = ttl_ms < lease->ttl_ms ? ttl_ms : lease->ttl_ms;
         return;
     }
@@ -260,9 +275,12 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     options.expiring_ms = sim_draw_expiring_ms(world, options.ttl_ms);
     options.on_expiring = options.expiring_ms > 0 ? sim_on_expiring : NULL;
     options.expiring_data = client;
+    options.mode = lease->reads ? REDLOCK_SHARED : REDLOCK_EXCLUSIVE;
+    char token[sizeof lease->token + 1];
+    (void)snprintf(token, sizeof token, "%s%s", lease->token, lease->says ? "s" : "");
     redlock_lease *handle = NULL;
     sim_api_enter(client);
-    int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), lease->token, &options, &handle);
+    int code = redlock_group_adopt(client->group, sim_resource_name(lease->resource), token, &options, &handle);
     sim_api_leave(client);
     if (code != REDLOCK_OK) {
         return;
@@ -280,6 +298,7 @@ void sim_user_adopt(struct sim_lease *lease, struct sim_client *client, unsigned
     adopted->ttl_ms = options.ttl_ms;
     adopted->expiring_ms = options.expiring_ms;
     adopted->adopted = true;
+    adopted->reads = lease->reads;
     client->slots[slot].lease = adopted;
     adopted->shared = lease->shared = !instead;
     if (!instead) {

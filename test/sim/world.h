@@ -97,6 +97,7 @@ struct sim_bytes {
     char token[SIM_TOKEN_SIZE]; /* zero where there is none */
     int64_t stale_ms;           /* WAIT */
     uint8_t operation, resource;
+    bool reads;                       /* its token says so, or the message */
     uint32_t round;                   /* as its sender counts */
     uint32_t ask;                     /* the round of an acquire, see sim_ask; 0: none */
     const char *forms[SIM_NODES_MAX]; /* what the node gets in place of `bytes`; NULL: these */
@@ -239,6 +240,8 @@ struct sim_lease {
     bool extending; /* a caller's extend is pending */
     /* Another client has a handle for the same token: what that one does is no bug. */
     bool shared;
+    bool reads; /* others who read may hold the lock, too; */
+    bool says;  /* and its token says so */
     int64_t lock_delay_ms;
     /* When that was seen, and what its client had been paused for by then. */
     int64_t expired_ns, expired_paused_ns;
@@ -265,7 +268,7 @@ struct sim_call {
     enum sim_call_kind kind;
     uint8_t slot, resource;
     bool done, cancelled, probe;
-    bool auto_extend, has_on_lost, capped, fencing, fair;
+    bool auto_extend, has_on_lost, capped, fencing, fair, reads;
     int64_t ttl_ms, lock_delay_ms, expiring_ms;
     int64_t since_ns, since_paused_ns; /* true time */
     int64_t asked_ns;                  /* likewise, whatever came later */
@@ -279,6 +282,7 @@ struct sim_grant {
     char token[SIM_TOKEN_SIZE];
     uint8_t client, resource;
     bool fenced, ended; /* ended: released by somebody */
+    bool reads;
     uint64_t fence;
     int64_t asked_ns, answered_ns; /* true time */
     /* With its lock delay, nobody else may be granted it until then. */

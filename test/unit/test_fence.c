@@ -178,17 +178,20 @@ static uint64_t read_after(uint64_t seen, int64_t wall_us) {
 }
 
 TEST(a_reader_takes_the_number_of_others_who_read_or_the_next_one) {
-    const uint64_t written = made_at(WALL_US), read = written - 7 + 999;
-    assert_int_equal(read_after(written, WALL_US), read);
+    /* All of the same hundredth of a second propose the same. */
+    const int64_t begin_us = WALL_US - WALL_US % 10000;
+    const uint64_t read = (uint64_t)(begin_us + 9999) * 1000 + 999;
+    assert_int_equal(read_after(0, begin_us), read);
+    assert_int_equal(read_after(0, begin_us + 9999), read);
+    assert_int_equal(read_after(0, begin_us + 10000), read + 10000000);
+    assert_int_equal(read_after(made_at(WALL_US), WALL_US), read);
     assert_int_equal(read_after(read, WALL_US), read);
-    assert_int_equal(read_after(read, WALL_US + 1000), read);
-    assert_int_equal(read_after(read, WALL_US - 1000), read);
-    assert_int_equal(read_after(0, WALL_US), read);
-    /* Nodes whose counter has expired take it for one of an hour ago. */
-    assert_int_equal(read_after(read, WALL_US + REDLOCK_FENCE_BELIEVED_US), read);
-    const int64_t later_us = WALL_US + REDLOCK_FENCE_BELIEVED_US + 1;
-    assert_int_equal(read_after(read, later_us), made_at(later_us) - 7 + 999);
+    assert_int_equal(read_after(read, WALL_US - 10000), read);
+    assert_int_equal(read_after(read + 1, WALL_US), read + 1000);
+    /* Where counters were lost, the clock is above what was written. */
+    assert_int_equal(read_after(read, WALL_US + 10000), read + 10000000);
     assert_int_equal(read_after(read, 0), read);
+    assert_int_equal(read_after(0, 0), 999);
     assert_int_equal(read_after(REDLOCK_FENCE_MAX - 808, WALL_US), REDLOCK_FENCE_MAX - 808);
     assert_int_equal(read_after(REDLOCK_FENCE_MAX - 807, WALL_US), 0);
     assert_int_equal(read_after(REDLOCK_FENCE_MAX, WALL_US), 0);
@@ -214,14 +217,16 @@ TEST(a_readers_token_is_the_largest_that_nodes_told) {
     assert_true(redlock_fence_is_won(&fence, 127, 2));
     assert_false(redlock_fence_is_won(&fence, 7, 2));
     /* What it writes back is the same number, and what it goes on with is what it met. */
-    assert_true(redlock_fence_raise(&behind, WALL_US, false));
+    assert_true(redlock_fence_raise(&behind, 0, false));
     assert_int_equal(behind.token, high);
     behind.not_below = 0; /* another round */
     redlock_fence_note(&behind, 2, true, 0, WALL_US);
     redlock_fence_note(&behind, 1, false, high + 2000, WALL_US);
     assert_int_equal(behind.not_below, REDLOCK_NODE(1));
-    assert_true(redlock_fence_raise(&behind, WALL_US, false));
+    assert_true(redlock_fence_raise(&behind, 0, false));
     assert_int_equal(behind.token, high + 2000);
+    assert_true(redlock_fence_raise(&behind, WALL_US + 20000, false)); /* after a wait */
+    assert_true(behind.token > made_at(WALL_US + 20000));
 }
 
 static void format_and_parse(const char *digits, uint64_t number) {

@@ -275,7 +275,8 @@ LIFE_TEST(a_jump_may_lose_the_lock_before_the_token, fenced(&life, 5)) {
     life_expect(life_void(&life, 2), ENDED, .cleanup = 31, ACQUIRED(ERR_NO_QUORUM));
 }
 
-#define READ (NUMBER - CLIENT + 999)
+/* The end of this hundredth of a second. */
+#define READ (UINT64_C(1795167037129999) * 1000 + 999)
 
 static void reads(struct life *life, unsigned n) {
     life_init(life, n);

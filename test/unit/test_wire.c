@@ -191,7 +191,8 @@ TEST(who_reads_sends_another_script) {
     assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n1\r\n");
     message.fence = FENCE;
     message.fence_keys = &fence_keys;
-    assert_share(message, "11", TWO_KEYS, A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n1\r\n$8\r\n86400000\r\n");
+    assert_share(message, "12", TWO_KEYS,
+                 A_TOKEN A_TTL "$1\r\nt\r\n$2\r\n:w\r\n$1\r\n1\r\n" A_FENCE "$8\r\n86400000\r\n");
     message.operation = REDLOCK_OP_EXTEND;
     assert_share(message, "9", ONE_KEY, A_TOKEN A_TTL "$1\r\nk\r\n$2\r\n:w\r\n$1\r\n1\r\n");
     message.handing = REDLOCK_HAND_NOBODY;

@@ -3,7 +3,8 @@
 -- KEYS[1]: lock, KEYS[2]: counter or none. ARGV[1]: token, ARGV[2]: ttl in ms, ARGV[3]: 't' to try:
 -- refused if somebody waits; 'h' to heal: not refused; 'k' to keep it only if we have it; 'c' the
 -- same, and nobody comes in. ARGV[4]: what follows the lock's key in the queue's, ARGV[5]: 1 to ask
--- for the time, ARGV[6]: the counter's expiry in ms or 0.
+-- for the time; with a counter ARGV[6]: the least number that it shall have then, ARGV[7]: its expiry
+-- in ms or 0.
 -- Returns 1: done, 0: missing, or somebody waits; -1: another token. With a counter it is {that,
 -- counter or false}, with the time {that, counter or false, seconds, microseconds}. It never
 -- shortens a life.
@@ -24,17 +25,18 @@ if not alone and not (mine and mine >= now) then
   end
 end
 if KEYS[2] then
-  -- include parts/read_counter.lua
+  local number, expiry = ARGV[6], ARGV[7]
+  -- include parts/check_counter.lua
   -- The numbers of those who read end with 999, those of others never do. So one who comes after
   -- somebody who wrote has a higher one, and those who read together have the same.
-  local up = counter and counter:sub(1, 17) .. '999'
-  if result == 1 and up and up ~= counter and up <= '09223372036854775807' then
-    local expiry, number = ARGV[6], up
+  local up = counter and counter:sub(1, 17) .. '999' or number
+  number = up > number and up or number
+  if result == 1 and number ~= counter and number <= '09223372036854775807' then
     -- include parts/raise_counter.lua
     if raised.err then
       return raised
     end
-    counter = up
+    counter = number
   end
 end
 if result == 1 then
