@@ -124,7 +124,8 @@ static void write_back(struct redlock_lease_core *lease, const struct redlock_ev
                                    : lease->operation == REDLOCK_OP_WAIT  ? ~granted(lease)
                                                                           : ~votes->asked;
     const bool follow = redlock_nodes_count(may_accept(lease) & ~lease->fence.far) < votes->quorum;
-    /* Who reads takes what it met, so that others need not follow again; but a waiter asked long ago. */
+    /* Who reads takes what it met, so that others need not follow again; but a waiter asked long
+     * ago. */
     const int64_t wall_us = lease->fence.reads && lease->operation != REDLOCK_OP_WAIT ? 0 : event->wall_us;
     if (!redlock_fence_raise(&lease->fence, wall_us, follow)) {
         lease->state = REDLOCK_LEASE_FENCING;

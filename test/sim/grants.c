@@ -11,8 +11,8 @@ struct sim_grant *sim_grant_of(struct sim_world *world, const char *token) {
     return NULL;
 }
 
-/* Tokens are never equal but of those who read, and larger than each token that was returned before the request for
- * it. */
+/* Tokens are never equal but of those who read, and larger than each token that was returned before
+ * the request for it. */
 static void check_fences(struct sim_world *world, const struct sim_grant *a, const struct sim_grant *b) {
     if (!a->fenced || !b->fenced || a->resource != b->resource) {
         return;

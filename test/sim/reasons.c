@@ -91,7 +91,7 @@ void sim_reason_executed(struct sim_world *world, unsigned node, const struct si
     const bool is_free = sim_key_at(world, node, bytes->resource, "") == NULL;
     if (!read && (fake->type == REDLOCK_REPLY_ERROR || fake->type == REDLOCK_REPLY_OTHER)) {
         reply->did = SIM_DID_NOTHING;
-    } else if (is_free && !(tries && bytes->reads)) { /* a try to read is denied where somebody waits, too */
+    } else if (is_free && !(tries && bytes->reads)) { /* a reader is denied, too */
         reply->did = SIM_DID_LEAVE_FREE;
     } else {
         reply->did = sim_node_has(world, node, bytes->resource, bytes->token) ? SIM_DID_GIVE : SIM_DID_DENY;

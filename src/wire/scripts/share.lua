@@ -3,11 +3,10 @@
 -- KEYS[1]: lock, KEYS[2]: counter or none. ARGV[1]: token, ARGV[2]: ttl in ms, ARGV[3]: 't' to try:
 -- refused if somebody waits; 'h' to heal: not refused; 'k' to keep it only if we have it; 'c' the
 -- same, and nobody comes in. ARGV[4]: what follows the lock's key in the queue's, ARGV[5]: 1 to ask
--- for the time; with a counter ARGV[6]: the least number that it shall have then, ARGV[7]: its expiry
--- in ms or 0.
--- Returns 1: done, 0: missing, or somebody waits; -1: another token. With a counter it is {that,
--- counter or false}, with the time {that, counter or false, seconds, microseconds}. It never
--- shortens a life.
+-- for the time; with a counter ARGV[6]: the least number that it shall have then, ARGV[7]: its
+-- expiry in ms or 0. Returns 1: done, 0: missing, or somebody waits; -1: another token. With a
+-- counter it is {that, counter or false}, with the time {that, counter or false, seconds,
+-- microseconds}. It never shortens a life.
 -- include parts/holder.lua
 local time, queue, counter, shared, mine = redis.call('TIME'), KEYS[1] .. ARGV[4], false
 -- include parts/readers.lua
