@@ -66,6 +66,47 @@ LIST_TEST(tokens_of_ours_are_listed) {
     check("door", TRY "@host:1", true, true, true);
 }
 
+/* As sets are: with these members, which end so much later than now. */
+static void add_set(const char *key, const char *first, int64_t first_ms, const char *second, int64_t second_ms,
+                    bool ends) {
+    char ends_at[2][24];
+    (void)snprintf(ends_at[0], sizeof ends_at[0], "%lld", (long long)(server_now_us() / 1000 + first_ms));
+    (void)snprintf(ends_at[1], sizeof ends_at[1], "%lld", (long long)(server_now_us() / 1000 + second_ms));
+    assert_string_equal(server_ask(server, "ZADD", key, ends_at[0], first, ends_at[1], second), "2");
+    assert_string_equal(ends ? server_ask(server, "PEXPIRE", key, "600000") : "1", "1");
+}
+
+LIST_TEST(a_lock_that_some_read_is_listed_under_the_lowest_token) {
+    struct redlock_page_entry entry;
+    static const char later[] = TRY "s@host:1", lowest[] = TICKET OURS "s", ended[] = "0" TICKET THEIRS;
+    for (int others = 0; others < 2; others++) {
+        start_anew();
+        add_set("door", later, 600000, lowest, 500000, true);
+        assert_string_equal(server_ask(server, "ZADD", "door", "1", ended), "1");
+        assert_int_equal(count(others, &entry), 1);
+        assert_int_equal(entry.token_size, strlen(lowest));
+        assert_memory_equal(entry.token, lowest, entry.token_size);
+        assert_true(entry.ttl_ms > 0 && entry.ttl_ms <= TTL_MS);
+        assert_int_equal(entry.waiters, 0);
+        /* A queue is none, nor is a set of others, or one whose readers have gone. */
+        start_anew();
+        add_set("door:wait", later, 600000, lowest, 500000, true);
+        assert_int_equal(count(others, &entry), 0);
+        start_anew();
+        add_set("door", later, 600000, lowest, 500000, false);
+        assert_int_equal(count(others, &entry), 0);
+        start_anew();
+        add_set("door", later, -1, lowest, -2, true);
+        assert_int_equal(count(others, &entry), 0);
+        start_anew();
+        add_set("door", "x", 600000, "y", 600000, true);
+        assert_int_equal(count(others, &entry), 0);
+    }
+    check("door", TICKET OURS "s", true, true, true); /* an older version served it */
+    check("door", OURS "ss", true, false, true);
+    check("door", "S" OURS, true, false, true);
+}
+
 /* Another library's value of a lock is any string. It has a ttl. */
 LIST_TEST(other_strings_are_listed_on_request_if_they_end) {
     static const char *const values[] = {"x",      OURS "0",    TICKET OURS "0", "0123",   OURS "host",
