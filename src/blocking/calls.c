@@ -86,7 +86,11 @@ static int read_options(redlock_client *client, struct acquire_call *acquire,
                         const redlock_client_acquire_options *options, redlock_client_acquire_options *asked) {
     struct redlock_error_text failure = redlock_call_failure();
     redlock_client_acquire_options_default(asked);
-    const int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    int code = redlock_check_options(&failure, "redlock_client_acquire_options", asked, sizeof *asked, options);
+    if (code == REDLOCK_OK && asked->reentrant && asked->lock.mode != REDLOCK_EXCLUSIVE) {
+        code =
+            redlock_fail(&failure, REDLOCK_ERR_INVALID, "a reentrant lease has the lock alone: its mode is exclusive");
+    }
     acquire->lock = asked->lock;
     acquire->lock.cancel = NULL;
     acquire->call.tells = asked->lock.on_lost || asked->lock.on_expiring;

@@ -46,6 +46,19 @@ CLIENT_TEST(only_the_last_release_releases) {
     kit_expect_no_keys();
 }
 
+/* Who reads would be told that it has the lock alone, or the other way round. */
+CLIENT_TEST(a_reentrant_lease_is_exclusive) {
+    redlock_lease *lease = NULL;
+    redlock_client_acquire_options options = reentrant(0, 0);
+    options.lock.mode = REDLOCK_SHARED;
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
+    assert_null(lease);
+    options.reentrant = false;
+    assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
+    kit_expect_no_keys();
+}
+
 struct stranger {
     redlock_client *client;
     redlock_lease *lease;
