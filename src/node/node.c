@@ -71,6 +71,9 @@ bool redlock_node_send(struct redlock_node *node, const char *bytes, size_t size
         server->connection.inflight.count >= REDLOCK_INFLIGHT_MAX) {
         return false;
     }
+    if ((entry->reply_kind & REDLOCK_KIND_SHARED) && !server->share_loaded) {
+        redlock_requests_load_share(server);
+    }
     return redlock_requests_queue(server, bytes, size, entry);
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "core/time.h"
+#include "wire/script.h"
 
 /* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
 static int64_t timeout_at_ns(const struct redlock_server *server, const struct redlock_inflight_entry *entry) {
@@ -52,6 +53,15 @@ void redlock_requests_say(struct redlock_server *server, const char *const words
 
 void redlock_requests_ping(struct redlock_server *server) {
     redlock_requests_say(server, (const char *[4]){"PING"});
+}
+
+void redlock_requests_load_share(struct redlock_server *server) {
+    assert(!server->share_loaded);
+    server->share_loaded = true; /* where that is not so, the answer is NOSCRIPT (R11) */
+    if (!server->handshake.scripts_refused) {
+        const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+        redlock_requests_say(server, (const char *[4]){"SCRIPT", "LOAD", script->source});
+    }
 }
 
 static void answer(struct redlock_server *server, const struct redlock_inflight_entry *entry, redlock_vote_kind vote,

@@ -14,8 +14,8 @@ enum redlock_script_id {
     REDLOCK_SCRIPT_COUNT
 };
 
-/* Scripts that no connection loads for requests. LIST is sent by source, and so is SHARE to a
- * server that does not know it. PROBE is of the handshake. */
+/* Scripts that no handshake loads for requests. LIST is sent by source. SHARE is loaded in front of
+ * the first request that runs it. PROBE is of the handshake. */
 enum redlock_rare_script_id {
     REDLOCK_RARE_SCRIPT_LIST,
     REDLOCK_RARE_SCRIPT_PROBE,

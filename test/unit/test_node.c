@@ -1,6 +1,7 @@
 /* A node while its connection stands: order, timeouts, stall, scripts (R4, R6, R7, R11, R17). */
 #include "subscriber.h"
 #include "test.h"
+#include "wire/script.h"
 #include "wire/wire.h"
 
 #define FRESH_TEST(name) TEST_WITH(name, first_setup, first_teardown)
@@ -262,6 +263,34 @@ FRESH_TEST(forgotten_scripts_are_loaded_again) {
     assert_true(peer_queue(&peer, "r", REDLOCK_OP_RELEASE, 3, redlock_loop_now_ns(NULL)));
     peer_serve(&peer, "r", "-NOSCRIPT no\r\n");
     peer_expect(&peer, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n");
+}
+
+static void assert_share_is_loaded(uint32_t round) {
+    const struct redlock_script *script = &redlock_rare_scripts[REDLOCK_RARE_SCRIPT_SHARE];
+    const size_t answers = peer.answer_count;
+    char bytes[8192];
+    (void)snprintf(bytes, sizeof bytes, "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$%zu\r\n%s\r\ns", script->source_size,
+                   script->source);
+    assert_true(peer_send_as(&peer, "s", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_SHARED, round));
+    peer_expect(&peer, bytes);
+    peer_say(&peer, "$1\r\na\r\n:1\r\n");
+    peer_until_answer(&peer, answers, round, REDLOCK_VOTE_GRANTED, "");
+}
+
+/* Once a connection, and only where somebody reads. */
+FRESH_TEST(the_script_of_shared_locks_is_loaded_before_the_first) {
+    connect_it();
+    peer_sends(&peer, "w", 1);
+    peer_say(&peer, "+OK\r\n");
+    peer_until_answers(&peer, 1);
+    assert_share_is_loaded(2);
+    assert_true(peer_send_as(&peer, "s", REDLOCK_OP_ACQUIRE | REDLOCK_KIND_SHARED, 3));
+    peer_serve(&peer, "s", ":1\r\n");
+    peer_until_answer(&peer, 2, 3, REDLOCK_VOTE_GRANTED, "");
+    peer_close(&peer);
+    peer_greet(&peer, "r2", 8, 0);
+    peer_until_state(&peer, REDLOCK_NODE_READY);
+    assert_share_is_loaded(4);
 }
 
 static void connect_as(const char *version) {
