@@ -9,7 +9,7 @@
 
 #include "world.h"
 
-#define REQUESTS   14    /* in a whole cycle */
+#define REQUESTS   19    /* in a whole cycle */
 #define LIVE_SLOTS 65536 /* a power of two */
 
 void *__real_malloc(size_t size);
@@ -212,6 +212,24 @@ static void hand_over(redlock_manager *manager, struct cycle *cycle) {
     }
 }
 
+/* A writer becomes a reader, and another one reads with it. */
+static void share(redlock_manager *manager, struct cycle *cycle) {
+    redlock_acquire_options options = world_acquire_options(60000, 0);
+    options.fencing = true;
+    if (!complete(cycle, redlock_acquire(manager, "shared", &options, NULL, on_done, cycle)) ||
+        cycle->last_code != REDLOCK_OK) {
+        return;
+    }
+    redlock_lease *first = cycle->lease;
+    complete(cycle, redlock_downgrade(first, on_done, cycle));
+    options.mode = REDLOCK_SHARED;
+    if (complete(cycle, redlock_acquire(manager, "shared", &options, NULL, on_done, cycle)) &&
+        cycle->last_code == REDLOCK_OK) {
+        complete(cycle, redlock_release(cycle->lease, on_done, cycle));
+    }
+    complete(cycle, redlock_release(first, on_done, cycle));
+}
+
 static void on_event(const redlock_election_event *event, void *data) {
     struct cycle *cycle = data;
     cycle->led += event->kind == REDLOCK_ELECTION_LEADING;
@@ -279,6 +297,7 @@ static void use_a_manager(struct cycle *cycle, int64_t node_timeout_ms) {
     complete(cycle, redlock_manager_connect(manager, 300, on_done, cycle));
     use_a_lease(manager, cycle);
     hand_over(manager, cycle);
+    share(manager, cycle);
     use_an_election(manager, cycle);
     complete(cycle, redlock_inspect(manager, "first", on_done, cycle));
     /* The nodes have no password and refuse it: their connections go on. */
