@@ -116,6 +116,13 @@ REDLOCK_API int64_t redlock_result_waiters(const redlock_result *result);
  */
 REDLOCK_API int64_t redlock_result_waited_ms(const redlock_result *result);
 
+/**
+ * redlock_inspect(): how many read the lock together, up to 1000: the median of what the nodes say;
+ * 0 if one has it alone, or nobody has it; -1 if fewer than a quorum could tell, or for any other
+ * request. The votes name the one whose token is the lowest.
+ */
+REDLOCK_API int64_t redlock_result_readers(const redlock_result *result);
+
 /** The number of nodes. */
 REDLOCK_API size_t redlock_result_vote_count(const redlock_result *result);
 

@@ -109,7 +109,7 @@ void redlock_query_free(struct redlock_query *query) {
 /* An inspection, or a connect, which asks nobody. */
 struct sight {
     struct redlock_text *holder;
-    int64_t waiters, waited_ms;
+    int64_t waiters, waited_ms, readers;
 };
 
 struct inspection {
@@ -131,7 +131,7 @@ static struct inspection *inspection_new(struct redlock_group *group, enum redlo
     redlock_query_start(&inspection->query, group, of, votes, cb, data);
     inspection->target = redlock_group_target(group, resource, key_size, votes + count);
     for (unsigned i = 0; i < count; i++) {
-        inspection->sights[i].waiters = inspection->sights[i].waited_ms = -1;
+        inspection->sights[i].waiters = inspection->sights[i].waited_ms = inspection->sights[i].readers = -1;
     }
     return inspection;
 }
@@ -197,6 +197,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
         if (answer->vote == REDLOCK_VOTE_GRANTED || answer->vote == REDLOCK_VOTE_DENIED) {
             sight->waiters = answer->waiters;
             sight->waited_ms = answer->waited_ms;
+            sight->readers = answer->vote == REDLOCK_VOTE_GRANTED ? answer->readers : 0;
         }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             assert(!sight->holder);
@@ -270,10 +271,10 @@ static int64_t median(const int64_t *told, unsigned count, unsigned least) {
     return count > 0 && count >= least ? told[(count - 1) / 2] : -1;
 }
 
-static void tell_of_queue(const struct redlock_group *group, const struct inspection *inspection,
-                          struct redlock_result *result) {
-    int64_t waiters[REDLOCK_NODES_MAX], waited_ms[REDLOCK_NODES_MAX];
-    unsigned counts = 0, times = 0;
+static void tell_of_others(const struct redlock_group *group, const struct inspection *inspection,
+                           struct redlock_result *result) {
+    int64_t waiters[REDLOCK_NODES_MAX], waited_ms[REDLOCK_NODES_MAX], readers[REDLOCK_NODES_MAX];
+    unsigned counts = 0, times = 0, answers = 0;
     for (unsigned i = 0; i < group->node_count; i++) {
         const struct sight *sight = &inspection->sights[i];
         if (sight->waiters >= 0) {
@@ -282,16 +283,20 @@ static void tell_of_queue(const struct redlock_group *group, const struct inspec
         if (sight->waited_ms >= 0) {
             redlock_number_insert(waited_ms, times++, sight->waited_ms);
         }
+        if (sight->readers >= 0) {
+            redlock_number_insert(readers, answers++, sight->readers);
+        }
     }
     result->waiters = median(waiters, counts, group->quorum);
     result->waited_ms = result->waiters > 0 ? median(waited_ms, times, 1) : -1;
+    result->readers = median(readers, answers, group->quorum);
 }
 
 static void query_callback(struct redlock_group *group, struct redlock_requester *requester) {
     struct inspection *inspection = (struct inspection *)requester;
     struct redlock_result result = redlock_query_result(&inspection->query);
     result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
-    tell_of_queue(group, inspection, &result);
+    tell_of_others(group, inspection, &result);
     redlock_query_tell(&inspection->query, &result);
     free_if_over(inspection);
 }

@@ -36,6 +36,10 @@ int64_t redlock_result_waited_ms(const redlock_result *result) {
     return result->of == REDLOCK_RESULT_INSPECT ? result->waited_ms : -1;
 }
 
+int64_t redlock_result_readers(const redlock_result *result) {
+    return result->of == REDLOCK_RESULT_INSPECT ? result->readers : -1;
+}
+
 size_t redlock_result_vote_count(const redlock_result *result) {
     return result->count;
 }
@@ -100,8 +104,14 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
 
 redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason) {
     assert(code != REDLOCK_OK);
-    const redlock_result result = {
-        .code = code, .of = of, .resource = resource ? resource : "", .attempts = 0, .reason = reason};
+    const redlock_result result = {.code = code,
+                                   .of = of,
+                                   .resource = resource ? resource : "",
+                                   .attempts = 0,
+                                   .reason = reason,
+                                   .waiters = -1,
+                                   .waited_ms = -1,
+                                   .readers = -1};
     return redlock_result_copy(&result);
 }
 

@@ -44,10 +44,10 @@ struct redlock_result {
     redlock_lease *lease;
     const char *resource;
     uint64_t passed_over;
-    int64_t waiters, waited_ms; /* INSPECT; -1: not known */
-    int64_t ttl_ms;             /* as requested */
-    int64_t cap_ms;             /* auto_extend_max_ms */
-    const char *reason;         /* ERR_INVALID: which argument, and why; else NULL */
+    int64_t waiters, waited_ms, readers; /* INSPECT; -1: not known */
+    int64_t ttl_ms;                      /* as requested */
+    int64_t cap_ms;                      /* auto_extend_max_ms */
+    const char *reason;                  /* ERR_INVALID: which argument, and why; else NULL */
     unsigned count;
     uint64_t attempts;
     struct redlock_result_vote *votes; /* `count` votes */

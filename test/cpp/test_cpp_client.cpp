@@ -380,6 +380,7 @@ NODES_TEST(who_holds_it_and_counts) {
     }
     assert_true(votes >= 3);
     assert_int_equal(seen.result().waiters().value_or(-1), 0);
+    assert_int_equal(seen.result().readers().value_or(-1), 0);
     assert_true(redlock::token_holder(std::string(lease.token())) == "web-3:4711");
     assert_true(lease.release());
     lease = redlock::lease(client, "r", options);

@@ -329,6 +329,7 @@ TEST(empty_objects_do_nothing) {
     assert_true(nothing.message().empty() && nothing.resource().empty());
     assert_int_equal(nothing.size(), 0);
     assert_false(nothing.waiters().has_value());
+    assert_false(nothing.readers().has_value());
     assert_true(nothing[0].node.empty());
     redlock::result copy(nothing);
     assert_false(static_cast<bool>(copy));

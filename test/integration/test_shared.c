@@ -84,6 +84,25 @@ static bool has_ended(const struct outcome *outcome) {
     return outcome->runs > 0;
 }
 
+static void count_readers(const redlock_result *result, void *data) {
+    *(int64_t *)data = redlock_result_readers(result);
+}
+
+static bool has_counted(void *data) {
+    return *(int64_t *)data != INT64_MIN;
+}
+
+/* A node may be late. */
+static void assert_read_by(redlock_manager *manager, int64_t expected) {
+    int64_t readers = -1;
+    for (int asked = 0; readers != expected && asked < 1000; asked++) {
+        readers = INT64_MIN;
+        assert_is(redlock_inspect(manager, "door", count_readers, &readers), REDLOCK_OK);
+        assert_true(drive_until(world_loop, has_counted, &readers, DRIVE_TIMEOUT_MS));
+    }
+    assert_int_equal(readers, expected);
+}
+
 TESTS_WITH(world_three, world_end);
 
 MANAGER_TEST(many_read_and_nobody_writes_meanwhile) {
@@ -91,11 +110,15 @@ MANAGER_TEST(many_read_and_nobody_writes_meanwhile) {
     redlock_lease *first = read_it(manager, "door", 0), *second = read_it(other, "door", 0);
     redlock_lease *third = read_it(other, "door", 0);
     assert_refused(other, world_acquire_options(LONG_MS, 0));
+    assert_read_by(other, 3);
     release(first);
     release(second);
     assert_refused(manager, world_acquire_options(LONG_MS, 0));
+    assert_read_by(manager, 1);
     release(third);
+    assert_read_by(manager, 0);
     redlock_lease *writer = world_acquire(manager, "door", LONG_MS);
+    assert_read_by(other, 0);
     assert_refused(other, reading(LONG_MS, 0));
     world_release_all(writer, NULL);
 }

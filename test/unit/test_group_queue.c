@@ -262,20 +262,20 @@ GROUP_TEST(the_log_tells_of_changes_only, five_nodes) {
 /* --- Who waits, as an inspection tells --- */
 
 struct told {
-    int64_t waiters, waited_ms;
+    int64_t waiters, waited_ms, readers;
 };
 
 static void see_waiters(const redlock_result *result, void *data) {
     struct told *told = data;
     redlock_result *copy = redlock_result_copy(result);
     assert_non_null(copy);
-    *told = (struct told){redlock_result_waiters(copy), redlock_result_waited_ms(copy)};
+    *told = (struct told){redlock_result_waiters(copy), redlock_result_waited_ms(copy), redlock_result_readers(copy)};
     redlock_result_free(copy);
 }
 
 /* What an inspection tells if these nodes say so; -2: the node is silent. */
 static struct told inspect(const int64_t waiters[5], const int64_t waited_ms[5]) {
-    struct told told = {-2, -2};
+    struct told told = {-2, -2, -2};
     assert_is(redlock_group_inspect(fake.group, "r", see_waiters, &told), REDLOCK_OK);
     for (unsigned i = 0; i < 5; i++) {
         const redlock_vote_kind vote = waiters[i] == -2 ? REDLOCK_VOTE_UNKNOWN : REDLOCK_VOTE_DENIED;
@@ -290,28 +290,61 @@ GROUP_TEST(an_inspection_tells_the_median, five_nodes) {
         int64_t waiters[5], waited_ms[5];
         struct told told;
     } rows[] = {
-        {{0, 0, 0, 0, 0}, {-1, -1, -1, -1, -1}, {0, -1}},
-        {{3, 3, 3, 3, 3}, {2000, 2001, 2002, 2003, 2004}, {3, 2002}},
+        {{0, 0, 0, 0, 0}, {-1, -1, -1, -1, -1}, {0, -1, 0}},
+        {{3, 3, 3, 3, 3}, {2000, 2001, 2002, 2003, 2004}, {3, 2002, 0}},
         /* Two wrong clocks, and a node without a queue. */
-        {{9, 3, 0, 4, 3}, {900000, 2001, -1, 2003, 0}, {3, 2001}},
-        {{1, 0, 0, 0, 1}, {500, -1, -1, -1, 500}, {0, -1}}, /* gone from most nodes */
-        {{-2, -2, 2, 2, 2}, {0, 0, 10, 10, 10}, {2, 10}},
-        {{-2, -1, -1, 2, 2}, {0, -1, -1, 10, 10}, {-1, -1}}, /* too few can tell */
-        {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1}},    /* an ACL forbids TIME */
-        {{2, 2, 2, 2, 2}, {-1, -1, -1, 700, -1}, {2, 700}},  /* on all nodes but one */
+        {{9, 3, 0, 4, 3}, {900000, 2001, -1, 2003, 0}, {3, 2001, 0}},
+        {{1, 0, 0, 0, 1}, {500, -1, -1, -1, 500}, {0, -1, 0}}, /* gone from most nodes */
+        {{-2, -2, 2, 2, 2}, {0, 0, 10, 10, 10}, {2, 10, 0}},
+        {{-2, -1, -1, 2, 2}, {0, -1, -1, 10, 10}, {-1, -1, 0}}, /* too few can tell */
+        {{2, 2, 2, 2, 2}, {-1, -1, -1, -1, -1}, {2, -1, 0}},    /* an ACL forbids TIME */
+        {{2, 2, 2, 2, 2}, {-1, -1, -1, 700, -1}, {2, 700, 0}},  /* on all nodes but one */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct told told = inspect(rows[i].waiters, rows[i].waited_ms);
         assert_int_equal(told.waiters, rows[i].told.waiters);
         assert_int_equal(told.waited_ms, rows[i].told.waited_ms);
+        assert_int_equal(told.readers, rows[i].told.readers);
     }
 }
 
 GROUP_TEST(other_results_know_of_no_waiters, five_nodes) {
-    struct told told = {-2, -2};
+    struct told told = {-2, -2, -2};
     assert_is(redlock_group_acquire(fake.group, "r", NULL, NULL, see_waiters, &told), REDLOCK_OK);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     fake_env_answer_all(&fake, REDLOCK_VOTE_DENIED);
     assert_int_equal(told.waiters, -1);
     assert_int_equal(told.waited_ms, -1);
+    assert_int_equal(told.readers, -1);
+}
+
+/* How many read, if these nodes say so: -1: nobody has the lock there, -2: the node is silent. */
+static int64_t count_readers(const int64_t readers[5]) {
+    static const char token[] = "0123456789abcdef0123456789abcdefs";
+    struct told told = {-2, -2, -2};
+    assert_is(redlock_group_inspect(fake.group, "r", see_waiters, &told), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+        const redlock_vote_kind vote = readers[i] == -2   ? REDLOCK_VOTE_UNKNOWN
+                                       : readers[i] == -1 ? REDLOCK_VOTE_DENIED
+                                                          : REDLOCK_VOTE_GRANTED;
+        fake_env_answer_as(&fake, i, REDLOCK_OP_INSPECT,
+                           (struct redlock_answer){.vote = vote,
+                                                   .holder = token,
+                                                   .holder_size = sizeof token - 1,
+                                                   .holder_ttl_ms = 1000,
+                                                   .readers = readers[i]});
+    }
+    return told.readers;
+}
+
+GROUP_TEST(an_inspection_tells_how_many_read, five_nodes) {
+    static const struct {
+        int64_t readers[5], told;
+    } rows[] = {
+        {{-1, -1, -1, -1, -1}, 0}, {{0, 0, 0, 0, 0}, 0},   {{2, 2, 2, 2, 2}, 2},     {{1, 2, 2, 3, 3}, 2},
+        {{-1, -1, 1, 1, 1}, 1},    {{-2, -2, 4, 2, 3}, 3}, {{-2, -2, -2, 2, 2}, -1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(count_readers(rows[i].readers), rows[i].told);
+    }
 }

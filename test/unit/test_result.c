@@ -227,6 +227,11 @@ TEST(a_refused_call_says_which_argument) {
     redlock_result_message(result, text, sizeof text);
     assert_string_equal(text, "cannot extend '': cancelled.");
     redlock_result_free(result);
+    result = redlock_result_refused(REDLOCK_RESULT_INSPECT, "r", REDLOCK_ERR_INVALID, NULL);
+    assert_int_equal(redlock_result_waiters(result), -1);
+    assert_int_equal(redlock_result_waited_ms(result), -1);
+    assert_int_equal(redlock_result_readers(result), -1);
+    redlock_result_free(result);
 }
 
 TEST(message_fits_any_buffer) {

@@ -159,6 +159,11 @@ class result_view {
         const std::int64_t ms = handle_ ? redlock_result_waited_ms(handle_) : -1;
         return ms < 0 ? std::nullopt : std::optional(milliseconds(ms));
     }
+    /** redlock_result_readers(): none if it is not known. */
+    std::optional<std::int64_t> readers() const noexcept {
+        const std::int64_t count = handle_ ? redlock_result_readers(handle_) : -1;
+        return count < 0 ? std::nullopt : std::optional(count);
+    }
     /** The number of nodes. */
     std::size_t size() const noexcept {
         return handle_ ? redlock_result_vote_count(handle_) : 0;
