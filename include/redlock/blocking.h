@@ -120,6 +120,13 @@ REDLOCK_API int redlock_client_extend(redlock_client *client, redlock_lease *lea
                                       redlock_result **result);
 
 /**
+ * Blocks until redlock_downgrade() is decided. Returns its error, or else the code of its result.
+ * #REDLOCK_ERR_INVALID for a reentrant lease: whoever else holds it counts on having it alone.
+ * @param result  as for redlock_client_acquire().
+ */
+REDLOCK_API int redlock_client_downgrade(redlock_client *client, redlock_lease *lease, redlock_result **result);
+
+/**
  * Blocks until the release is decided. Returns the error of redlock_release(), or else the code of
  * its result. The handle ends, unless it is a reentrant lease with a count left: then the call
  * returns #REDLOCK_OK at once. Only its owner can release a reentrant lease. If the owner is a

@@ -154,6 +154,26 @@ int redlock_client_extend(redlock_client *client, redlock_lease *lease, int64_t 
                  : refuse_null(&extend.call);
 }
 
+static int downgrade_begins(struct redlock_call *call) {
+    assert(call->data);
+    return redlock_downgrade(call->data, redlock_worker_answer, call);
+}
+
+int redlock_client_downgrade(redlock_client *client, redlock_lease *lease, redlock_result **result) {
+    struct redlock_call downgrade = lease_call(downgrade_begins, REDLOCK_RESULT_EXTEND, lease, result);
+    int cancel_state;
+    int code = lease ? redlock_client_enter(client, &downgrade, &cancel_state) : refuse_null(&downgrade);
+    if (code != REDLOCK_OK) {
+        return code;
+    }
+    const char *resource = redlock_lease_resource(lease);
+    code = redlock_reentrant_has(&client->reentrant, lease)
+               ? redlock_call_refuse(&downgrade, REDLOCK_ERR_INVALID, "the lease is reentrant")
+               : redlock_worker_perform(redlock_client_worker(client, resource), &downgrade);
+    redlock_client_exit(client, cancel_state);
+    return code;
+}
+
 static int release_begins(struct redlock_call *call) {
     const redlock_lease *lease = call->data;
     assert(lease);

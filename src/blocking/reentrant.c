@@ -235,6 +235,17 @@ static enum redlock_exit exit_hold(struct redlock_hold *hold, struct redlock_hol
     return REDLOCK_EXIT_RETAINED;
 }
 
+bool redlock_reentrant_has(struct redlock_reentrant *table, const redlock_lease *lease) {
+    /* As for the exit: who asks for its lease has seen it added. */
+    if (atomic_load_explicit(&table->holds, memory_order_relaxed) == 0) {
+        return false;
+    }
+    redlock_monitor_lock(&table->monitor);
+    const bool has = find_lease(table, lease) != NULL;
+    redlock_monitor_unlock(&table->monitor);
+    return has;
+}
+
 enum redlock_exit redlock_reentrant_exit(struct redlock_reentrant *table, redlock_lease *lease,
                                          struct redlock_hold_owner owner, bool forget, struct redlock_hold **hold) {
     enum redlock_exit exited = REDLOCK_EXIT_STRANGE;

@@ -85,6 +85,9 @@ void redlock_reentrant_wake(struct redlock_reentrant *table);
 /* `lease` is what was acquired. NULL if nothing was: then the hold is gone. */
 void redlock_reentrant_acquire_done(struct redlock_reentrant *table, struct redlock_hold *hold, redlock_lease *lease);
 
+/* Whether the lease is a reentrant one. */
+bool redlock_reentrant_has(struct redlock_reentrant *table, const redlock_lease *lease);
+
 enum redlock_exit {
     REDLOCK_EXIT_STRANGE,  /* not a reentrant lease */
     REDLOCK_EXIT_REFUSED,  /* another owner's */

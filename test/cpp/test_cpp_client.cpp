@@ -146,6 +146,18 @@ NODES_TEST(a_lease_is_extended_released_and_adopted) {
     assert_true(client.adopt("r", "").message() == "token has 0 bytes; it must have 1 to 128");
 }
 
+NODES_TEST(a_writer_becomes_a_reader) {
+    redlock::client client = open();
+    redlock::acquire_options reading = waits(0s);
+    reading.mode = redlock::mode::shared;
+    redlock::lease lease(client, "r", waits(0s));
+    assert_true(client.acquire("r", reading).code() == errc::contended);
+    assert_true(lease.downgrade());
+    redlock::lease beside = client.acquire("r", reading).value();
+    assert_true(lease.release() && beside.release());
+    assert_true(no_keys("r") && lease.downgrade().code() == errc::invalid);
+}
+
 NODES_TEST(work_under_a_lock) {
     redlock::client client = open();
     const redlock::expected<std::string> done = client.with("r", [](redlock::lease &lease) {

@@ -88,9 +88,12 @@ LOOP_TEST(a_lease_is_taken_extended_and_released) {
     assert_true(lease.extend(patient, [](result_view) {}) == errc::busy);
     run_until([&] { return steps == 2; });
     assert_true(lease.validity() > patient);
+    assert_true(lease.downgrade([&](result_view result) { steps += result.code() == errc::ok; }) == errc::ok);
+    run_until([&] { return steps == 3; });
     assert_true(lease.release([&](result_view result) { steps += result.code() == errc::ok; }) == errc::ok);
     assert_true(lease.empty() && lease.release() == errc::invalid);
-    run_until([&] { return steps == 3; });
+    assert_true(lease.downgrade([](result_view) {}) == errc::invalid);
+    run_until([&] { return steps == 4; });
     assert_true(free_again("r"));
     assert_int_equal(manager.statistics().released, 1);
     redlock_telemetry snapshot;

@@ -298,6 +298,7 @@ TEST(empty_objects_do_nothing) {
     assert_int_equal(lease.fence(), 0);
     assert_true(lease.token().empty() && lease.resource().empty());
     assert_true(lease.extend(1s).code() == errc::closed);
+    assert_true(lease.downgrade().code() == errc::closed);
     assert_true(lease.release().code() == errc::closed);
     assert_true(lease.forget().code() == errc::closed);
     redlock::election election;
@@ -318,6 +319,7 @@ TEST(empty_objects_do_nothing) {
     redlock::async_lease none;
     assert_true(none.release() == errc::closed);
     assert_true(none.extend(1s, never) == errc::closed);
+    assert_true(none.downgrade(never) == errc::closed);
     none.forget();
     redlock::async_election candidate;
     assert_true(candidate.campaign() == errc::closed);

@@ -37,6 +37,26 @@ CLIENT_TEST(a_lock_is_taken_extended_and_given_back) {
     kit_expect_no_keys();
 }
 
+KIT_TEST(a_writer_becomes_a_reader) {
+    redlock_client *writer = kit_client(NODE_TIMEOUT_MS), *reader = kit_client(NODE_TIMEOUT_MS);
+    redlock_client_acquire_options options = kit_options(20000, 0);
+    redlock_lease *lease = kit_acquire(writer, "r", 0), *beside = NULL;
+    redlock_result *result = NULL;
+    options.lock.mode = REDLOCK_SHARED;
+    assert_is(redlock_client_acquire(reader, "r", &options, &beside, NULL), REDLOCK_ERR_CONTENDED);
+    assert_is(redlock_client_downgrade(writer, lease, &result), REDLOCK_OK);
+    assert_is(redlock_result_code(result), REDLOCK_OK);
+    assert_int_equal(redlock_result_vote_count(result), 5);
+    redlock_result_free(result);
+    assert_is(redlock_client_acquire(reader, "r", &options, &beside, NULL), REDLOCK_OK);
+    assert_is(redlock_client_downgrade(reader, beside, NULL), REDLOCK_OK); /* an extension */
+    assert_is(redlock_client_downgrade(reader, NULL, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_downgrade(NULL, lease, NULL), REDLOCK_ERR_INVALID);
+    assert_is(redlock_client_release(writer, lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_release(reader, beside, NULL), REDLOCK_OK);
+    kit_expect_no_keys();
+}
+
 KIT_TEST(a_rival_is_refused_with_the_votes) {
     redlock_client *holder = kit_client(NODE_TIMEOUT_MS), *rival = kit_client(NODE_TIMEOUT_MS);
     redlock_client_acquire_options options = kit_options(20000, 0);

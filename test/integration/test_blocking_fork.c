@@ -44,6 +44,7 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
         child_must(redlock_client_acquire(client, "x", &options, &none, NULL) == REDLOCK_ERR_FORKED);
     }
     child_must(redlock_client_extend(client, lease, 20000, NULL) == REDLOCK_ERR_FORKED);
+    child_must(redlock_client_downgrade(client, lease, NULL) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_release(client, lease, NULL) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_release_as(client, lease, 3, NULL) == REDLOCK_ERR_FORKED);
     child_must(redlock_client_adopt(client, "x", "t", NULL, &none) == REDLOCK_ERR_FORKED);

@@ -48,13 +48,25 @@ CLIENT_TEST(only_the_last_release_releases) {
 
 /* Who reads would be told that it has the lock alone, or the other way round. */
 CLIENT_TEST(a_reentrant_lease_is_exclusive) {
-    redlock_lease *lease = NULL;
+    redlock_lease *lease = NULL, *beside = NULL;
+    redlock_result *result = NULL;
     redlock_client_acquire_options options = reentrant(0, 0);
     options.lock.mode = REDLOCK_SHARED;
     assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_ERR_INVALID);
     assert_null(lease);
-    options.reentrant = false;
+    options.lock.mode = REDLOCK_EXCLUSIVE;
     assert_is(redlock_client_acquire(client, "r", &options, &lease, NULL), REDLOCK_OK);
+    assert_is(redlock_client_downgrade(client, lease, &result), REDLOCK_ERR_INVALID);
+    char text[256];
+    redlock_result_message(result, text, sizeof text);
+    assert_string_equal(text, "cannot extend 'r': invalid argument: the lease is reentrant.");
+    redlock_result_free(result);
+    options = reentrant(0, 0);
+    options.lock.mode = REDLOCK_SHARED;
+    options.reentrant = false;
+    assert_is(redlock_client_acquire(client, "s", &options, &beside, NULL), REDLOCK_OK);
+    assert_is(redlock_client_downgrade(client, beside, NULL), REDLOCK_OK); /* this one is not */
+    assert_is(redlock_client_release(client, beside, NULL), REDLOCK_OK);
     assert_is(redlock_client_release(client, lease, NULL), REDLOCK_OK);
     kit_expect_no_keys();
 }

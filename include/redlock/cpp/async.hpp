@@ -108,6 +108,17 @@ class async_lease : public basic_lease<redlock_manager> {
             return redlock_extend(handle_, ttl.count(), cb, data);
         });
     }
+    /** redlock_downgrade(). @param done  `void(result_view)` */
+    template <class F> errc downgrade(F &&done) {
+        if (!owner_.get()) {
+            return errc::closed;
+        }
+        if (!handle_) {
+            return errc::invalid;
+        }
+        return detail::request(std::forward<F>(done),
+                               [&](redlock_callback cb, void *data) { return redlock_downgrade(handle_, cb, data); });
+    }
     /** redlock_release(); it is empty then, unless the code is errc::forked. @param done
      * `void(result_view)` */
     template <class F> errc release(F &&done) {

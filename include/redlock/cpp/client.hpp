@@ -235,6 +235,12 @@ class lease : public basic_lease<redlock_client> {
         const int code = owner_.call(redlock_client_extend, handle_, ttl.count(), &given);
         return error(static_cast<errc>(code), result(given));
     }
+    /** redlock_client_downgrade() */
+    expected<void> downgrade() {
+        redlock_result *given = nullptr;
+        const int code = owner_.call(redlock_client_downgrade, handle_, &given);
+        return error(static_cast<errc>(code), result(given));
+    }
     /**
      * redlock_client_release(). The lease is empty then, unless the code is errc::invalid,
      * errc::forked or errc::not_owner. The code is errc::ok if the lock was ours until now.
