@@ -221,6 +221,7 @@ static void command_connect(void *data, const struct contender_nodes *nodes, cha
 static bool command_other(void *data, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]) {
     return redlock_client_take(data, command, arguments, json, error) ||
+           redlock_client_readers(data, command, arguments, json, error) ||
            redlock_client_fence(data, command, arguments, json, error) ||
            redlock_client_hold(data, command, arguments, json, error);
 }

@@ -33,9 +33,13 @@ bool redlock_client_take(struct redlock_client *client, const char *command, con
 bool redlock_client_hold(void *data, const char *command, const char *arguments, FILE *json,
                          char error[CONTENDER_ERROR_SIZE]);
 
-/* redlock_fence.c: `fenced` and `alternate` measure the cost of a fencing token. */
+/* redlock_fence.c: `fenced` and `alternate` measure the cost of a fencing token, and of a shared lock. */
 bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]);
+
+/* redlock_readers.c: `readers` measures many who read beside some who write. */
+bool redlock_client_readers(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
+                            char error[CONTENDER_ERROR_SIZE]);
 
 /* redlock_async.c: runs cycles until `count` have ended or the duration is over (0: no such
  * limit). */

@@ -1,5 +1,6 @@
-/* The cost of a fencing token. `fenced WORKERS MS SAMPLES` is `cycles` with tokens. `alternate MS
- * SAMPLES` takes turns: one lock without a token, one with. */
+/* The cost of a fencing token, and of a shared lock. `fenced WORKERS MS SAMPLES` is `cycles` with
+ * tokens. `alternate KIND MS SAMPLES` takes turns: one plain lock, one of the kind `fenced` or
+ * `shared`. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@
 
 struct alternation {
     struct redlock_client *client;
-    struct contender_samples acquire[2]; /* without, with */
+    struct contender_samples acquire[2]; /* plain, of the kind */
     redlock_acquire_options options[2];
     uint64_t cycles, failed, begun;
     int64_t began_ns;
@@ -82,7 +83,8 @@ static void on_released(const redlock_result *result, void *data) {
 static void on_acquired(const redlock_result *result, void *data) {
     struct alternation *run = data;
     int64_t took_ns = contender_now_ns() - run->began_ns;
-    bool with = run->begun % 2 == 0; /* begin_cycle() has already counted this cycle */
+    const unsigned kind = run->begun % 2 == 0; /* begin_cycle() has already counted this cycle */
+    const bool with = run->options[kind].fencing;
     if (redlock_result_code(result) != REDLOCK_OK) {
         fail(run, result);
         return;
@@ -90,21 +92,21 @@ static void on_acquired(const redlock_result *result, void *data) {
     if ((redlock_lease_fence(redlock_result_lease(result)) != 0) != with) {
         contender_fatal("a lease %s a fencing token", with ? "lacks" : "has");
     }
-    contender_sample(&run->acquire[with], took_ns);
+    contender_sample(&run->acquire[kind], took_ns);
     if (redlock_release(redlock_result_lease(result), on_released, run) != REDLOCK_OK) {
         contender_fatal("redlock_release is refused");
     }
 }
 
-/* With and without a token use different names, equal in number and length. So each finds only what
- * it left itself. */
+/* Both kinds use different names, equal in number and length. So each finds only what it left
+ * itself. */
 static void begin_cycle(struct alternation *run) {
     char name[NAME_SIZE];
-    unsigned with = run->begun % 2;
-    (void)snprintf(name, sizeof name, "bench-fence-%u-%03u", with, (unsigned)(run->begun / 2 % NAMES));
+    unsigned kind = run->begun % 2;
+    (void)snprintf(name, sizeof name, "bench-fence-%u-%03u", kind, (unsigned)(run->begun / 2 % NAMES));
     run->begun++;
     run->began_ns = contender_now_ns();
-    if (redlock_acquire(run->client->manager, name, &run->options[with], NULL, on_acquired, run) != REDLOCK_OK) {
+    if (redlock_acquire(run->client->manager, name, &run->options[kind], NULL, on_acquired, run) != REDLOCK_OK) {
         contender_fatal("redlock_acquire is refused");
     }
 }
@@ -114,14 +116,19 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events) {
     ((struct alternation *)timer->data)->ending = true;
 }
 
-static void alternate(struct redlock_client *client, int64_t duration_ms, size_t samples, FILE *json, char *error) {
+static void alternate(struct redlock_client *client, bool shared, int64_t duration_ms, size_t samples, FILE *json,
+                      char *error) {
     struct alternation run = {.client = client, .error = error};
     redlock_statistics before = statistics_of(client);
     ev_timer end;
     for (unsigned i = 0; i < 2; i++) {
         contender_samples_begin(&run.acquire[i], samples);
         redlock_acquire_options_default(&run.options[i]);
-        run.options[i].fencing = i == 1;
+    }
+    if (shared) {
+        run.options[1].mode = REDLOCK_SHARED;
+    } else {
+        run.options[1].fencing = true;
     }
     ev_timer_init(&end, on_time, (double)duration_ms / 1000.0, 0);
     end.data = &run;
@@ -134,7 +141,7 @@ static void alternate(struct redlock_client *client, int64_t duration_ms, size_t
                   (double)(contender_now_ns() - began_ns) / 1e9);
     ev_timer_stop(client->loop, &end);
     contender_write_samples(json, "acquire_us", &run.acquire[0]);
-    contender_write_samples(json, "fenced_us", &run.acquire[1]);
+    contender_write_samples(json, shared ? "shared_us" : "fenced_us", &run.acquire[1]);
     write_tokens(client, &before, json);
     complain("alternate", error);
     for (unsigned i = 0; i < 2; i++) {
@@ -145,6 +152,7 @@ static void alternate(struct redlock_client *client, int64_t duration_ms, size_t
 bool redlock_client_fence(struct redlock_client *client, const char *command, const char *arguments, FILE *json,
                           char error[CONTENDER_ERROR_SIZE]) {
     struct contender_cycles cycles = {0};
+    char kind[8] = "";
     int64_t duration_ms;
     size_t samples;
     bool is_fenced = strcmp(command, "fenced") == 0;
@@ -155,11 +163,13 @@ bool redlock_client_fence(struct redlock_client *client, const char *command, co
         (void)snprintf(error, CONTENDER_ERROR_SIZE, "not connected");
     } else if (is_fenced && contender_read_cycles(arguments, &cycles)) {
         fenced(client, &cycles, json, error);
-    } else if (!is_fenced && sscanf(arguments, "%" SCNd64 " %zu", &duration_ms, &samples) == 2 && duration_ms > 0 &&
+    } else if (!is_fenced && sscanf(arguments, "%7s %" SCNd64 " %zu", kind, &duration_ms, &samples) == 3 &&
+               (strcmp(kind, "fenced") == 0 || strcmp(kind, "shared") == 0) && duration_ms > 0 &&
                samples <= CONTENDER_SAMPLES_MAX) {
-        alternate(client, duration_ms, samples, json, error);
+        alternate(client, strcmp(kind, "shared") == 0, duration_ms, samples, json, error);
     } else {
-        (void)snprintf(error, CONTENDER_ERROR_SIZE, "fenced needs WORKERS MS SAMPLES; alternate needs MS SAMPLES");
+        (void)snprintf(error, CONTENDER_ERROR_SIZE,
+                       "fenced needs WORKERS MS SAMPLES; alternate needs fenced|shared MS SAMPLES");
     }
     contender_samples_end(&cycles.acquire);
     contender_samples_end(&cycles.release);

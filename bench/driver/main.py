@@ -161,7 +161,7 @@ def measure(
         stack.callback(fleet.close)
         fleet.ensure(NODES)
         proxy = None
-        if {"c", "d", "g", "h", "i"} & set(letters):
+        if {"c", "d", "g", "h", "i", "j"} & set(letters):
             program = build / "tools" / "proxy" / "redlock-proxy"
             proxy = Proxy(program, ports[nodes:-NODES], ports[:NODES], logs / "proxy.log")
             stack.callback(proxy.close)

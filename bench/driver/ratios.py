@@ -25,6 +25,7 @@ from .schedule import (
     ASYNC,
     BLOCKING,
     CONCURRENCIES,
+    EXCLUSIVE,
     FAR,
     FAULTS,
     FENCED_WORKERS,
@@ -35,12 +36,15 @@ from .schedule import (
     HANDOVER,
     HANDOVERS,
     OWN,
+    READERS_RESOURCES,
     ROUND_TRIPS_MS,
+    SHARED,
     THREADS,
     TLS,
-    WITH_TOKENS,
     WITHOUT_TOKENS,
+    WITH_TOKENS,
     healthy_point,
+    readers_point,
 )
 
 # These are printed in every run; the others where they were measured.
@@ -325,6 +329,24 @@ def _fencing(results: Results) -> list[Ratio]:
     return made + [Ratio("fenced_not_rising", sum(known) if known else None, _why(results, "i", "wait", HANDOVER))]
 
 
+def _readers(results: Results) -> list[Ratio]:
+    """Shared ÷ exclusive."""
+    made = []
+    why = _why(results, "j", ALTERNATE, ASYNC)
+    for name, point in (("shared", ALTERNATE), ("link1_shared", FAR)):
+        for percentile in ("p50", "p99"):
+            above = results.by_round("j", point, ASYNC, f"shared_{percentile}_us")
+            below = results.by_round("j", point, ASYNC, f"acquire_{percentile}_us")
+            made.append(_spread(f"{name}_{percentile}_ratio", stats.spread(stats.ratios(above, below)), why))
+    for resources in READERS_RESOURCES:
+        point = readers_point(SHARED, resources)
+        ratio = results.ratio("j", point, ASYNC, "cycles_per_s", (readers_point(EXCLUSIVE, resources), ASYNC))
+        made.append(_spread(f"readers_grants_ratio_{resources}", ratio, _why(results, "j", point, ASYNC)))
+        longest = results.rounds_of("j", point, ASYNC, "write_longest_us")
+        made.append(Ratio(f"readers_write_longest_us_{resources}", max(longest) if longest else None, why))
+    return made
+
+
 def _tls(results: Results) -> list[Ratio]:
     """TLS ÷ plain, of the same program; and ours over TLS ÷ the floor over TLS."""
     made = []
@@ -343,7 +365,7 @@ def _tls(results: Results) -> list[Ratio]:
 
 
 def make(results: Results) -> list[Ratio]:
-    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking, _fencing, _tls)
+    parts = (_to_floor, _to_peers, _faults, _contended, _leases, _links, _blocking, _fencing, _readers, _tls)
     made = [ratio for part in parts for ratio in part(results)]
     return [ratio for ratio in made if ratio.value is not None or ratio.name in PROMISED]
 

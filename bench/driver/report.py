@@ -27,6 +27,7 @@ SECTIONS = {
     "g": ("(g) The distance of the nodes", tables.links, ["links"]),
     "h": ("(h) Nodes at a round trip of 2 ms that are dead, hung or slow", tables.far_faults, []),
     "i": ("(i) Fencing tokens", tables.fencing, []),
+    "j": ("(j) Those who read", tables.readers, []),
     TOOL: ("The tool, as a whole process", tables.tool, []),
 }
 

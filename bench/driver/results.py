@@ -11,7 +11,7 @@ from .schedule import Step
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 
-LATENCIES = ("acquire", "release", "handover", "fenced")
+LATENCIES = ("acquire", "release", "handover", "fenced", "shared", "read", "write")
 
 OVER = "not measured: the time was over"
 

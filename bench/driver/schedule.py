@@ -38,15 +38,20 @@ HEALTHY = "healthy"
 
 WARM_UP = "warm-up"
 TOOL = "tool"
-LETTERS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", TOOL)
-ALIASES = {"fencing": "i"}
+LETTERS = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", TOOL)
+ALIASES = {"fencing": "i", "shared": "j"}
 
 FENCED_WORKERS = 256
-ALTERNATE = "alternate"  # with and without a fencing token in turn, in one process
+ALTERNATE = "alternate"  # plain and of another kind in turn, in one process
 FAR = "alternate:far"  # the same over links of FENCED_LINK_US
 FENCED_LINK_US = 1000
 WITHOUT_TOKENS = "without"
 WITH_TOKENS = "with"
+READERS = 64
+READS_PERCENT = 95
+READERS_HOLD_US = 1000
+READERS_RESOURCES = (1, 16, 256)
+SHARED, EXCLUSIVE = "shared", "exclusive"
 # Pattern, clients, µs of holding, µs from the first client's clock to the last one's.
 HANDOVERS = {
     "wait": ("wait", 4, 1000, 1000),
@@ -151,6 +156,7 @@ QUICK = Mode(
         "g": Size(rounds=1, ms=200, peer_rounds=0, peer_ms=0),
         "h": Size(rounds=1, ms=100, peer_rounds=0, peer_ms=0),
         "i": Size(rounds=3, ms=250, peer_rounds=1, peer_ms=600),  # of peers: handovers and links
+        "j": Size(rounds=2, ms=300, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=(256, 1024),
     threads=(1, 4, 16),
@@ -164,7 +170,7 @@ QUICK = Mode(
 
 FULL = Mode(
     name="full",
-    bound_seconds=1600.0,
+    bound_seconds=1650.0,
     patience_seconds=30.0,
     fault_patience_seconds=6.0,
     warm_up_ms=3000,
@@ -177,6 +183,7 @@ FULL = Mode(
         "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
         "h": Size(rounds=5, ms=500, peer_rounds=0, peer_ms=0),
         "i": Size(rounds=11, ms=1000, peer_rounds=3, peer_ms=2000),
+        "j": Size(rounds=5, ms=600, peer_rounds=0, peer_ms=0),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,
@@ -192,6 +199,10 @@ FULL = Mode(
 def healthy_point(fault: str) -> str:
     """The slice with five healthy nodes that comes right before a fault, which that fault is compared with."""
     return f"{HEALTHY}:{fault}"
+
+
+def readers_point(mode: str, resources: int) -> str:
+    return f"{mode}:{resources}"
 
 
 def stage_seconds(stage: Stage, *, peers: bool = True) -> float:
@@ -225,6 +236,7 @@ class Planner:
             "g": self._g,
             "h": self._h,
             "i": self._i,
+            "j": self._j,
         }
         made = [Workload(WARM_UP, "warm-up, not measured", (self._present(self._warm_up()),))]
         titles = {
@@ -236,6 +248,7 @@ class Planner:
             "g": "distance of the nodes",
             "h": "nodes at a distance that are dead, hung or slow",
             "i": "fencing tokens",
+            "j": "those who read",
         }
         for letter in letters:
             if letter in makers:
@@ -354,7 +367,7 @@ class Planner:
         """What a fencing token costs, and how often it takes one round trip."""
         ms, long_ms = size.ms // 2, size.peer_ms
         steps = [
-            self._alternate(ALTERNATE, size.ms),
+            self._alternate(ALTERNATE, "fenced", size.ms),
             self._cycles(ASYNC, WITHOUT_TOKENS, FENCED_WORKERS, ms),
             self._own(ASYNC, WITH_TOKENS, f"fenced {FENCED_WORKERS} {ms} 0", ms),
         ]
@@ -364,10 +377,20 @@ class Planner:
             command = f"handover {pattern} {clients} {long_ms} {hold_us} {skew_us}"
             steps.append(self._own(HANDOVER, point, command, long_ms))
         links = tuple((node, FENCED_LINK_US) for node in range(NODES))
-        return (Stage(tuple(steps)), Stage((self._alternate(FAR, long_ms),), delayed=links))
+        return (Stage(tuple(steps)), Stage((self._alternate(FAR, "fenced", long_ms),), delayed=links))
 
-    def _alternate(self, point: str, ms: int) -> Step:
-        return self._own(ASYNC, point, f"alternate {ms} {min(ms * SAMPLES_A_MS, SAMPLES_MAX)}", ms)
+    def _j(self, number: int, size: Size) -> tuple[Stage, ...]:
+        """What a shared lock costs, and what it gives where many read and some write."""
+        steps = [self._alternate(ALTERNATE, SHARED, size.ms)]
+        for resources in READERS_RESOURCES:
+            for mode in (EXCLUSIVE, SHARED):
+                command = f"readers {READERS} {READS_PERCENT} {resources} {READERS_HOLD_US} {size.ms} {mode}"
+                steps.append(self._own(ASYNC, readers_point(mode, resources), command, size.ms))
+        links = tuple((node, FENCED_LINK_US) for node in range(NODES))
+        return (Stage(tuple(steps)), Stage((self._alternate(FAR, SHARED, size.ms),), delayed=links))
+
+    def _alternate(self, point: str, kind: str, ms: int) -> Step:
+        return self._own(ASYNC, point, f"alternate {kind} {ms} {min(ms * SAMPLES_A_MS, SAMPLES_MAX)}", ms)
 
     def _own(self, name: str, point: str, command: str, ms: int) -> Step:
         return Step(name, point, command, ms, ms / 1000 + self.mode.patience_seconds)

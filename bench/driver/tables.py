@@ -11,6 +11,7 @@ from .schedule import (
     ASYNC,
     BLOCKING,
     CONCURRENCIES,
+    EXCLUSIVE,
     FAR,
     FAULTS,
     FAULTY,
@@ -23,11 +24,17 @@ from .schedule import (
     HEALTHY,
     NODE_COUNT_WORKERS,
     OURS,
+    READERS,
+    READERS_HOLD_US,
+    READERS_RESOURCES,
+    READS_PERCENT,
+    SHARED,
     TLS,
     TOOL,
-    WITH_TOKENS,
     WITHOUT_TOKENS,
+    WITH_TOKENS,
     healthy_point,
+    readers_point,
 )
 from .tool import POINT
 
@@ -351,21 +358,23 @@ def links(results: Results) -> list[str]:
     ]
 
 
-def alternation(results: Results, point: str) -> str:
+def alternation(results: Results, letter: str, point: str, other: tuple[str, str], plain: str) -> str:
+    """Acquires of the other kind (its title and its name) beside plain ones."""
+    title, kind = other
     rows = []
-    for what, name in (("without", "acquire"), ("with", "fenced")):
-        found = [results.spread("i", point, ASYNC, f"{name}_{key}_us") for key in ("p50", "p90", "p99")]
+    for what, name in ((plain, "acquire"), (title, kind)):
+        found = [results.spread(letter, point, ASYNC, f"{name}_{key}_us") for key in ("p50", "p90", "p99")]
         rows.append([what, *(spread(one) for one in found)])
     ratios = []
     for key in ("p50", "p90", "p99"):
-        above, below = (results.by_round("i", point, ASYNC, f"{name}_{key}_us") for name in ("fenced", "acquire"))
+        above, below = (results.by_round(letter, point, ASYNC, f"{name}_{key}_us") for name in (kind, "acquire"))
         ratios.append(spread(stats.spread(stats.ratios(above, below)), factor=True))
-    rows.append(["with ÷ without, round by round", *ratios])
+    rows.append([f"{title} ÷ {plain}, round by round", *ratios])
     return table(["acquire", "p50", "p90", "p99"], rows)
 
 
 def fencing(results: Results) -> list[str]:
-    near, far = (alternation(results, point) for point in (ALTERNATE, FAR))
+    near, far = (alternation(results, "i", point, ("with", "fenced"), "without") for point in (ALTERNATE, FAR))
     keys = ("cycles_per_s", "cpu_us_each", "servers_cpu_us_each")
     many = [
         [what, *(spread(results.spread("i", point, ASYNC, key)) for key in keys)]
@@ -386,6 +395,28 @@ def fencing(results: Results) -> list[str]:
         table(
             ["", "tokens", "in one round trip", "of those from another client", "release to next grant, p50, µs"],
             shares,
+        ),
+    ]
+
+
+def readers(results: Results) -> list[str]:
+    near, far = (alternation(results, "j", point, ("shared", "shared"), "exclusive") for point in (ALTERNATE, FAR))
+    rows = []
+    for resources in READERS_RESOURCES:
+        for mode in (EXCLUSIVE, SHARED):
+            point = readers_point(mode, resources)
+            keys = ("cycles_per_s", "read_p50_us", "read_p99_us", "write_p50_us", "write_p99_us", "write_longest_us")
+            rows.append([f"{resources}, {mode}", *(spread(results.spread("j", point, ASYNC, key)) for key in keys)])
+    return [
+        "Acquire, one at a time, in µs, exclusive and shared in turn, cycle by cycle in one process:",
+        near,
+        f"The same over links of {FENCED_LINK_US / 1000:g} ms:",
+        far,
+        f"{READERS} clients of one process, {READS_PERCENT} % of acquires only read, held for "
+        f"{READERS_HOLD_US / 1000:g} ms. Waits in µs:",
+        table(
+            ["resources, readers", "grants a second", "read, p50", "read, p99", "write, p50", "write, p99", "longest"],
+            rows,
         ),
     ]
 

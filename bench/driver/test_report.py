@@ -178,8 +178,14 @@ def of_whole_plan() -> Results:
         "cycles": {"cycles": 40, "acquire_us": [110.0] * 40, "release_us": [50.0] * 40},
         "hold": {"leases": 100_000, "late": 0, "bytes_each": 507.0},
         "alternate": {
-            "cycles": 80, "acquire_us": [110.0] * 40, "fenced_us": [121.0] * 40, "fenced_fast": 40, "fenced_slow": 0
+            "cycles": 80,
+            "acquire_us": [110.0] * 40,
+            "fenced_us": [121.0] * 40,
+            "shared_us": [132.0] * 40,
+            "fenced_fast": 40,
+            "fenced_slow": 0,
         },
+        "readers": {"cycles": 800, "read_us": [10.0] * 760, "write_us": [20.0] * 40, "write_longest_us": 21.0},
         "fenced": {"cycles": 40, "fenced_fast": 39, "fenced_slow": 1},
         "handover": {
             "grants": [30, 10],
@@ -253,6 +259,18 @@ class WholeRun(unittest.TestCase):
         text = "\n".join(tables.fencing(made))
         self.assertIn("| with ÷ without, round by round | 1.10 (1.10 … 1.10) |", text)
         self.assertIn("| 120 | 87.50 % | 75.00 % | 5.00 |", text)
+
+
+    def test_readers(self) -> None:
+        made = of_whole_plan()
+        found = by_name(made)
+        self.assertAlmostEqual(float(found["shared_p50_ratio"].value or 0), 1.2)
+        self.assertAlmostEqual(float(found["link1_shared_p99_ratio"].value or 0), 1.2)
+        self.assertEqual(found["readers_grants_ratio_16"].value, 1.0)
+        self.assertEqual(found["readers_write_longest_us_256"].value, 21.0)
+        text = "\n".join(tables.readers(made))
+        self.assertIn("| shared ÷ exclusive, round by round | 1.20 (1.20 … 1.20) |", text)
+        self.assertIn("| 16, shared | 800 (800 … 800) | 10.0 (10.0 … 10.0) |", text)
 
 
 class Plots(unittest.TestCase):

@@ -7,6 +7,7 @@ from .schedule import (
     ALONE,
     ASYNC,
     CORE,
+    EXCLUSIVE,
     FAR,
     FAULTS,
     FAULTS_LINK_US,
@@ -21,6 +22,7 @@ from .schedule import (
     OURS,
     QUICK,
     SECURED,
+    SHARED,
     SLOW_US,
     TLS,
     TOOL,
@@ -135,6 +137,16 @@ class Fencing(unittest.TestCase):
             self.assertEqual({step.point for step in near.steps if step.contender == HANDOVER}, set(HANDOVERS))
             self.assertEqual([node for node, _ in far.delayed], list(range(NODES)))
             self.assertEqual([step.point for step in far.steps], [FAR])
+
+
+class Readers(unittest.TestCase):
+    def test_each_mode_has_the_same_crowd_one_after_the_other(self) -> None:
+        near, far = workload("j").rounds[0]
+        crowds = [step.command.split() for step in near.steps[1:]]
+        for exclusive, shared in zip(crowds[::2], crowds[1::2], strict=True):
+            self.assertEqual((exclusive[-1], shared[-1]), (EXCLUSIVE, SHARED))
+            self.assertEqual(exclusive[:-1], shared[:-1])
+        self.assertEqual([node for node, _ in far.delayed], list(range(NODES)))
 
 
 class Links(unittest.TestCase):
