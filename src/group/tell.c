@@ -329,8 +329,8 @@ static bool is_new(struct redlock_lease *lease, struct redlock_detail *detail, c
 }
 
 /* Not inlined: every vote passes here, and almost none is logged. */
-__attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsigned node,
-                                               const struct redlock_answer *answer) {
+__attribute__((noinline, cold)) static void log_vote(struct redlock_lease *lease, unsigned node,
+                                                     const struct redlock_answer *answer) {
     char name[NAME_SIZE], rank[RANK_SIZE] = "";
     struct redlock_detail *detail = &lease->details[node];
     struct redlock_grants_view view = {.rank = 0};

@@ -161,6 +161,10 @@ void fake_env_close(struct fake_env *fake) {
 
 static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, enum redlock_again again) {
     sent->answered = true;
+    if (vote == REDLOCK_VOTE_GRANTED && again == REDLOCK_AGAIN_NOT) {
+        redlock_group_granted(fake->group, sent->owner, sent->round, sent->node, fake->now_ns);
+        return;
+    }
     struct redlock_text *text =
         vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new(REDLOCK_CAUSE_NONE, "answer of node %u", sent->node);
     struct redlock_answer given = {.vote = vote,

@@ -41,6 +41,11 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     }
 }
 
+static void on_granted(void *context, unsigned index, void *owner, uint32_t round, int64_t read_ns) {
+    struct redlock_answer answer = {.vote = REDLOCK_VOTE_GRANTED, .read_ns = read_ns};
+    on_answer(context, index, owner, round, &answer);
+}
+
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
     struct peer *peer = context;
     assert_int_equal(index, 0);
@@ -141,6 +146,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
                                              .marker = marker,
                                              .guarded = guarded};
     struct redlock_server_callbacks listener = {.ctx = peer,
+                                                .granted = on_granted,
                                                 .answer = on_answer,
                                                 .greeted = on_greeted,
                                                 .ready_changed = on_ready_changed,
