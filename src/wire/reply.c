@@ -173,6 +173,18 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
+static inline void set_integer(struct redlock_reply_value *value, int64_t integer) {
+    value->type = REDLOCK_REPLY_INTEGER;
+    value->integer = integer;
+}
+
+static inline void set_bytes(struct redlock_reply_value *value, enum redlock_reply_type type, const char *bytes,
+                             size_t size) {
+    value->type = type;
+    value->bytes = bytes;
+    value->size = size;
+}
+
 /* "$32\r\n…\r\n": 10 to 99 bytes, all of which are here. Returns the size of the reply; 0: it is
  * something else. */
 static size_t look_at_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
@@ -185,7 +197,7 @@ static size_t look_at_string(const struct redlock_reader *reader, struct redlock
     if (reader->rest_size < size + 7 || memcmp(rest + 5 + size, "\r\n", 2) != 0) {
         return 0;
     }
-    *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STRING, .bytes = rest + 5, .size = size};
+    set_bytes(value, REDLOCK_REPLY_STRING, rest + 5, size);
     return size + 7;
 }
 
@@ -197,25 +209,25 @@ static bool take_known(struct redlock_reader *reader) {
     size_t size;
     if (reader->rest_size > 0 && reader->rest[0] == '$') {
         if (begins_with(reader, nil, sizeof nil - 1)) {
-            *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
+            value->type = REDLOCK_REPLY_NIL;
             size = sizeof nil - 1;
         } else {
             size = look_at_string(reader, value);
         }
     } else if (begins_with(reader, one, sizeof one - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 1};
+        set_integer(value, 1);
         size = sizeof one - 1;
     } else if (begins_with(reader, ok, sizeof ok - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
+        set_bytes(value, REDLOCK_REPLY_STATUS, ok + 1, 2);
         size = sizeof ok - 1;
     } else if (begins_with(reader, zero, sizeof zero - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 0};
+        set_integer(value, 0);
         size = sizeof zero - 1;
     } else if (begins_with(reader, minus_one, sizeof minus_one - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = -1};
+        set_integer(value, -1);
         size = sizeof minus_one - 1;
     } else if (begins_with(reader, two, sizeof two - 1)) {
-        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 2};
+        set_integer(value, 2);
         size = sizeof two - 1;
     } else {
         return false;
@@ -255,22 +267,14 @@ static void finish(struct redlock_reader *reader) {
 
 static const char too_large[] = "a reply of more than 1 MiB";
 
-enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
+__attribute__((noinline)) static enum redlock_read parse(struct redlock_reader *reader) {
     redisReader *parser = reader->parser;
     void *got = NULL;
-    if (reader->fed == 0 && take_known(reader)) {
-        reader->taken = true;
-        *reply = &reader->reply;
-        return REDLOCK_READ_REPLY;
-    }
-    if (reader->taken) {
+    if (reader->taken || reader->fed == 0) {
         begin(reader);
     }
     if (!hand_over(reader)) {
         return REDLOCK_READ_NO_MEMORY;
-    }
-    if (reader->fed == 0) {
-        return REDLOCK_READ_MORE;
     }
     if (redisReaderGetReply(parser, &got) != REDIS_OK) {
         reader->error = parser->errstr;
@@ -286,8 +290,15 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
     reader->fed = parser->len - parser->pos;
     finish(reader);
     reader->taken = true;
-    *reply = &reader->reply;
     return REDLOCK_READ_REPLY;
+}
+
+enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
+    *reply = &reader->reply;
+    if (reader->fed == 0 && reader->rest_size == 0) {
+        return REDLOCK_READ_MORE;
+    }
+    return reader->fed == 0 && take_known(reader) ? REDLOCK_READ_REPLY : parse(reader);
 }
 
 const char *redlock_reader_error(const struct redlock_reader *reader) {
