@@ -200,7 +200,7 @@ static bool count_fenced_only(struct redlock_lease *lease, unsigned node, redloc
 
 __attribute__((always_inline)) static inline void note_latency(struct redlock_lease *lease, unsigned node,
                                                                redlock_vote_kind vote, int64_t read_ns) {
-    struct redlock_detail *detail = &lease->details[node];
+    struct redlock_result_vote *detail = &lease->details[node];
     const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
     detail->kind = (uint8_t)vote;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
