@@ -290,10 +290,16 @@ __attribute__((noinline)) static void take_grant(struct redlock_group *group, st
     redlock_group_answer(group, requester, round, node, &answer);
 }
 
-/* No more answers are to come. */
-__attribute__((noinline)) static void end_in_flight(struct redlock_group *group, struct redlock_lease *lease) {
-    redlock_driver_free_if_over(lease);
-    run_callbacks(group);
+/* What few grants do that only count. */
+__attribute__((noinline)) static void end_count(struct redlock_group *group, struct redlock_lease *lease,
+                                                uint32_t round, unsigned node) {
+    if (round == lease->core.round) {
+        redlock_tell_log_vote(lease, node, NULL);
+    }
+    if (lease->requester.in_flight == 0) {
+        redlock_driver_free_if_over(lease);
+        run_callbacks(group);
+    }
 }
 
 /* Most grants only count. They change no timer and no callback. */
@@ -306,8 +312,8 @@ void redlock_group_granted(struct redlock_group *group, struct redlock_requester
         return;
     }
     group->in_flight--;
-    if (--requester->in_flight == 0) {
-        end_in_flight(group, lease);
+    if ((--requester->in_flight == 0) | (group->log_level >= REDLOCK_LOG_DEBUG)) {
+        end_count(group, lease, round, node);
     }
 }
 

@@ -211,7 +211,7 @@ bool redlock_votes_count(struct redlock_group *group, struct redlock_lease *leas
                          int64_t read_ns) {
     const bool is_late = round != lease->core.round;
     if (group->guards || lease->waiting || redlock_handle_is_forgotten(lease) || round == REDLOCK_ROUND_HEAL ||
-        (!is_late && ((lease->texts & REDLOCK_NODE(node)) != 0 ||
+        (!is_late && ((lease->texts & REDLOCK_NODE(node)) != 0 || !redlock_round_has_only_grants(&lease->core.votes) ||
                       !redlock_lease_count_only(&lease->core, node, REDLOCK_VOTE_GRANTED)))) {
         return false;
     }
@@ -219,7 +219,6 @@ bool redlock_votes_count(struct redlock_group *group, struct redlock_lease *leas
     redlock_tell_voted(group, node, REDLOCK_VOTE_GRANTED, NULL);
     if (!is_late) {
         note_latency(lease, node, REDLOCK_VOTE_GRANTED, read_ns);
-        redlock_tell_log_vote(lease, node, NULL);
     }
     return true;
 }

@@ -63,6 +63,11 @@ static inline struct redlock_inflight_entry *redlock_inflight_push(struct redloc
     return queued;
 }
 
+/* Whether the oldest entry is the last in this round through the room. */
+static inline bool redlock_inflight_ends_round(const struct redlock_inflight *inflight) {
+    return ((inflight->head + 1) & (inflight->room - 1)) == 0;
+}
+
 /* Removes the oldest entry. */
 static inline void redlock_inflight_drop(struct redlock_inflight *inflight) {
     inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;

@@ -157,17 +157,17 @@ static inline void note_heard(struct redlock_server *server, int64_t queued_ns, 
     if (round_trip_ns < server->shortest_ns) {
         server->shortest_ns = round_trip_ns;
     }
-    if ((server->timeouts | (unsigned)server->dial.link.state) != 0) {
-        redlock_spare_is_needless(server);
-    }
 }
 
-/* Kept apart, so that a grant saves fewer registers. */
-__attribute__((noinline)) static void take_other(struct redlock_server *server, const struct redlock_reply *reply,
-                                                 int64_t now_ns) {
+/* Apart from the grants that only count: so they save no registers. */
+__attribute__((noinline)) static void take_any(struct redlock_server *server, const struct redlock_reply *reply,
+                                               int64_t now_ns) {
     struct redlock_inflight_entry entry;
     const bool in_time = redlock_inflight_pop(&server->connection.inflight, &entry);
     note_heard(server, entry.queued_ns, now_ns);
+    if ((server->timeouts | (unsigned)server->dial.link.state) != 0) {
+        redlock_spare_is_needless(server);
+    }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
     if (entry.own ? !take_own_reply(server, &entry, in_time, reply)
@@ -184,15 +184,15 @@ static void take_reply(struct redlock_server *server, const struct redlock_reply
     }
     redlock_inflight_fetch_ahead(inflight, server->callbacks.votes_at);
     const struct redlock_inflight_entry *first = redlock_inflight_first(inflight);
-    if (inflight->expired != 0 || !redlock_wire_grants(first->reply_kind, &reply->value)) {
-        take_other(server, reply, now_ns);
+    if ((inflight->expired | server->timeouts | (unsigned)server->dial.link.state) != 0 ||
+        redlock_inflight_ends_round(inflight) || !redlock_wire_grants(first->reply_kind, &reply->value)) {
+        take_any(server, reply, now_ns);
         return;
     }
     void *owner = first->owner;
     const uint32_t round = first->round;
-    const int64_t queued_ns = first->queued_ns;
+    note_heard(server, first->queued_ns, now_ns);
     redlock_inflight_drop(inflight);
-    note_heard(server, queued_ns, now_ns);
     server->callbacks.granted(server->callbacks.ctx, server->index, owner, round, now_ns);
 }
 
