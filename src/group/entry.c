@@ -286,7 +286,9 @@ void redlock_group_answer(struct redlock_group *group, struct redlock_requester 
 /* A grant that does more than count. */
 __attribute__((noinline)) static void take_grant(struct redlock_group *group, struct redlock_requester *requester,
                                                  uint32_t round, unsigned node, int64_t read_ns) {
-    struct redlock_answer answer = {.vote = REDLOCK_VOTE_GRANTED, .read_ns = read_ns};
+    struct redlock_answer answer;
+    redlock_answer_begin(&answer, REDLOCK_VOTE_GRANTED);
+    answer.read_ns = read_ns;
     redlock_group_answer(group, requester, round, node, &answer);
 }
 

@@ -123,7 +123,8 @@ struct redlock_lease {
     void *lost_data;
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
-    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting`, the target and the token. */
+    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting`, the
+     * target and the token. */
     struct redlock_result_vote details[];
 };
 
