@@ -70,6 +70,7 @@ static inline bool redlock_inflight_ends_round(const struct redlock_inflight *in
 
 /* Removes the oldest entry. */
 static inline void redlock_inflight_drop(struct redlock_inflight *inflight) {
+    assert(inflight->count > 0);
     inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;
@@ -80,7 +81,7 @@ static inline void redlock_inflight_drop(struct redlock_inflight *inflight) {
 
 /* Likewise. Returns true if it has not timed out. */
 static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
-    *entry = *redlock_inflight_first(inflight);
+    *entry = inflight->entries[inflight->head];
     redlock_inflight_drop(inflight);
     if (inflight->expired == 0) {
         return true;

@@ -185,7 +185,7 @@ static void take_reply(struct redlock_server *server, const struct redlock_reply
     redlock_inflight_fetch_ahead(inflight, server->callbacks.votes_at);
     const struct redlock_inflight_entry *first = redlock_inflight_first(inflight);
     if ((inflight->expired | server->timeouts | (unsigned)server->dial.link.state) != 0 ||
-        redlock_inflight_ends_round(inflight) || !redlock_wire_grants(first->reply_kind, &reply->value)) {
+        !redlock_wire_grants(first->reply_kind, &reply->value) || redlock_inflight_ends_round(inflight)) {
         take_any(server, reply, now_ns);
         return;
     }

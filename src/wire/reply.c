@@ -246,32 +246,16 @@ static void place_string(const struct redlock_reader *reader, struct redlock_rep
     }
 }
 
-static void begin(struct redlock_reader *reader) {
-    reader->reply.value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NONE};
-    reader->strings_size = 0;
-    reader->taken = false;
-}
-
-static void finish(struct redlock_reader *reader) {
-    struct redlock_reply *reply = &reader->reply;
-    place_string(reader, &reply->value);
-    if (reply->value.type == REDLOCK_REPLY_ARRAY) {
-        for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
-            place_string(reader, &reply->elements[i]);
-        }
-    }
-    if (reply->value.type == REDLOCK_REPLY_NONE) {
-        reply->value.type = REDLOCK_REPLY_OTHER;
-    }
-}
-
 static const char too_large[] = "a reply of more than 1 MiB";
 
 __attribute__((noinline)) static enum redlock_read parse(struct redlock_reader *reader) {
     redisReader *parser = reader->parser;
+    struct redlock_reply *reply = &reader->reply;
     void *got = NULL;
     if (reader->taken || reader->fed == 0) {
-        begin(reader);
+        reply->value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NONE};
+        reader->strings_size = 0;
+        reader->taken = false;
     }
     if (!hand_over(reader)) {
         return REDLOCK_READ_NO_MEMORY;
@@ -288,8 +272,14 @@ __attribute__((noinline)) static enum redlock_read parse(struct redlock_reader *
         return REDLOCK_READ_PROTOCOL;
     }
     reader->fed = parser->len - parser->pos;
-    finish(reader);
     reader->taken = true;
+    place_string(reader, &reply->value);
+    for (size_t i = 0; reply->value.type == REDLOCK_REPLY_ARRAY && i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
+        place_string(reader, &reply->elements[i]);
+    }
+    if (reply->value.type == REDLOCK_REPLY_NONE) {
+        reply->value.type = REDLOCK_REPLY_OTHER;
+    }
     return REDLOCK_READ_REPLY;
 }
 
