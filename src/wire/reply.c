@@ -173,18 +173,6 @@ static bool begins_with(const struct redlock_reader *reader, const char *bytes, 
     return reader->rest_size >= size && memcmp(reader->rest, bytes, size) == 0;
 }
 
-static inline void set_integer(struct redlock_reply_value *value, int64_t integer) {
-    value->type = REDLOCK_REPLY_INTEGER;
-    value->integer = integer;
-}
-
-static inline void set_bytes(struct redlock_reply_value *value, enum redlock_reply_type type, const char *bytes,
-                             size_t size) {
-    value->type = type;
-    value->bytes = bytes;
-    value->size = size;
-}
-
 /* "$32\r\n…\r\n": 10 to 99 bytes, all of which are here. Returns the size of the reply; 0: it is
  * something else. */
 static size_t look_at_string(const struct redlock_reader *reader, struct redlock_reply_value *value) {
@@ -197,7 +185,7 @@ static size_t look_at_string(const struct redlock_reader *reader, struct redlock
     if (reader->rest_size < size + 7 || memcmp(rest + 5 + size, "\r\n", 2) != 0) {
         return 0;
     }
-    set_bytes(value, REDLOCK_REPLY_STRING, rest + 5, size);
+    *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STRING, .bytes = rest + 5, .size = size};
     return size + 7;
 }
 
@@ -209,25 +197,25 @@ static bool take_known(struct redlock_reader *reader) {
     size_t size;
     if (reader->rest_size > 0 && reader->rest[0] == '$') {
         if (begins_with(reader, nil, sizeof nil - 1)) {
-            value->type = REDLOCK_REPLY_NIL;
+            *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NIL};
             size = sizeof nil - 1;
         } else {
             size = look_at_string(reader, value);
         }
     } else if (begins_with(reader, one, sizeof one - 1)) {
-        set_integer(value, 1);
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 1};
         size = sizeof one - 1;
     } else if (begins_with(reader, ok, sizeof ok - 1)) {
-        set_bytes(value, REDLOCK_REPLY_STATUS, ok + 1, 2);
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_STATUS, .bytes = ok + 1, .size = 2};
         size = sizeof ok - 1;
     } else if (begins_with(reader, zero, sizeof zero - 1)) {
-        set_integer(value, 0);
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 0};
         size = sizeof zero - 1;
     } else if (begins_with(reader, minus_one, sizeof minus_one - 1)) {
-        set_integer(value, -1);
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = -1};
         size = sizeof minus_one - 1;
     } else if (begins_with(reader, two, sizeof two - 1)) {
-        set_integer(value, 2);
+        *value = (struct redlock_reply_value){.type = REDLOCK_REPLY_INTEGER, .integer = 2};
         size = sizeof two - 1;
     } else {
         return false;

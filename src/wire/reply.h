@@ -23,7 +23,7 @@ enum redlock_reply_type {
 
 struct redlock_reply_value {
     enum redlock_reply_type type;
-    int64_t integer;   /* INTEGER */
+    int64_t integer;
     const char *bytes; /* STATUS, ERROR, STRING: not terminated, valid until the next read */
     size_t size;
 };
