@@ -158,6 +158,7 @@ void redlock_group_node_greeted(struct redlock_group *group, unsigned node, cons
         count_jump(group, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
     note_begun(group, begun);
+    redlock_group_rearm(group); /* callbacks run in the next turn */
 }
 
 static void guards_read_clock(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample) {
