@@ -69,7 +69,7 @@ static int64_t surely_up_ns(const struct redlock_guard *guard, unsigned node, in
     const struct redlock_guard_node *known = &guard->nodes[node];
     int64_t off_ns;
     assert(now_ns >= known->greeted_ns && now_ns >= known->run_after_ns);
-    if (known->uptime_s < 1 || known->uptime_stepped || guard->plan.quorum < 2) {
+    if (known->uptime_s < 2 || known->uptime_stepped || guard->plan.quorum < 2) {
         return 0;
     }
     if (!is_fresh(&known->clock, now_ns) || !off_quorum_ns(guard, node, true, now_ns, &off_ns) ||
@@ -77,9 +77,7 @@ static int64_t surely_up_ns(const struct redlock_guard *guard, unsigned node, in
         return 0;
     }
     const int64_t whole_s = (known->uptime_s < UPTIME_S_MAX ? known->uptime_s : UPTIME_S_MAX) - 1;
-    if (whole_s * NS_PER_S <= off_ns) {
-        return 0; /* and redlock_after_ns() takes no negative number */
-    }
+    assert(whole_s * NS_PER_S >= off_ns);
     const int64_t up_ns = redlock_after_ns(whole_s * NS_PER_S - off_ns, now_ns - known->greeted_ns);
     const int64_t at_most_ns = now_ns - known->run_after_ns;
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;

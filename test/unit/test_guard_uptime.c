@@ -42,6 +42,16 @@ TEST(a_long_uptime_lifts_if_clocks_agree) {
     }
 }
 
+/* Of a second, nothing is left that is sure. */
+TEST(an_uptime_of_two_seconds_is_the_first_that_counts) {
+    for (int up_s = 0; up_s <= 2; up_s++) {
+        start(STRICT, false, 3);
+        guard.plan.ttl_max_ms = 500;
+        greet(1, "b", T0, (struct said){0});
+        assert_int_equal(greet(0, "a", T0, (struct said){.up_s = up_s}), up_s < 2);
+    }
+}
+
 /* Greets nodes 1 and 2 again, so that their clocks are known now. */
 static void greet_two(const char *run_id, int64_t now_ns) {
     greet(1, run_id, now_ns, (struct said){.up_s = 100000});
