@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/time.h"
+#include "peer_clock.h"
 #include "wire/script.h"
 
 static bool is_token(const char *value, size_t size) {
@@ -162,6 +163,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
     char uri[64];
     memset(peer, 0, sizeof *peer);
     peer->connection = -1;
+    peer_clock_sleep_s(0);
     peer_start_listening(peer);
     peer->ev = ev_loop_new(0);
     peer->loop = redlock_loop_new(&redlock_libev_ops, peer->ev, &hooks);
@@ -217,6 +219,7 @@ void peer_turn(struct peer *peer) {
         peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
     }
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
+    (void)redlock_loop_now_ns(NULL); /* time goes on */
 }
 
 /* Not one that the node has ended already: a spare that was needless. */
