@@ -36,9 +36,9 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
-/* How far the node's clock may be ahead of a quorum of nodes, itself included, or apart from it: the
- * quorum-th smallest of all differences. One clock of that quorum is right. False if fewer clocks
- * were read recently. */
+/* How far the node's clock may be ahead of a quorum of nodes, itself included, or apart from them:
+ * the quorum-th smallest of all differences. One clock of that quorum is right. False if fewer
+ * clocks were read recently. */
 static bool off_quorum_ns(const struct redlock_guard *guard, unsigned node, bool behind_too, int64_t now_ns,
                           int64_t *off_ns) {
     const struct redlock_clock *clock = &guard->nodes[node].clock;
