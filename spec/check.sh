@@ -110,7 +110,8 @@ grouped() {
     sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
 }
 
-# Puts the rows of this run in place of those of README.md, in the order of `searches`.
+# Puts the rows of this run in place of those of README.md, in the order of `searches`. The table
+# beside the search in C follows from all rows.
 record() {
     local list=$1 rows=$2 page=$here/README.md
     awk -F ' *[|] *' '
@@ -120,9 +121,18 @@ record() {
         { line[++lines] = $0 }
         END {
             for (i = 1; i <= lines; i++) {
+                if (line[i] ~ /^[|] `[^|]*` [|] [0-9,]+ (states|steps) [|]/) {
+                    split(line[i], in_c)
+                    found = ""
+                    if (in_c[2] in row) {
+                        split(row[in_c[2]], tlc)
+                        found = tlc[6] ~ /steps/ ? tlc[6] : tlc[3] " states" (tlc[6] == "" ? "" : ", " tlc[6])
+                    }
+                    line[i] = "| " in_c[2] " | " in_c[3] " | " found (found == "" ? "|" : " |")
+                }
                 print line[i]
-                if (line[i - 1] ~ /^[|] search [|]/)
-                    for (j = 1; j <= count; j++) if (row[order[j]]) print row[order[j]]
+                if (line[i - 1] ~ /^[|] search [|] states [|]/)
+                    for (j = 1; j <= count; j++) if (order[j] in row) print row[order[j]]
             }
         }' "$list" "$rows" "$page" >"$rows.page"
     cat "$rows.page" >"$page"
@@ -163,9 +173,9 @@ search() {
     [[ $trace == no ]] || cat "$output"
     if [[ $wrong ]]; then
         touch "$scratch/$name.wrong"
-    else
+    elif [[ $distinct != '?' ]]; then
         # shellcheck disable=SC2016 # Markdown
-        printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" \
+        printf '| `%s` | %s | %s | %s | %s|\n' "$name" "$distinct" "$generated" "$seconds s" "${steps:+$steps }" \
             >"$scratch/$name.row"
     fi
 }

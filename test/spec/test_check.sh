@@ -49,7 +49,13 @@ cat >"$scratch/README.md" <<'END'
 | search | states | generated | time | steps |
 | --- | --- | --- | --- | --- |
 | `gone` | 1 | 2 | 3 s | old |
-| `misses` | 1 | 2 | 3 s | old |
+| `misses` | 1 | 2 | 3 s | given up |
+
+| search | in C | TLC |
+| --- | --- | --- |
+| `misses` | 3 states | 3 states |
+| `right` | 3 steps | |
+| `finds` | 3 steps | old |
 END
 check=$scratch/check.sh
 export TLA2TOOLS=${TLA2TOOLS:-$spec/tla2tools.jar}
@@ -77,7 +83,13 @@ diff - "$scratch/README.md" <<'END' || fail 'the rows are not as they must be'
 | search | states | generated | time | steps |
 | --- | --- | --- | --- | --- |
 | `right` | 32 | 80 | N s | 4 steps |
-| `misses` | 1 | 2 | N s | old |
+| `misses` | 1 | 2 | N s | given up |
+
+| search | in C | TLC |
+| --- | --- | --- |
+| `misses` | 3 states | 1 states, given up |
+| `right` | 3 steps | 4 steps |
+| `finds` | 3 steps | |
 END
 says 0 '/right.states/Integers.tla' "$check" --trace right # not where other TLCs have it
 says 2 'no search left' "$check" right left
