@@ -6,7 +6,7 @@
    never, also when its attempt is long over. A node that refuses a number, because it is too far
    ahead of its clock, is a node that never executes that message. A key may end at any time. A
    client may give up at any time. Clocks may have any value: a proposal is any of a few numbers. *)
-EXTENDS Integers, FiniteSets, Sequences
+EXTENDS Integers, FiniteSets, Sequences, TLC
 
 CONSTANTS
     Nodes,          \* all nodes that some client asks
@@ -99,7 +99,7 @@ Init ==
 
 ---------------------------------------------------------------------------------------------------
 (* Settle leaves out what nothing reads any more, so that states with the same future are one
-   state. It takes no step away and adds none. *)
+   state. It takes no step away and adds none. TLCEval(x) is x: TLC then computes it once. *)
 
 IsDone(t) == t.phase \in {"granted", "over"}
 
@@ -117,7 +117,7 @@ SettledAt(t, at, number) ==
 IsLast(i) == \A j \in Tries : j > i => Attempts[j] # Attempts[i]
 
 SettledTry(i, t, nodes) ==
-    LET at == [n \in Nodes |-> SettledAt(t, t.at[n], nodes[n].counter)]
+    LET at == TLCEval([n \in Nodes |-> SettledAt(t, t.at[n], nodes[n].counter)])
         sent == \E n \in Nodes : at[n].acquire = "sent"
         written == \E n \in Nodes : at[n].write = "sent"
         older == \E n \in Nodes : at[n].older
@@ -142,7 +142,7 @@ SettledLock(n, lock, tries) ==
 
 (* The step leads to these nodes and these tries. *)
 Becomes(nodes, tries) ==
-    LET settled == [i \in Tries |-> SettledTry(i, tries[i], nodes)]
+    LET settled == TLCEval([i \in Tries |-> SettledTry(i, tries[i], nodes)])
     IN  /\ try' = settled
         /\ node' = [n \in Nodes |-> [nodes[n] EXCEPT !.lock = SettledLock(n, @, settled)]]
 
