@@ -13,6 +13,7 @@ CONSTANTS
     Attempts,       \* a sequence: whose each attempt is, by the client's number from 1 on
     Setup,          \* of each client: [nodes |-> the nodes that it asks, quorum |-> how many]
     Proposals,      \* clocks are anything: a proposal is one of so many numbers
+    FromQueue,      \* whether a lease may come from a queue: then it proposes nothing
     Rounds,         \* of step 4 in one attempt: one, and more when it is beaten (step 5)
     Losses,         \* how often nodes lose their counter and their key, in all
     Collide,        \* whether numbers have no digits of their own for each client
@@ -152,17 +153,16 @@ Becomes(nodes, tries) ==
 Used(i) == Larger(try[i].proposal, try[i].target)
 SameBefore(i) == {j \in Tries : j < i /\ Attempts[j] = Attempts[i]}
 
-(* Step 1: the client's clock, or the next number above all that it has used, whatever is higher;
-   and a clock may show anything. *)
+(* Step 1: a clock may show anything, and the client may have seen any counter by now. A lease that
+   came from a queue proposes nothing: 0 is above no counter. *)
 MayPropose(i) ==
-    LET seen == Highest({0} \cup {Used(j) : j \in SameBefore(i)})
-        everyone == Highest({0} \cup {Used(j) : j \in Tries})
+    LET everyone == Highest({0} \cup {Used(j) : j \in Tries})
+        seen == Highest({0} \cup {Used(j) : j \in SameBefore(i)})
         clock[k \in 1..Proposals] ==
             IF k = 1 THEN NextNumber(i, 0) ELSE NextNumber(i, clock[k - 1])
-        above == {clock[k] : k \in 1..Proposals} \cap {p \in 1..clock[Proposals] : p > seen}
     IN  IF RightClocks THEN {NextNumber(i, everyone)}
-        ELSE IF above = {} THEN {NextNumber(i, seen)}
-        ELSE above
+        ELSE {clock[k] : k \in 1..Proposals} \cup {NextNumber(i, seen)}
+             \cup (IF FromQueue THEN {0} ELSE {})
 
 (* The highest token that anyone had when this try began. *)
 Floor == Highest({0} \cup {try[j].target : j \in {k \in Tries : try[k].phase = "granted"}})
