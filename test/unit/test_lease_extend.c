@@ -166,8 +166,7 @@ LIFE_TEST(a_shorter_ttl_that_is_over_is_lost, life_start(&life, 5)) {
     life_votes(&life, "GGG");
     life_extend(life_at(&life, 1000), 2000);
     life_votes(&life, "DDGG");
-    life_expect(life_vote(life_at(&life, 3000 - 22), 4, G), LOST, .cleanup = 31, .lost = true,
-                EXTENDED(ERR_LOST));
+    life_expect(life_vote(life_at(&life, 3000 - 22), 4, G), LOST, .cleanup = 31, .lost = true, EXTENDED(ERR_LOST));
 }
 
 /* The deadline stands, and the nodes that back it stay, except those whose key is known to be
