@@ -19,8 +19,9 @@ ASSUME Expect(
                               "the same, served: its push is answered by RELEASE",
                               "WAIT executed after its RELEASE: took a free lock, no push"} ELSE {})
     \cup (IF GivesUp THEN {"told, because another one gave up where the lock is free"} ELSE {})
-    \cup (IF LeavesFree THEN {"told that the lock is left free", "asks, because it was told",
-                              "WAIT takes nothing where the lock is left free"} ELSE {})
+    \cup (IF LeavesFree THEN {"WAIT takes nothing where the lock is left free"} ELSE {})
+    \cup (IF LeavesFree /\ ~Is("left-untold")
+          THEN {"told that the lock is left free", "asks, because it was told"} ELSE {})
     \cup (IF LeavesFree /\ Tries > 0 /\ Waiters > 2
           THEN {"lock that is left free taken by a try"} ELSE {}))
 

@@ -285,7 +285,7 @@ GiveUp(c) ==
 
 (* "Beside those who do not queue": now and then the lock is left free. *)
 Release(c) ==
-    LET isTry == \E n \in Nodes : node[n].owner = c /\ node[n].try # "no"
+    LET isTry == \E n \in Owned(c) : node[n].try # "no"
     IN  /\ client[c].phase = "held"
         /\ client' = [client EXCEPT ![c].phase = "ended"]
         /\ \/ link' = GivenUp(c, <<IF isTry THEN "delete" ELSE "release">>)
