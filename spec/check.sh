@@ -117,7 +117,7 @@ record() {
     awk -F ' *[|] *' '
         FILENAME == ARGV[1] { if ($1 ~ /^(ci|all)$/) order[++count] = "`" $2 "`"; next }
         FILENAME == ARGV[2] { row[$2] = $0; next }
-        /^[|] `[^|]*` [|] [0-9,]+ [|]/ { if (!($2 in row)) row[$2] = $0; next }
+        /^[|] `[^|]*` [|] [0-9,]+ [|] [0-9,]+ [|] [0-9]+ s [|]/ { if (!($2 in row)) row[$2] = $0; next }
         { line[++lines] = $0 }
         END {
             for (i = 1; i <= lines; i++) {
