@@ -17,8 +17,8 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
 /* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);
 
-/* Takes the answer of one node, which is a grant and nothing else, of a SET, an EXTEND or a RELEASE.
- * The requester is that of the message, and so is the round. */
+/* Takes the answer of one node to a SET, an EXTEND or a RELEASE: a grant and nothing else. The
+ * requester is that of the message, and so is the round. */
 void redlock_group_granted(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
                            unsigned node, int64_t read_ns);
 /* The same for any other answer, which it changes to what it means to the requester. */

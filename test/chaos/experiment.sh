@@ -65,7 +65,8 @@ if ((steps)); then
         map(reduce .[] as $e ({now: "", begun: {}, held: {}};
             if $e.event == "spawn" then .now = ($e | {nodes, quorum} | tostring) | .begun[.now] = 1
             else .held[.now] = 1 end)) as $clients | ($clients | all((.begun | length) == $steps)) and
-        ($clients | map(.held | keys) | add | group_by(.) | length == $steps and all(2 * length >= ($clients | length)))' \
+        ($clients | map(.held | keys) | add | group_by(.) |
+            length == $steps and all(2 * length >= ($clients | length)))' \
         "$out/history.jsonl" >/dev/null ||
         die "not every client began with each of $steps setups, or fewer than half held locks in one"
     ! grep -qF 'share a node' "$temp/out" || die 'clients ran beside each other whose quorums need not meet'
