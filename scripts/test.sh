@@ -323,7 +323,10 @@ if ((install)); then
     (redlock_install "${REDLOCK_BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}") || exit 1
     # go.sum pins it. Without it, the tests that need it are skipped.
     (cd "$REDLOCK_ROOT/test/porcupine" && go mod download) || echo 'Porcupine cannot be downloaded'
-    "$REDLOCK_ROOT/scripts/install-tlc.sh" || fail "TLC is not installed: its tests fail, or are skipped"
+    "$REDLOCK_ROOT/scripts/install-tlc.sh" || {
+        (($? == 77)) || fail 'TLC is not installed'
+        echo 'TLC cannot be downloaded: the tests of the specification are skipped'
+    }
     printf 'packages: %d s\n' $((SECONDS - began))
 fi
 for part in "${parts[@]}"; do

@@ -107,8 +107,7 @@ Extend(ttl) ==
 
 (* Step 3: with q GRANTED votes the deadline is the later one. The old one stands only while q of
    its backing nodes have not answered DENIED since: votes that come after the round was won count,
-   too. A round that was not won before its own deadline proves nothing (step 4): then the old
-   deadline stands. The library loses such a lease at the next late vote. *)
+   too. If the deadline of this round is over by then, the lease is LOST. *)
 HasQuorum(l) == Cardinality(l.granted) >= Quorum
 Stands(l) ==
     /\ l.roundLeft <= l.left
@@ -117,7 +116,6 @@ Won(l) ==
     IF l.onRound THEN [l EXCEPT !.backing = @ \cup l.granted]
     ELSE IF ~HasQuorum(l) THEN l
     ELSE IF Stands(l) THEN [l EXCEPT !.won = TRUE, !.backing = @ \ l.denied]
-    ELSE IF l.roundLeft = 0 /\ ~l.won THEN l
     ELSE [l EXCEPT !.won = TRUE, !.onRound = TRUE, !.left = l.roundLeft, !.roundLeft = 0,
                    !.backing = l.granted]
 
@@ -147,6 +145,16 @@ Heal(n) ==
     /\ link' = [link EXCEPT ![n].requests =
                     Append(@, [what |-> "heal", ttl |-> lease.ttl, votes |-> FALSE])]
     /\ UNCHANGED <<node, forgot, losses, breaks>>
+
+(* The node answers a heal with an error, so the heal has certainly done nothing. *)
+HealFails(n) ==
+    LET requests == link[n].requests
+    IN  /\ lease.held
+        /\ requests # <<>>
+        /\ Head(requests).what = "heal"
+        /\ lease' = Known([lease EXCEPT !.healed = @ \ {n}])
+        /\ link' = [link EXCEPT ![n].requests = Tail(@)]
+        /\ UNCHANGED <<node, forgot, losses, breaks>>
 
 (* The connection breaks with an EXTEND on the way. What comes later goes over a new one. *)
 Break(n) ==
@@ -224,7 +232,7 @@ Next ==
     \/ Tick
     \/ \E ttl \in Ttls : Extend(ttl)
     \/ \E n \in Nodes :
-            \/ Hear(n) \/ Heal(n) \/ Break(n)
+            \/ Hear(n) \/ Heal(n) \/ HealFails(n) \/ Break(n)
             \/ Execute(n) \/ ExecuteLate(n) \/ Lose(n) \/ Other(n)
 
 Spec == Init /\ [][Next]_vars
@@ -245,10 +253,10 @@ Backing ==
    deadline only if fewer than q keys are left. *)
 KeysAreKnown == lease.held => {n \in Nodes : node[n].key = "ours"} \subseteq MayHave(lease)
 
-(* When a round is won and the old deadline stands, it stands on q nodes that have not answered
-   DENIED since. *)
+(* When a quorum has granted a round, and the old deadline stands, it stands on q nodes that have
+   not answered DENIED since, in whatever order these votes came. *)
 StandsOnQuorum ==
-    lease.held /\ lease.won /\ ~lease.onRound
+    lease.held /\ HasQuorum(lease) /\ ~lease.onRound
     => Cardinality(lease.backing \ lease.denied) >= Quorum
 
 ===================================================================================================

@@ -6,13 +6,14 @@
    never, also when its attempt is long over. A node that refuses a number, because it is too far
    ahead of its clock, is a node that never executes that message. A key may end at any time. A
    client may give up at any time. Clocks may have any value: a proposal is any of a few numbers. *)
-EXTENDS Integers, FiniteSets, Sequences
+EXTENDS Integers, FiniteSets, Sequences, TLC
 
 CONSTANTS
     Nodes,          \* all nodes that some client asks
     Attempts,       \* a sequence: whose each attempt is, by the client's number from 1 on
     Setup,          \* of each client: [nodes |-> the nodes that it asks, quorum |-> how many]
     Proposals,      \* clocks are anything: a proposal is one of so many numbers
+    FromQueue,      \* whether a lease may come from a queue: then it proposes nothing
     Rounds,         \* of step 4 in one attempt: one, and more when it is beaten (step 5)
     Losses,         \* how often nodes lose their counter and their key, in all
     Collide,        \* whether numbers have no digits of their own for each client
@@ -99,7 +100,7 @@ Init ==
 
 ---------------------------------------------------------------------------------------------------
 (* Settle leaves out what nothing reads any more, so that states with the same future are one
-   state. It takes no step away and adds none. *)
+   state. It takes no step away and adds none. TLCEval(x) is x: TLC then computes it once. *)
 
 IsDone(t) == t.phase \in {"granted", "over"}
 
@@ -117,7 +118,7 @@ SettledAt(t, at, number) ==
 IsLast(i) == \A j \in Tries : j > i => Attempts[j] # Attempts[i]
 
 SettledTry(i, t, nodes) ==
-    LET at == [n \in Nodes |-> SettledAt(t, t.at[n], nodes[n].counter)]
+    LET at == TLCEval([n \in Nodes |-> SettledAt(t, t.at[n], nodes[n].counter)])
         sent == \E n \in Nodes : at[n].acquire = "sent"
         written == \E n \in Nodes : at[n].write = "sent"
         older == \E n \in Nodes : at[n].older
@@ -142,7 +143,7 @@ SettledLock(n, lock, tries) ==
 
 (* The step leads to these nodes and these tries. *)
 Becomes(nodes, tries) ==
-    LET settled == [i \in Tries |-> SettledTry(i, tries[i], nodes)]
+    LET settled == TLCEval([i \in Tries |-> SettledTry(i, tries[i], nodes)])
     IN  /\ try' = settled
         /\ node' = [n \in Nodes |-> [nodes[n] EXCEPT !.lock = SettledLock(n, @, settled)]]
 
@@ -152,17 +153,16 @@ Becomes(nodes, tries) ==
 Used(i) == Larger(try[i].proposal, try[i].target)
 SameBefore(i) == {j \in Tries : j < i /\ Attempts[j] = Attempts[i]}
 
-(* Step 1: the client's clock, or the next number above all that it has used, whatever is higher;
-   and a clock may show anything. *)
+(* Step 1: a clock may show anything, and the client may have seen any counter by now. A lease that
+   came from a queue proposes nothing: 0 is above no counter. *)
 MayPropose(i) ==
-    LET seen == Highest({0} \cup {Used(j) : j \in SameBefore(i)})
-        everyone == Highest({0} \cup {Used(j) : j \in Tries})
+    LET everyone == Highest({0} \cup {Used(j) : j \in Tries})
+        seen == Highest({0} \cup {Used(j) : j \in SameBefore(i)})
         clock[k \in 1..Proposals] ==
             IF k = 1 THEN NextNumber(i, 0) ELSE NextNumber(i, clock[k - 1])
-        above == {clock[k] : k \in 1..Proposals} \cap {p \in 1..clock[Proposals] : p > seen}
     IN  IF RightClocks THEN {NextNumber(i, everyone)}
-        ELSE IF above = {} THEN {NextNumber(i, seen)}
-        ELSE above
+        ELSE {clock[k] : k \in 1..Proposals} \cup {NextNumber(i, seen)}
+             \cup (IF FromQueue THEN {0} ELSE {})
 
 (* The highest token that anyone had when this try began. *)
 Floor == Highest({0} \cup {try[j].target : j \in {k \in Tries : try[k].phase = "granted"}})

@@ -4,11 +4,14 @@
    of docs/algorithm.md. README.md says what is left out.
 
    A message that is under way may be executed at any time, or never; but not by a later run of
-   the node than the one that it was sent to, because the connection ends with the run.
+   the node than the one that it was sent to, because the connection ends with the run. A message
+   that the node denies changes nothing, and its vote does not count: it is one that is never
+   executed.
 
    Time is ticks, and every time is relative to now: so many ticks are left. Between two ticks
-   anything may happen in any order. All clocks tick together, but the clock of a node may be
-   fast: its keys may end `Drift` ticks before their ttl is over. *)
+   anything may happen in any order. A tick is one of the slowest client. Other clocks may be
+   faster: the keys of a node may end `Drift` ticks before their ttl is over, and a client may
+   find a quarantine over so much sooner. *)
 EXTENDS Integers, FiniteSets
 
 CONSTANTS
@@ -16,10 +19,11 @@ CONSTANTS
     Clients,
     Setup,      \* of each client: [nodes |-> the nodes that it asks, quorum |-> how many it needs]
     Ttl,        \* of all keys, in ticks
-    TtlMax,     \* for which the guard keeps a new run from voting
+    TtlMax,     \* for which the guard keeps a new run from voting, in ticks
     Drift,      \* the allowance for clocks, in ticks
     Patience,   \* a round is decided, and nodes are healed, within so many ticks of its start
     Restarts,   \* how often nodes restart, in all
+    OldCopies,  \* whether a node may come back with an old copy of its data
     Broken      \* the variants that are switched on: {} is the protocol
 
 ASSUME /\ Ttl \in Nat /\ Drift \in 0..(Ttl - 1) /\ TtlMax >= Ttl /\ Patience \in 1..Ttl
@@ -60,6 +64,7 @@ vars == <<client, node, restarts, steps>>
    up. *)
 Free == "free"
 LeftBehind == "left behind"
+NoKey == [owner |-> Free, life |-> 0]
 
 Is(variant) == variant \in Broken
 HasMarkers == Is("marker") \/ Is("marker-old-copy")
@@ -71,7 +76,8 @@ Less(ticks) == IF ticks > 0 THEN ticks - 1 ELSE 0
 
 (* R1: from `start` to the deadline. *)
 Validity == IF Is("no-drift") THEN Ttl ELSE Ttl - Drift
-Quarantine == TtlMax + Drift
+(* TtlMax + Drift by the client's clock, which may be fast. *)
+Quarantine == TtlMax
 (* How a client sees a run that it has not met. *)
 Unseen == Quarantine + 1
 
@@ -84,8 +90,8 @@ Quorum(c) == IF Is("quorum-half") THEN Cardinality(Asks(c)) \div 2 ELSE Setup[c]
               deadline, GiveUp              -> idle
    held       Extend                        -> extending  EXTEND to all nodes with which it is
                                                           connected
-              Heal                          -> held       SET to one node, before the deadline that
-                                                          the last round had met
+              Heal                          -> held       SET under the same token to all nodes
+                                                          that may vote, before the old deadline
    extending  Win: q that matched           -> held       the deadline anew, from this round's start
               GiveUpExtension               -> held       the old deadline stands (R12)
    held,
@@ -108,6 +114,7 @@ TypeOK ==
     /\ node \in [Nodes -> [
             owner : Clients \cup {Free, LeftBehind},
             life : 0..Ttl,              \* that the key lives
+            copy : [owner : Clients \cup {Free}, life : 0..Ttl], \* of the key (OldCopies)
             stepped : BOOLEAN,          \* its clock was stepped in this run
             marker : 0..Unseen          \* HasMarkers: ticks since it was set, and one; 0: none
        ]]
@@ -120,7 +127,7 @@ Init ==
             phase |-> "idle", left |-> 0, nextLeft |-> 0, healLeft |-> 0, sent |-> {}, asked |-> {},
             granted |-> {}, release |-> {}, sees |-> [n \in Nodes |-> 0] ]]
     /\ node = [n \in Nodes |-> [
-            owner |-> Free, life |-> 0, stepped |-> FALSE,
+            owner |-> Free, life |-> 0, copy |-> NoKey, stepped |-> FALSE,
             marker |-> IF HasMarkers THEN Unseen ELSE 0 ]]
     /\ restarts = 0
     /\ steps = 0
@@ -139,10 +146,14 @@ Ended(c) ==
 Forsaken(n, givers) ==
     IF node[n].owner \in givers /\ ~Is("token-reused") THEN LeftBehind ELSE node[n].owner
 
+(* An old copy of such a key could only keep others out. *)
+ForsakenCopy(n, givers) == IF node[n].copy.owner \in givers THEN NoKey ELSE node[n].copy
+
 ---------------------------------------------------------------------------------------------------
 (* The steps of a client. *)
 
-(* "The lock", steps 1 and 2. The guards' step 3: nothing goes to a node in quarantine. *)
+(* "The lock", steps 1 and 2. "Restart guard", steps 3 and 5: nothing goes to a node that is in
+   quarantine or not connected. *)
 Begin(c) ==
     LET may == {n \in Asks(c) : client[c].sees[n] = 0}
     IN  /\ client[c].phase = "idle"
@@ -153,7 +164,7 @@ Begin(c) ==
 (* Whether a round whose lease would have `left` ticks to go began too long ago. *)
 IsOver(left) == Validity - left > Patience
 
-(* "Extension", steps 1 and 2. Extensions go on in a quarantine. *)
+(* "Extension", step 1. "Restart guard", step 3: extensions go on in a quarantine. *)
 Extend(c) ==
     LET connected == {n \in Asks(c) : client[c].sees[n] # Unseen}
     IN  /\ client[c].phase = "held"
@@ -162,9 +173,10 @@ Extend(c) ==
                                     ![c].granted = {}, ![c].sent = @ \cap connected]
         /\ UNCHANGED <<node, restarts, steps>>
 
-(* The round is won at the q-th GRANTED (R5): the lease ends at the round's start + ttl - drift
-   (R1, R12). A client looks at the votes only when they decide, so it need not hear them one by
-   one. *)
+(* "The lock" and "Extension", step 3. The round is won at the q-th GRANTED (R5): the lease ends at
+   the round's start + ttl - drift (R1, R12). As all ttls are alike, the later deadline is that of
+   the later round. A client looks at the votes only when they decide, so it need not hear them
+   one by one. *)
 Win(c) ==
     LET extends == client[c].phase = "extending"
         deadline == IF extends THEN client[c].nextLeft ELSE client[c].left
@@ -175,32 +187,34 @@ Win(c) ==
         /\ ~IsOver(deadline)
         /\ client' = [client EXCEPT
                 ![c].phase = "held", ![c].left = left, ![c].nextLeft = 0, ![c].granted = {},
-                \* "Healing", step 2: before the old deadline
+                \* "Healing", step 2
                 ![c].healLeft = IF Is("heal-late") THEN left ELSE client[c].left]
         /\ UNCHANGED <<node, restarts, steps>>
 
-(* "Healing", steps 1 to 3: to a node that may vote... *)
-SendHeal(c, n) ==
-    LET sees == client[c].sees[n]
-    IN  /\ client[c].phase = "held"
-        /\ client[c].healLeft > 0 \/ Is("heal-unproven")
-        /\ ~IsOver(client[c].left)
-        /\ IF Is("heal-quarantined") THEN sees # Unseen ELSE sees = 0
-        /\ n \in Asks(c) \ client[c].sent
-        /\ client' = [client EXCEPT ![c].sent = @ \cup {n}]
-        /\ UNCHANGED <<node, restarts, steps>>
+(* "Healing", steps 1 to 3. The library heals once after a won round, and only nodes that do not
+   back the lease. Where the key is, NX does nothing, but it may end before the node executes the
+   SET. *)
+MayHeal(c) ==
+    LET greeted == {n \in Asks(c) : client[c].sees[n] # Unseen}
+    IN  IF Is("heal-quarantined") THEN greeted ELSE {n \in greeted : client[c].sees[n] = 0}
 
-(* ...and has not got the key. The client does not know that; where the key is, NX does nothing. *)
-Heal(c, n) == node[n].owner # c /\ SendHeal(c, n)
+Heal(c, nodes) ==
+    /\ client[c].phase = "held"
+    /\ client[c].healLeft > 0 \/ Is("heal-unproven")
+    /\ ~IsOver(client[c].left)
+    /\ nodes \subseteq MayHeal(c)
+    /\ client' = [client EXCEPT ![c].sent = @ \cup nodes]
+    /\ UNCHANGED <<node, restarts, steps>>
 
 (* A release, a cancel, or a loss that is known before the deadline ("Known loss"). *)
 GiveUp(c) ==
     /\ client[c].phase # "idle"
     /\ client' = [client EXCEPT ![c] = Ended(c)]
-    /\ node' = [n \in Nodes |-> [node[n] EXCEPT !.owner = Forsaken(n, {c})]]
+    /\ node' = [n \in Nodes |-> [node[n] EXCEPT !.owner = Forsaken(n, {c}),
+                                                !.copy = ForsakenCopy(n, {c})]]
     /\ UNCHANGED <<restarts, steps>>
 
-(* "Extension", step 4. *)
+(* "Extension", step 4: the old deadline stands (R12). *)
 GiveUpExtension(c) ==
     /\ client[c].phase = "extending"
     /\ client[c].left > 0
@@ -226,26 +240,26 @@ Connect(c, n) ==
 (* The steps of a node: one command or script each. *)
 
 (* SET key token NX PX ttl. Only the vote of an acquire counts, and only that of a node that may
-   vote. *)
+   vote ("Healing", step 4; "Restart guard", step 3). *)
 ExecuteSet(c, n) ==
-    LET grants == node[n].owner = Free
-        counts == grants /\ client[c].phase = "acquiring" /\ client[c].sees[n] = 0
+    LET counts == client[c].phase = "acquiring" /\ client[c].sees[n] = 0
     IN  /\ n \in client[c].sent
         /\ client[c].sees[n] # Unseen
+        /\ node[n].owner = Free
         /\ client' = [client EXCEPT ![c].sent = @ \ {n},
                                     ![c].granted = IF counts THEN @ \cup {n} ELSE @]
-        /\ node' = IF grants THEN [node EXCEPT ![n].owner = c, ![n].life = Ttl] ELSE node
+        /\ node' = [node EXCEPT ![n].owner = c, ![n].life = Ttl]
         /\ UNCHANGED <<restarts, steps>>
 
-(* PEXPIRE if the key has our token (R11), and if that makes its life longer (R12). *)
+(* "Extension", step 2: PEXPIRE if the key has our token (R11). As all ttls are alike, that never
+   makes its life shorter (R12). *)
 ExecuteExtend(c, n) ==
-    LET sets == node[n].owner = Free /\ Is("heal-counts")
-        matches == node[n].owner = c \/ sets
-        counts == matches /\ client[c].phase = "extending"
+    LET counts == client[c].phase = "extending"
     IN  /\ n \in client[c].asked
+        /\ node[n].owner = c \/ (node[n].owner = Free /\ Is("heal-counts"))
         /\ client' = [client EXCEPT ![c].asked = @ \ {n},
                                     ![c].granted = IF counts THEN @ \cup {n} ELSE @]
-        /\ node' = IF matches THEN [node EXCEPT ![n].owner = c, ![n].life = Ttl] ELSE node
+        /\ node' = [node EXCEPT ![n].owner = c, ![n].life = Ttl]
         /\ UNCHANGED <<restarts, steps>>
 
 (* The release of a token that its client has given up, at any time (R8, R11). *)
@@ -270,12 +284,22 @@ EndEarly(n) ==
     /\ node' = [node EXCEPT ![n].owner = Free, ![n].life = 0]
     /\ UNCHANGED <<client, restarts, steps>>
 
-(* The node forgets its key, and all connections to it end. *)
+(* A copy of the node's data, with the time at which the key ends. *)
+Save(n) ==
+    /\ OldCopies
+    /\ node[n].owner \in Clients
+    /\ \A m \in Nodes : node[m].copy = NoKey   \* keeps the search small
+    /\ node' = [node EXCEPT ![n].copy = [owner |-> node[n].owner, life |-> node[n].life]]
+    /\ UNCHANGED <<client, restarts, steps>>
+
+(* The node forgets its key, or has an old one again; and all connections to it end. *)
 Restart(n) ==
     /\ restarts < Restarts
     /\ restarts' = restarts + 1
-    /\ node' = [node EXCEPT ![n] = [owner |-> Free, life |-> 0, stepped |-> FALSE,
-                                    marker |-> IF Is("marker-old-copy") THEN @.marker ELSE 0]]
+    /\ \E key \in {NoKey, node[n].copy} :
+        node' = [node EXCEPT ![n] = [owner |-> key.owner, life |-> key.life, copy |-> @.copy,
+                                     stepped |-> FALSE,
+                                     marker |-> IF Is("marker-old-copy") THEN @.marker ELSE 0]]
     /\ client' = [c \in Clients |->
             [client[c] EXCEPT
                 !.sees[n] = IF n \in Asks(c) THEN Unseen ELSE 0,
@@ -314,15 +338,18 @@ Tick ==
     IN  /\ client' = [c \in Clients |-> aged(c)]
         /\ node' = [n \in Nodes |->
                 [node[n] EXCEPT !.life = Less(@), !.marker = IF n \in older THEN @ + 1 ELSE @,
-                                !.owner = IF node[n].life <= 1 THEN Free ELSE Forsaken(n, ending)]]
+                                !.owner = IF node[n].life <= 1 THEN Free ELSE Forsaken(n, ending),
+                                !.copy = IF @.life <= 1 THEN NoKey
+                                         ELSE [ForsakenCopy(n, ending) EXCEPT !.life = Less(@)]]]
         /\ UNCHANGED <<restarts, steps>>
 
 ClientStep(c) ==
     \/ Begin(c) \/ Extend(c) \/ Win(c) \/ GiveUp(c) \/ GiveUpExtension(c)
-    \/ \E n \in Nodes : Heal(c, n) \/ Connect(c, n)
+    \/ Heal(c, MayHeal(c))
+    \/ \E n \in Nodes : Connect(c, n)
 
 NodeStep(n) ==
-    \/ ExecuteRelease(n) \/ EndEarly(n) \/ Restart(n) \/ StepClock(n)
+    \/ ExecuteRelease(n) \/ EndEarly(n) \/ Save(n) \/ Restart(n) \/ StepClock(n)
     \/ \E c \in Clients : ExecuteSet(c, n) \/ ExecuteExtend(c, n) \/ ExecuteBrokenRelease(c, n)
 
 Next == Tick \/ (\E c \in Clients : ClientStep(c)) \/ (\E n \in Nodes : NodeStep(n))
@@ -351,9 +378,14 @@ NoResurrection ==
             client[c].phase = "extending" /\ client'[c].left > client[c].left
             => client[c].left > 0]_vars
 
-(* Two configurations may run beside each other only if any two of their quorums share a node. *)
-QuorumsMeet ==
+(* "Different quorums": the condition, and what it is for. The one holds where the other does. *)
+MayRunBeside ==
     \A c, d \in Clients : Setup[c].quorum + Setup[d].quorum > Cardinality(Asks(c) \cup Asks(d))
+Quorums(c) == {q \in SUBSET Asks(c) : Cardinality(q) = Setup[c].quorum}
+QuorumsMeet ==
+    \A c, d \in Clients : \A q \in Quorums(c), r \in Quorums(d) : q \cap r # {}
+
+ASSUME MayRunBeside <=> QuorumsMeet
 
 ---------------------------------------------------------------------------------------------------
 (* What happens in the end. Time passes: no other fairness is assumed, so also when no node

@@ -31,7 +31,9 @@ RestartGoals == {"restart that forgot the key of a lease"}
 GuardGoals == {"attempt without a node in quarantine", "quarantine over"}
 
 ASSUME Expect(
-    {"acquired", "extended", "key set after the acquire was decided", "lost at the deadline"}
+    {"acquired", "extended", "key set after the acquire was decided", "lost at the deadline",
+     "heal sent where the key still is"}
+    \cup (IF OldCopies THEN {"old key of a lease came back"} ELSE {})
     \cup (IF Restarts > 0 THEN RestartGoals ELSE {})
     \cup (IF Restarts > 0 /\ ~Is("unguarded") THEN GuardGoals ELSE {})
     \cup (IF Drift > 0 THEN {"key ended early under a lease"} ELSE {}))
@@ -51,6 +53,14 @@ MeetGoals ==
              \E c \in Clients : Begin(c) /\ \E n \in Asks(c) : client[c].sees[n] \in 1..Quarantine)
     /\ Meets(7, "quarantine over",
              \E c \in Clients, n \in Nodes : client[c].sees[n] = 1 /\ client'[c].sees[n] = 0)
+    /\ Meets(9, "heal sent where the key still is",
+             \E c \in Clients, n \in Nodes :
+                    /\ client[c].phase = "held" /\ node[n].owner = c
+                    /\ n \in client'[c].sent \ client[c].sent)
+    /\ Meets(10, "old key of a lease came back",
+             \E c \in Clients, n \in Nodes :
+                    /\ Holds(c) /\ Restart(n) /\ node'[n].owner = c
+                    /\ node'[n].life < node[n].life)
     /\ Meets(8, "key ended early under a lease",
              \E c \in Clients, n \in Nodes : Holds(c) /\ node[n].owner = c /\ EndEarly(n))
 

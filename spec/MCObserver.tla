@@ -9,7 +9,7 @@ Symmetry == Permutations(Nodes)
 ASSUME Expect(
     {"told who leads", "told that nobody leads", "told of the next leader at once",
      "old words named another leader", "nodes asked again before nobody leads",
-     "the leader has taken one of these"}
+     "the leader has taken one of these", "named a candidate that gave up"}
     \cup (IF Own # {} THEN {"led before the nodes said so"} ELSE {})
     \cup (IF Fails THEN {"word lost"} ELSE {}))
 
@@ -26,6 +26,9 @@ MeetGoals ==
     /\ Meets(7, "nodes asked again before nobody leads", ~checked /\ checked')
     /\ Meets(8, "the leader has taken one of these",
              \E n \in Nodes : checked /\ leader > 0 /\ said[n].word = 0 /\ said'[n].word = leader)
+    /\ Meets(9, "named a candidate that gave up",
+             \E n \in Nodes : /\ said[n].word # said'[n].word /\ said'[n].word > 0
+                              /\ said'[n].word \in 1..(term - 1) \ led)
     /\ Meets(5, "led before the nodes said so", Lead /\ leader # term)
     /\ Meets(6, "word lost", \E n \in Nodes : said[n].word # Unknown /\ Fail(n))
 

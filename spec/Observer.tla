@@ -3,8 +3,9 @@
    docs/protocols.md, "What channels say". README.md says what is left out.
 
    The leaders come one after the other: term k + 1 begins when the leader of term k has resigned
-   or has lost the lock. That there is one at a time is what Lock.tla and Queue.tla show. The
-   nodes learn of each change at their own times, in any order.
+   or has lost the lock, or when its candidate has given up before it led. That there is one at a
+   time is what Lock.tla and Queue.tla show. The nodes learn of each change at their own times, in
+   any order.
 
    There is no time. An observer may ask a node whenever it likes, as anybody may hint that
    something has changed there: so what channels say is of no matter but for one variant. *)
@@ -92,10 +93,10 @@ Free(n) ==
     /\ owner[n] \in 1..(term - 1)
     /\ Owns(n, 0) \/ (term <= Terms /\ Owns(n, term))
 
-(* The leader resigns, or dies. If it is we, we have known that we led. *)
+(* The leader resigns, or dies; or a candidate gives up before. If we lead, we have known it. *)
 Resign ==
-    /\ term \in led
-    /\ term \in Own => leads = term
+    /\ term <= Terms
+    /\ term \in Own \cap led => leads = term
     /\ term' = term + 1
     /\ UNCHANGED <<owner, led, leads, said, leader, checked, highest>>
 
@@ -177,7 +178,7 @@ Lead ==
     /\ term \in Own \cap led
     /\ leads # term
     /\ leads' = term
-    /\ IF leader = term THEN UNCHANGED <<said, leader, checked, highest>> ELSE SetLeader(said, term)
+    /\ SetLeader(said, term)
     /\ UNCHANGED <<owner, term, led>>
 
 Next ==

@@ -47,7 +47,7 @@ SeeExtended(c, n) ==
     ELSE This(node[n].owner = c /\ ExecuteExtend(c, n))
 
 SeeHeal(c, n) ==
-    IF n \in client[c].sent THEN This(Nothing) ELSE This(SendHeal(c, n))
+    IF n \in client[c].sent THEN This(Nothing) ELSE This(Heal(c, {n}))
 
 (* A round is won. The client says that it will hold the lock at this tick. *)
 SeeHolds(c, tick) ==

@@ -11,12 +11,14 @@
 #     spec/check.sh --trace NAME    prints TLC's output, with the counterexample
 #     spec/check.sh --record ...    writes the rows into README.md, and leaves its other rows
 #
-# Without Java it says so, and exits with 77.
+# Without Java or TLC it says so, and exits with 77.
 #
 # TLA2TOOLS   tla2tools.jar (where scripts/install-tlc.sh puts it)
 # JOBS        so many searches run beside each other (2)
 # WORKERS     so many threads has each (1: then no counterexample is shorter than its own)
 # TLC_MEMORY  of each (2g)
+# LIMIT       a search that takes more seconds of a processor is given up: its row says how far it
+#             came
 # SEARCHES    the list
 set -euo pipefail
 
@@ -26,10 +28,16 @@ jar=${TLA2TOOLS:-$here/tla2tools.jar}
 jobs=${JOBS:-2}
 workers=${WORKERS:-1}
 memory=${TLC_MEMORY:-2g}
+limit=${LIMIT:-unlimited}
 
 fail() {
     echo "check.sh: $*" >&2
     exit 2
+}
+
+skip() {
+    echo "skipped: $*"
+    exit 77
 }
 
 trim() {
@@ -102,60 +110,81 @@ grouped() {
     sed -E ':a; s/^([0-9]+)([0-9]{3})/\1,\2/; ta' <<<"$1"
 }
 
-# Puts the rows of this run in place of those of README.md, in the order of `searches`.
+# Puts the rows of this run in place of those of README.md, in the order of `searches`. The table
+# beside the search in C follows from all rows.
 record() {
     local list=$1 rows=$2 page=$here/README.md
     awk -F ' *[|] *' '
         FILENAME == ARGV[1] { if ($1 ~ /^(ci|all)$/) order[++count] = "`" $2 "`"; next }
         FILENAME == ARGV[2] { row[$2] = $0; next }
-        /^[|] `[^|]*` [|] [0-9,]+ [|]/ { if (!($2 in row)) row[$2] = $0; next }
+        /^[|] `[^|]*` [|] [0-9,]+ [|] [0-9,]+ [|] [0-9]+ s [|]/ { if (!($2 in row)) row[$2] = $0; next }
         { line[++lines] = $0 }
         END {
             for (i = 1; i <= lines; i++) {
+                if (line[i] ~ /^[|] `[^|]*` [|] [0-9,]+ (states|steps) [|]/) {
+                    split(line[i], in_c)
+                    found = ""
+                    if (in_c[2] in row) {
+                        split(row[in_c[2]], tlc)
+                        found = tlc[6] ~ /steps/ ? tlc[6] : tlc[3] " states" (tlc[6] == "" ? "" : ", " tlc[6])
+                    }
+                    line[i] = "| " in_c[2] " | " in_c[3] " | " found (found == "" ? "|" : " |")
+                }
                 print line[i]
-                if (line[i - 1] ~ /^[|] search [|]/)
-                    for (j = 1; j <= count; j++) if (row[order[j]]) print row[order[j]]
+                if (line[i - 1] ~ /^[|] search [|] states [|]/)
+                    for (j = 1; j <= count; j++) if (order[j] in row) print row[order[j]]
             }
         }' "$list" "$rows" "$page" >"$rows.page"
     cat "$rows.page" >"$page"
 }
 
 search() {
-    local name=$1 module=$2 comes=$3 changes=$4 scratch=$5
-    local output=$scratch/$name.out seconds generated distinct steps wrong
+    local when=$1 name=$2 module=$3 comes=$4 changes=$5 scratch=$6
+    local output=$scratch/$name.out status=0 seconds generated distinct left steps wrong verdict=''
+    local -a compiler=()
+    [[ $when != ci ]] || compiler=(-XX:TieredStopAtLevel=1) # a better one would not pay off
     configure "$module" "$comes" "$changes" >"$scratch/$name.cfg"
+    # TLC's own modules go there, too: in /tmp, another TLC would delete them.
+    mkdir "$scratch/$name.states"
     # A search that finds a counterexample has an exit code of its own: the output says what it is.
-    (cd "$scratch" && java -Xmx"$memory" -XX:+UseSerialGC "${compiler[@]}" -cp "$jar" tlc2.TLC -nowarning \
-        -deadlock -workers "$workers" -metadir "$name.states" -config "$name.cfg" "$module") \
-        >"$output" 2>&1 || true
+    {
+        (cd "$scratch" && ulimit -t "$limit" &&
+            exec java -Xmx"$memory" -XX:+UseSerialGC "${compiler[@]}" -Djava.io.tmpdir="$name.states" -cp "$jar" \
+                tlc2.TLC -nowarning -deadlock -workers "$workers" -metadir "$name.states" -config "$name.cfg" \
+                "$module") >"$output" 2>&1
+    } 2>/dev/null || status=$? # Bash would say "Killed"
     rm -rf "$scratch/$name.states"
-    wrong=$(judge "$comes" "$output")
-    read -r generated distinct < <(
-        sed -n 's/,//g; s/^\([0-9]*\) states generated \([0-9]*\) distinct states found.*/\1 \2/p' \
-            "$output" | tail -n 1) || true
+    read -r generated distinct left < <(
+        sed -n 's/,//g; s/^.*: //; s/ distinct .* \([0-9]* states left\) .*/ \1/
+            s/^\([0-9]*\) states generated\b.* \([0-9]*\) \([0-9]*\) states left$/\1 \2 \3/p' "$output" |
+            tail -n 1) || true
     steps=$(grep -Ec '^State [0-9]+:' "$output") || true
     [[ $steps == 0 ]] && steps='' || steps="$((steps - 1)) steps"
+    if ((status == 128 + 9)) && [[ $limit != unlimited && ${comes%% *} =~ ^(good|lives)$ ]]; then
+        wrong='' steps="given up, $(grouped "${left:-?}") states in the queue"
+    else
+        wrong=$(judge "$comes" "$output") verdict=ok
+    fi
     times >"$scratch/$name.times" # of this subshell, and of those that it waited for
     seconds=$(tr 'ms' '  ' <"$scratch/$name.times" |
         awk 'NR == 2 { printf "%.0f", 60 * ($1 + $3) + $2 + $4 }')
     distinct=$(grouped "${distinct:-?}") generated=$(grouped "${generated:-?}")
-    printf '%-36s %13s %14s %8s  %-9s %s\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" "${wrong:-ok}"
+    printf '%-36s %13s %14s %8s  %-9s %s\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" "${wrong:-$verdict}"
     [[ $trace == no ]] || cat "$output"
     if [[ $wrong ]]; then
         touch "$scratch/$name.wrong"
-    else
+    elif [[ $distinct != '?' ]]; then
         # shellcheck disable=SC2016 # Markdown
-        printf '| `%s` | %s | %s | %s | %s |\n' "$name" "$distinct" "$generated" "$seconds s" "$steps" \
+        printf '| `%s` | %s | %s | %s | %s|\n' "$name" "$distinct" "$generated" "$seconds s" "${steps:+$steps }" \
             >"$scratch/$name.row"
     fi
 }
 
 all=no trace=no named=no recorded=no only=''
-compiler=(-XX:TieredStopAtLevel=1) # most searches are over before a better one has paid off
 declare -A wanted=()
 while (($#)); do
     case $1 in
-    --all) all=yes compiler=() ;;
+    --all) all=yes ;;
     --trace) trace=yes ;;
     --record) recorded=yes ;;
     --module) only=MC${2:?--module needs a name} && shift ;;
@@ -164,8 +193,8 @@ while (($#)); do
     esac
     shift
 done
-command -v java >/dev/null || { echo "there is no Java: scripts/install-tlc.sh installs it" && exit 77; }
-[[ -f $jar ]] || fail "there is no $jar: run scripts/install-tlc.sh"
+command -v java >/dev/null || skip 'there is no Java: scripts/install-tlc.sh installs it'
+[[ -f $jar ]] || skip "there is no TLC ($jar): scripts/install-tlc.sh installs it"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cp "$here"/*.tla "$scratch"
@@ -187,7 +216,7 @@ while IFS='|' read -r when name module comes changes; do
         running=$((running - 1))
     fi
     count=$((count + 1))
-    search "$name" "$module" "$(trim "$comes")" "$(trim "$changes")" "$scratch" \
+    search "$when" "$name" "$module" "$(trim "$comes")" "$(trim "$changes")" "$scratch" \
         </dev/null &
     running=$((running + 1))
 done <"$searches"

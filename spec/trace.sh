@@ -6,6 +6,8 @@
 #     spec/trace.sh REDLOCK_SIM --all            more schedules, and all bugs that can be seen
 #     spec/trace.sh REDLOCK_SIM --seed S [--bug NAME]   one schedule: where it is refused
 #
+# Without Java or TLC it says so, and exits with 77.
+#
 # TLA2TOOLS  tla2tools.jar
 set -euo pipefail
 
@@ -38,8 +40,8 @@ module() {
 judge() {
     local output=$scratch/$1.out
     cat >"$scratch/TraceData.tla"
-    (cd "$scratch" && java -Xmx2g -XX:+UseSerialGC -cp "$jar" tlc2.TLC -nowarning -workers 1 \
-        -metadir "$1.states" -config MCTrace.cfg MCTrace) >"$output" 2>&1 || true
+    (cd "$scratch" && java -Xmx2g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir=. -cp "$jar" \
+        tlc2.TLC -nowarning -workers 1 -metadir "$1.states" -config MCTrace.cfg MCTrace) >"$output" 2>&1 || true
     rm -rf "$scratch/$1.states"
     if grep -q '^Error: Deadlock reached' "$output"; then
         echo refused
@@ -100,8 +102,8 @@ while (($# > 0)); do
     esac
     shift
 done
-command -v java >/dev/null || skip 'no java'
-[[ -f $jar ]] || skip 'no tla2tools.jar (spec/README.md says where it comes from)'
+command -v java >/dev/null || skip 'there is no Java: scripts/install-tlc.sh installs it'
+[[ -f $jar ]] || skip "there is no TLC ($jar): scripts/install-tlc.sh installs it"
 jar=$(realpath "$jar")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

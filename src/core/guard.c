@@ -36,9 +36,11 @@ static bool is_fresh(const struct redlock_clock *clock, int64_t now_ns) {
     return clock->known && now_ns - clock->at_ns <= CLOCK_FRESH_NS;
 }
 
-/* How far the node's clock may be ahead of a quorum of nodes, itself included: the quorum-th
- * smallest of all differences. False if fewer clocks were read recently. */
-static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns, int64_t *ahead_ns) {
+/* How far the node's clock may be ahead of a quorum of nodes, itself included, or apart from them:
+ * the quorum-th smallest of all differences. One clock of that quorum is right. False if fewer
+ * clocks were read recently. */
+static bool off_quorum_ns(const struct redlock_guard *guard, unsigned node, bool behind_too, int64_t now_ns,
+                          int64_t *off_ns) {
     const struct redlock_clock *clock = &guard->nodes[node].clock;
     const unsigned quorum = guard->plan.quorum;
     int64_t smallest_ns[REDLOCK_NODES_MAX];
@@ -48,7 +50,8 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
         if (!is_fresh(other, now_ns)) {
             continue;
         }
-        const int64_t by_ns = redlock_clock_difference_ns(clock->offset_ns, other->offset_ns);
+        const int64_t ahead_ns = redlock_clock_difference_ns(clock->offset_ns, other->offset_ns);
+        const int64_t by_ns = behind_too && ahead_ns < 0 ? -ahead_ns : ahead_ns;
         const int64_t most_ns =
             i == node ? 0 : redlock_clock_difference_ns(by_ns, -(clock->error_ns + other->error_ns));
         redlock_number_insert(smallest_ns, count++, most_ns);
@@ -56,61 +59,25 @@ static bool ahead_of_quorum_ns(const struct redlock_guard *guard, unsigned node,
     if (count < quorum) {
         return false;
     }
-    *ahead_ns = smallest_ns[REDLOCK_PLANTED(CLOCK_MEDIAN) ? (count - 1) / 2 : quorum - 1];
+    *off_ns = smallest_ns[REDLOCK_PLANTED(CLOCK_MEDIAN) ? (count - 1) / 2 : quorum - 1];
     return true;
-}
-
-static int64_t off_at_most_ns(const struct redlock_clock *clock, int64_t median_ns) {
-    assert(clock->known);
-    const int64_t apart_ns = redlock_clock_difference_ns(clock->offset_ns, median_ns);
-    return redlock_after_ns(apart_ns < 0 ? -apart_ns : apart_ns, clock->error_ns);
-}
-
-/* The lower median of the offsets of at least a quorum of nodes. One clock is never enough, even if
- * one node is a quorum: it would confirm itself. */
-static bool median_of_clocks(const struct redlock_guard *guard, int64_t now_ns, int64_t *median_ns) {
-    int64_t offsets_ns[REDLOCK_NODES_MAX];
-    unsigned count = 0;
-    for (unsigned i = 0; i < guard->plan.node_count; i++) {
-        const struct redlock_clock *clock = &guard->nodes[i].clock;
-        if (is_fresh(clock, now_ns)) {
-            redlock_number_insert(offsets_ns, count++, clock->offset_ns);
-        }
-    }
-    if (count < 2 || count < guard->plan.quorum) {
-        return false;
-    }
-    *median_ns = offsets_ns[(count - 1) / 2];
-    return true;
-}
-
-/* If two clocks disagree, either may be wrong, and one of them is the median. So a quorum of clocks
- * must be near the median. */
-static bool is_median_confirmed(const struct redlock_guard *guard, int64_t now_ns, int64_t median_ns) {
-    assert(guard->plan.quorum > 0);
-    unsigned near = 0;
-    for (unsigned i = 0; i < guard->plan.node_count; i++) {
-        const struct redlock_clock *clock = &guard->nodes[i].clock;
-        near += is_fresh(clock, now_ns) && off_at_most_ns(clock, median_ns) <= CLOCK_APART_NS;
-    }
-    return near >= guard->plan.quorum;
 }
 
 /* How long the node's current run has lasted at least. Uses the uptime from its greeting, if other
- * clocks confirm its clock. */
-static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t median_ns, int64_t now_ns) {
+ * clocks confirm its clock. One clock never does, even if one node is a quorum. */
+static int64_t surely_up_ns(const struct redlock_guard *guard, unsigned node, int64_t now_ns) {
+    const struct redlock_guard_node *known = &guard->nodes[node];
+    int64_t off_ns;
     assert(now_ns >= known->greeted_ns && now_ns >= known->run_after_ns);
-    if (known->uptime_s < 1 || known->uptime_stepped || !is_fresh(&known->clock, now_ns)) {
+    if (known->uptime_s < 2 || known->uptime_stepped || guard->plan.quorum < 2) {
         return 0;
     }
-    const int64_t off_ns = off_at_most_ns(&known->clock, median_ns);
-    if (off_ns > CLOCK_APART_NS) {
+    if (!is_fresh(&known->clock, now_ns) || !off_quorum_ns(guard, node, true, now_ns, &off_ns) ||
+        off_ns > CLOCK_APART_NS) {
         return 0;
     }
     const int64_t whole_s = (known->uptime_s < UPTIME_S_MAX ? known->uptime_s : UPTIME_S_MAX) - 1;
-    if (whole_s * NS_PER_S <= off_ns) {
-        return 0; /* and redlock_after_ns() takes no negative number */
-    }
+    assert(whole_s * NS_PER_S >= off_ns);
     const int64_t up_ns = redlock_after_ns(whole_s * NS_PER_S - off_ns, now_ns - known->greeted_ns);
     const int64_t at_most_ns = now_ns - known->run_after_ns;
     return known->run_follows && at_most_ns < up_ns ? at_most_ns : up_ns;
@@ -119,13 +86,9 @@ static int64_t surely_up_ns(const struct redlock_guard_node *known, int64_t medi
 /* Ends the quarantine of each node that has surely been up for longer than ttl_max and its drift.
  * Call it when more clocks are known. */
 static void review_uptimes(struct redlock_guard *guard, int64_t now_ns) {
-    int64_t median_ns;
-    if (!median_of_clocks(guard, now_ns, &median_ns) || !is_median_confirmed(guard, now_ns, median_ns)) {
-        return;
-    }
     const int64_t proof_ns = (guard->plan.ttl_max_ms + redlock_drift_ms(guard->plan.ttl_max_ms)) * REDLOCK_NS_PER_MS;
     for (unsigned i = 0; i < guard->plan.node_count; i++) {
-        if (surely_up_ns(&guard->nodes[i], median_ns, now_ns) > proof_ns) {
+        if (surely_up_ns(guard, i, now_ns) > proof_ns) {
             guard->nodes[i].run_until_ns = 0;
         }
     }
@@ -140,7 +103,7 @@ static bool compare_clock(struct redlock_guard *guard, unsigned node, int64_t no
         guard->unjudged &= ~REDLOCK_NODE(node); /* any loss from before its first reading is over */
         return false;
     }
-    if (!is_fresh(&known->clock, now_ns) || !ahead_of_quorum_ns(guard, node, now_ns, &ahead_ns)) {
+    if (!is_fresh(&known->clock, now_ns) || !off_quorum_ns(guard, node, false, now_ns, &ahead_ns)) {
         return false;
     }
     if (ahead_ns <= CLOCK_APART_NS) {

@@ -34,12 +34,12 @@
  * A quarantine because of a run ends early, or does not begin, if the node has surely been up for
  * longer than ttl_max and its drift. Its uptime alone does not prove that: it is wall clock, and a
  * step moves it. We count the uptime less a second (it is cut to seconds), less the distance of the
- * node's clock from the median. At least a quorum of clocks, this one included, but never one
- * alone, must be within a second of the median, all read within three seconds. Here, too, one clock
- * of that quorum is right. We count no more than the time since we last saw the run before. The
- * check runs again with each node that greets. After a step of the clock, the uptime of the
- * greeting does not count. After a step forward that any reading shows (without the clock guard,
- * the reading of a greeting), no uptime of this run counts.
+ * node's clock from the quorum of clocks that are nearest to it, this one included, but never one
+ * alone, all read within three seconds. They must be within a second. Here, too, one clock of that
+ * quorum is right. We count no more than the time since we last saw the run before. The check runs
+ * again with each node that greets. After a step of the clock, the uptime of the greeting does not
+ * count. After a step forward that any reading shows (without the clock guard, the reading of a
+ * greeting), no uptime of this run counts.
  *
  * What this cannot see:
  * - The clock of a server was behind when the server started, and was set right before we met it.

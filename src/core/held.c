@@ -207,8 +207,7 @@ void redlock_held_decide(struct redlock_lease_core *lease, int64_t now_ns, struc
     switch (redlock_round_outcome(&lease->votes)) {
     case REDLOCK_ROUND_WON:
         if (!does_deadline_stand(lease) && now_ns >= round_deadline_ns(lease)) {
-            /* Won too late for its own deadline: it proves nothing. */
-            fail(lease, REDLOCK_ERR_NO_QUORUM, now_ns, actions);
+            redlock_held_lose(lease, REDLOCK_LOST_AT_DEADLINE, actions);
             break;
         }
         end_round(REDLOCK_OK, actions);

@@ -193,7 +193,12 @@ static void on_vote(struct redlock_lease_core *lease, const struct redlock_event
     } else if (event->accepted || event->counter != 0) {
         redlock_fence_note(&lease->fence, redlock_event_node(event), event->accepted, event->counter, event->wall_us);
     }
-    on_votes(lease, event, event->vote, actions);
+    if (event->vote == REDLOCK_VOTE_GRANTED) { /* by one node: nothing to count */
+        redlock_round_grant(&lease->votes, event->nodes);
+        decide(lease, event, actions);
+    } else {
+        on_votes(lease, event, event->vote, actions);
+    }
 }
 
 /* Grants, and what else is no answer of the current round. */

@@ -78,7 +78,8 @@
  *                                              then, if the lock was handed to us, it is left free
  *                                              for a moment (core/waiter.h)
  * EXTENDING  WON                  → HELD       extended OK; the deadline of this round, or the old
- *                                              one if that is later and still backed (R12)
+ *                                              one if that is later and still backed (R12); LOST if
+ *                                              it has passed
  *            fewer than a quorum may have the key
  *                                 → LOST       cleanup, lost by votes, extended LOST
  *            LOST otherwise       → HELD       extended NO_QUORUM; renewals go on until deadline,

@@ -83,6 +83,7 @@ enum redlock_planted_bug {
     REDLOCK_BUG_OBSERVER_ASKS_ONCE,    /* or asks nobody */
     REDLOCK_BUG_OBSERVER_ANY_NODE,     /* whom one node names leads */
     REDLOCK_BUG_OBSERVER_OLD_WORDS,    /* words from before a leader was found make another one */
+    REDLOCK_BUG_OBSERVER_UNCHECKED,    /* nobody leads as soon as a quorum says so */
     REDLOCK_BUG_SILENT_WAITS,          /* no second connection beside one that is silent */
     REDLOCK_BUG_COUNT
 };

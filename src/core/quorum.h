@@ -61,6 +61,11 @@ static inline redlock_nodes redlock_round_pending(const struct redlock_round *ro
     return round->asked & ~(round->granted | round->denied | round->failed | round->unknown);
 }
 
+/* Whether no node has voted anything but GRANTED. */
+static inline bool redlock_round_has_only_grants(const struct redlock_round *round) {
+    return (round->denied | round->failed | round->unknown) == 0;
+}
+
 enum redlock_outcome redlock_round_outcome(const struct redlock_round *round);
 
 /* Whether one more GRANTED wins the round. */

@@ -158,6 +158,7 @@ void redlock_group_node_greeted(struct redlock_group *group, unsigned node, cons
         count_jump(group, node, &greeting->clock, guards->guard.nodes[node].step_ns);
     }
     note_begun(group, begun);
+    redlock_group_rearm(group); /* callbacks run in the next turn */
 }
 
 static void guards_read_clock(struct redlock_group *group, unsigned node, const struct redlock_clock_sample *sample) {
@@ -259,8 +260,11 @@ static void compare(const struct redlock_lease *lease, unsigned node, struct red
     }
 }
 
-static void take_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round, unsigned node,
-                        struct redlock_answer *answer) {
+void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                          unsigned node, struct redlock_answer *answer) {
+    assert(requester->in_flight > 0 && node < group->node_count);
+    requester->in_flight--;
+    group->in_flight--;
     if (answer->named != REDLOCK_NAMED_NOT && requester->kind == REDLOCK_REQUESTER_LEASE) {
         compare((struct redlock_lease *)requester, node, answer);
     }
@@ -280,23 +284,39 @@ static void take_answer(struct redlock_group *group, struct redlock_requester *r
     run_callbacks(group);
 }
 
-static inline bool is_plain_grant(const struct redlock_answer *answer) {
-    return answer->vote == REDLOCK_VOTE_GRANTED && answer->clock.server_us == 0 &&
-           (answer->again | answer->fenced | answer->handed_over | answer->named) == 0;
+/* A grant that does more than count. */
+__attribute__((noinline)) static void take_grant(struct redlock_group *group, struct redlock_requester *requester,
+                                                 uint32_t round, unsigned node, int64_t read_ns) {
+    struct redlock_answer answer;
+    redlock_answer_begin(&answer, REDLOCK_VOTE_GRANTED);
+    answer.read_ns = read_ns;
+    redlock_group_answer(group, requester, round, node, &answer);
 }
 
-/* Most answers are grants that only count. They change no timer and no callback. */
-void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
-                          unsigned node, struct redlock_answer *answer) {
-    assert(requester->in_flight > 0 && node < group->node_count);
-    requester->in_flight--;
-    group->in_flight--;
-    if (!is_plain_grant(answer) || group->guards || requester->kind != REDLOCK_REQUESTER_LEASE ||
-        !redlock_votes_count((struct redlock_lease *)requester, round, node, answer)) {
-        take_answer(group, requester, round, node, answer);
-    } else if (requester->in_flight == 0) {
-        redlock_driver_free_if_over((struct redlock_lease *)requester);
+/* What few grants do that only count. */
+__attribute__((noinline)) static void end_count(struct redlock_group *group, struct redlock_lease *lease,
+                                                uint32_t round, unsigned node) {
+    if (round == lease->core.round) {
+        redlock_tell_log_vote(lease, node, NULL);
+    }
+    if (lease->requester.in_flight == 0) {
+        redlock_driver_free_if_over(lease);
         run_callbacks(group);
+    }
+}
+
+/* Most grants only count. They change no timer and no callback. */
+void redlock_group_granted(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                           unsigned node, int64_t read_ns) {
+    struct redlock_lease *lease = (struct redlock_lease *)requester;
+    assert(requester->in_flight > 0 && node < group->node_count);
+    if (requester->kind != REDLOCK_REQUESTER_LEASE || !redlock_votes_count(group, lease, round, node, read_ns)) {
+        take_grant(group, requester, round, node, read_ns);
+        return;
+    }
+    group->in_flight--;
+    if ((--requester->in_flight == 0) | (group->log_level >= REDLOCK_LOG_DEBUG)) {
+        end_count(group, lease, round, node);
     }
 }
 

@@ -17,8 +17,11 @@ struct redlock_group *redlock_group_new(const struct redlock_env *env, const red
 /* Frees everything. Runs no callback and sends nothing. No answer may come after this. */
 void redlock_group_delete(struct redlock_group *group);
 
-/* Takes the answer of one node, and changes it to what it means to the requester, which is that of
- * the message, as is the round. */
+/* Takes the answer of one node to a SET, an EXTEND or a RELEASE: a grant and nothing else. The
+ * requester is that of the message, and so is the round. */
+void redlock_group_granted(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
+                           unsigned node, int64_t read_ns);
+/* The same for any other answer, which it changes to what it means to the requester. */
 void redlock_group_answer(struct redlock_group *group, struct redlock_requester *requester, uint32_t round,
                           unsigned node, struct redlock_answer *answer);
 

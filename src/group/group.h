@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/list.h"
+#include "base/sanitize.h"
 #include "core/quorum.h"
 #include "group/env.h"
 #include "group/line.h"
@@ -51,17 +52,7 @@ struct redlock_oneshot {
 
 #define REDLOCK_SPARE_BLOCK 16
 /* A tool that finds uses of freed memory must see each lease freed. */
-#ifdef __has_feature
-#define REDLOCK_HAS_FEATURE(name) __has_feature(name)
-#else
-#define REDLOCK_HAS_FEATURE(name) 0
-#endif
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || REDLOCK_HAS_FEATURE(address_sanitizer) ||           \
-    REDLOCK_HAS_FEATURE(thread_sanitizer)
-#define REDLOCK_SPARES_MAX 0
-#else
-#define REDLOCK_SPARES_MAX 1024
-#endif
+#define REDLOCK_SPARES_MAX (REDLOCK_UNDER_ASAN || REDLOCK_UNDER_TSAN ? 0 : 1024)
 
 /* Memory of requesters that are gone, for new ones of the same size: the last one is still in the
  * cache. */

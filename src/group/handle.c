@@ -9,7 +9,7 @@
 
 struct redlock_lease *redlock_handle_new(struct redlock_group *group, const char *resource, size_t key_size,
                                          size_t token_size, bool may_queue, const redlock_acquire_options *options) {
-    const size_t details_size = group->node_count * sizeof(struct redlock_detail);
+    const size_t details_size = group->node_count * sizeof(struct redlock_result_vote);
     const size_t expiring_size = options->on_expiring ? sizeof(struct redlock_expiring) : 0;
     const size_t trace_size = options->trace ? sizeof options->trace : 0;
     const size_t details_and_more_size = details_size + expiring_size + trace_size;
@@ -65,14 +65,9 @@ void redlock_handle_fill_result(const struct redlock_lease *lease, struct redloc
     result->cap_ms = lease->core.plan.auto_extend_max_ms;
     result->quorum = group->quorum;
     result->count = count;
+    result->nodes = group->node_names;
     for (unsigned i = 0; i < count; i++) {
-        const struct redlock_detail *detail = &lease->details[i];
-        result->votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                        .text = detail->text,
-                                                        .holder = "",
-                                                        .latency_us = detail->latency_us,
-                                                        .holder_ttl_ms = -1,
-                                                        .kind = (redlock_vote_kind)detail->kind};
+        result->votes[i] = lease->details[i];
     }
     if ((result->loss == REDLOCK_LOSS_DEADLINE || result->loss == REDLOCK_LOSS_CAP) &&
         lease->core.operation == REDLOCK_OP_ACQUIRE) {

@@ -13,14 +13,6 @@
 /* Added to a round: the answer says the time of a node that pushed a grant of it. */
 #define REDLOCK_ROUND_PUSHED (UINT32_C(1) << 31)
 
-/* A node's vote in the current round, for the result. */
-struct redlock_detail {
-    struct redlock_text *text;
-    int32_t latency_us;
-    uint8_t kind;
-    uint16_t logged; /* a hash of the vote that the log gave last; 0: none */
-};
-
 /*
  * The life of a lease as its caller knows it. It says nothing of the lock: the handle of a lease
  * that was lost is OUT until its caller gives it back.
@@ -132,8 +124,9 @@ struct redlock_lease {
     void *lost_data;
     /* When the acquire was asked for; then how long it took; then how long the lease was held. */
     int64_t span_ns;
-    /* One for each node; then redlock_expiring, the trace, `waiting`, the target and the token. */
-    struct redlock_detail details[];
+    /* One for each node, of the current round; then redlock_expiring, the trace, `waiting`, the
+     * target and the token. */
+    struct redlock_result_vote details[];
 };
 
 static inline void redlock_handle_become(struct redlock_lease *lease, enum redlock_life next) {
@@ -185,7 +178,7 @@ static inline void redlock_handle_put_text(struct redlock_lease *lease, unsigned
 }
 static inline void redlock_handle_drop_texts(struct redlock_lease *lease) {
     for (; lease->texts != 0; lease->texts &= lease->texts - 1) {
-        struct redlock_detail *detail = &lease->details[redlock_nodes_first(lease->texts)];
+        struct redlock_result_vote *detail = &lease->details[redlock_nodes_first(lease->texts)];
         redlock_text_drop(detail->text);
         detail->text = NULL;
     }

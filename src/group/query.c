@@ -18,11 +18,7 @@ void redlock_query_start(struct redlock_query *query, struct redlock_group *grou
     query->votes = votes;
     query->of = of;
     for (unsigned i = 0; i < group->node_count; i++) {
-        votes[i] = (struct redlock_result_vote){.node = group->node_names[i],
-                                                .holder = "",
-                                                .latency_us = -1,
-                                                .holder_ttl_ms = -1,
-                                                .kind = REDLOCK_VOTE_PENDING};
+        votes[i] = (struct redlock_result_vote){.latency_us = -1, .kind = REDLOCK_VOTE_PENDING};
     }
     redlock_round_start(&query->round, group->quorum, redlock_nodes_all(group->node_count));
     group->statistics.requests_pending++;
@@ -50,7 +46,7 @@ void redlock_query_vote(struct redlock_query *query, unsigned node, redlock_vote
     assert(node < query->group->node_count);
     const struct redlock_round *round = &query->round;
     if (redlock_round_vote(&query->round, REDLOCK_NODE(node), kind)) {
-        query->votes[node].kind = kind;
+        query->votes[node].kind = (uint8_t)kind;
         query->votes[node].text = redlock_text_keep(text);
     }
     if (redlock_round_pending(round) == 0) {
@@ -70,7 +66,8 @@ void redlock_query_refused(struct redlock_query *query, redlock_nodes nodes) {
 
 void redlock_query_answered(struct redlock_query *query, unsigned node) {
     assert(node < query->group->node_count);
-    query->votes[node].latency_us = (redlock_group_now_ns(query->group) - query->start_ns) / 1000;
+    const int64_t latency_us = (redlock_group_now_ns(query->group) - query->start_ns) / 1000;
+    query->votes[node].latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
 }
 
 struct redlock_result redlock_query_result(const struct redlock_query *query) {
@@ -81,6 +78,7 @@ struct redlock_result redlock_query_result(const struct redlock_query *query) {
                                    .attempts = 1,
                                    .quorum = query->group->quorum,
                                    .count = query->group->node_count,
+                                   .nodes = query->group->node_names,
                                    .votes = query->votes};
 }
 
@@ -100,7 +98,7 @@ void redlock_query_free(struct redlock_query *query) {
     struct redlock_group *group = query->group;
     assert(group->deleting || query->oneshot.requester.in_flight == 0);
     for (unsigned i = 0; i < group->node_count; i++) {
-        redlock_text_drop((struct redlock_text *)(uintptr_t)query->votes[i].text);
+        redlock_text_drop(query->votes[i].text);
     }
     redlock_requester_delist(group, &query->oneshot.requester);
     free(query);
@@ -109,6 +107,7 @@ void redlock_query_free(struct redlock_query *query) {
 /* An inspection, or a connect, which asks nobody. */
 struct sight {
     struct redlock_text *holder;
+    int64_t holder_ttl_ms;
     int64_t waiters, waited_ms, readers;
 };
 
@@ -131,7 +130,7 @@ static struct inspection *inspection_new(struct redlock_group *group, enum redlo
     redlock_query_start(&inspection->query, group, of, votes, cb, data);
     inspection->target = redlock_group_target(group, resource, key_size, votes + count);
     for (unsigned i = 0; i < count; i++) {
-        inspection->sights[i].waiters = inspection->sights[i].waited_ms = inspection->sights[i].readers = -1;
+        inspection->sights[i] = (struct sight){.holder_ttl_ms = -1, .waiters = -1, .waited_ms = -1, .readers = -1};
     }
     return inspection;
 }
@@ -202,8 +201,7 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             assert(!sight->holder);
             sight->holder = redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
-            query->votes[node].holder = redlock_text_string(sight->holder);
-            query->votes[node].holder_ttl_ms = answer->holder_ttl_ms;
+            sight->holder_ttl_ms = answer->holder_ttl_ms;
         }
     }
     free_if_over(inspection);
@@ -294,7 +292,14 @@ static void tell_of_others(const struct redlock_group *group, const struct inspe
 
 static void query_callback(struct redlock_group *group, struct redlock_requester *requester) {
     struct inspection *inspection = (struct inspection *)requester;
+    struct redlock_result_holder holders[REDLOCK_NODES_MAX];
     struct redlock_result result = redlock_query_result(&inspection->query);
+    for (unsigned i = 0; i < group->node_count; i++) {
+        const struct sight *sight = &inspection->sights[i];
+        holders[i] =
+            (struct redlock_result_holder){.token = redlock_text_string(sight->holder), .ttl_ms = sight->holder_ttl_ms};
+    }
+    result.holders = holders;
     result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
     tell_of_others(group, inspection, &result);
     redlock_query_tell(&inspection->query, &result);

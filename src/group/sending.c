@@ -73,7 +73,7 @@ int redlock_sending_draw_token(struct redlock_lease *lease, int64_t now_ns, bool
 }
 
 static void begin_details(struct redlock_lease *lease, redlock_nodes asked) {
-    struct redlock_detail *detail = lease->details, *end = detail + lease->group->node_count;
+    struct redlock_result_vote *detail = lease->details, *end = detail + lease->group->node_count;
     redlock_handle_drop_texts(lease);
     for (; detail < end; detail++, asked >>= 1) {
         detail->latency_us = -1;

@@ -316,7 +316,8 @@ const char *redlock_tell_operation_name(enum redlock_operation operation) {
 
 /* Whether the node's vote on this acquire differs from its last one: its kind, its text, or for a
  * waiter the holder or the rank. Hashes that are alike by chance only leave out a line. */
-static bool is_new(struct redlock_lease *lease, struct redlock_detail *detail, const struct redlock_grants_view *view) {
+static bool is_new(struct redlock_lease *lease, struct redlock_result_vote *detail,
+                   const struct redlock_grants_view *view) {
     const char *text = redlock_text_string(detail->text);
     const uint64_t parts[] = {redlock_hash(text, strlen(text)), view->holder_id, view->rank, detail->kind};
     const uint16_t logged = (uint16_t)(redlock_hash((const char *)parts, sizeof parts) >> 48 | 1);
@@ -329,10 +330,10 @@ static bool is_new(struct redlock_lease *lease, struct redlock_detail *detail, c
 }
 
 /* Not inlined: every vote passes here, and almost none is logged. */
-__attribute__((noinline)) static void log_vote(struct redlock_lease *lease, unsigned node,
-                                               const struct redlock_answer *answer) {
+__attribute__((noinline, cold)) static void log_vote(struct redlock_lease *lease, unsigned node,
+                                                     const struct redlock_answer *answer) {
     char name[NAME_SIZE], rank[RANK_SIZE] = "";
-    struct redlock_detail *detail = &lease->details[node];
+    struct redlock_result_vote *detail = &lease->details[node];
     struct redlock_grants_view view = {.rank = 0};
     const enum redlock_operation operation = lease->core.operation;
     if (operation == REDLOCK_OP_WAIT && detail->kind == REDLOCK_VOTE_DENIED) {

@@ -91,7 +91,7 @@ int redlock_group_telemetry(struct redlock_group *group, redlock_telemetry *tele
 /* "acquire"; "" for NONE. */
 const char *redlock_tell_operation_name(enum redlock_operation operation);
 /* An acquire may ask again and again, so the log leaves out a vote that is like the node's last
- * one. */
+ * one. Only the vote of a waiter needs the answer. */
 void redlock_tell_log_vote(struct redlock_lease *lease, unsigned node, const struct redlock_answer *answer);
 /* A push of the node is a vote. */
 void redlock_tell_log_push(const struct redlock_lease *lease, unsigned node);

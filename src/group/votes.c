@@ -198,29 +198,28 @@ static bool count_fenced_only(struct redlock_lease *lease, unsigned node, redloc
     return true;
 }
 
-__attribute__((always_inline)) static inline void note_vote(struct redlock_lease *lease, unsigned node,
-                                                            redlock_vote_kind vote, struct redlock_text *text,
-                                                            const struct redlock_answer *answer) {
-    struct redlock_detail *detail = &lease->details[node];
-    redlock_handle_put_text(lease, node, redlock_text_keep(text));
+__attribute__((always_inline)) static inline void note_latency(struct redlock_lease *lease, unsigned node,
+                                                               redlock_vote_kind vote, int64_t read_ns) {
+    struct redlock_result_vote *detail = &lease->details[node];
+    const int64_t latency_us = (read_ns - lease->core.start_ns) / 1000;
     detail->kind = (uint8_t)vote;
-    const int64_t latency_us = (answer->read_ns - lease->core.start_ns) / 1000;
     detail->latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX;
     REDLOCK_PROBE(4, vote, lease, node, (int)vote, latency_us);
-    redlock_tell_log_vote(lease, node, answer);
 }
 
-bool redlock_votes_count(struct redlock_lease *lease, uint32_t round, unsigned node,
-                         const struct redlock_answer *answer) {
-    struct redlock_group *group = lease->group;
-    assert(answer->vote == REDLOCK_VOTE_GRANTED && !answer->fenced && !group->guards);
-    if (round != lease->core.round || lease->waiting || redlock_handle_is_forgotten(lease) ||
-        !redlock_lease_count_only(&lease->core, node, REDLOCK_VOTE_GRANTED)) {
+bool redlock_votes_count(struct redlock_group *group, struct redlock_lease *lease, uint32_t round, unsigned node,
+                         int64_t read_ns) {
+    const bool is_late = round != lease->core.round;
+    if (group->guards || lease->waiting || redlock_handle_is_forgotten(lease) || round == REDLOCK_ROUND_HEAL ||
+        (!is_late && ((lease->texts & REDLOCK_NODE(node)) != 0 || !redlock_round_has_only_grants(&lease->core.votes) ||
+                      !redlock_lease_count_only(&lease->core, node, REDLOCK_VOTE_GRANTED)))) {
         return false;
     }
-    group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
+    group->statistics.votes_late += is_late || !redlock_lease_round_is_open(&lease->core);
     redlock_tell_voted(group, node, REDLOCK_VOTE_GRANTED, NULL);
-    note_vote(lease, node, REDLOCK_VOTE_GRANTED, NULL, answer);
+    if (!is_late) {
+        note_latency(lease, node, REDLOCK_VOTE_GRANTED, read_ns);
+    }
     return true;
 }
 
@@ -281,7 +280,9 @@ static void take_vote(struct redlock_lease *lease, unsigned node, const struct r
     }
     group->statistics.votes_late += !redlock_lease_round_is_open(&lease->core);
     redlock_tell_voted(group, node, vote, text);
-    note_vote(lease, node, vote, text, answer);
+    redlock_handle_put_text(lease, node, redlock_text_keep(text));
+    note_latency(lease, node, vote, answer->read_ns);
+    redlock_tell_log_vote(lease, node, answer);
     redlock_text_drop(why);
     if (lease->waiting) {
         if (lease->core.operation == REDLOCK_OP_WAIT) {

@@ -4,10 +4,10 @@
 
 #include "group/handle.h"
 
-/* If this grant, without guards, is the vote of a lease that never queues, and decides nothing,
- * counts it and returns true. */
-bool redlock_votes_count(struct redlock_lease *lease, uint32_t round, unsigned node,
-                         const struct redlock_answer *answer);
+/* If this grant is of a lease that never queues, without guards, and the round can only be won by
+ * it, or goes on, counts it and returns true. */
+bool redlock_votes_count(struct redlock_group *group, struct redlock_lease *lease, uint32_t round, unsigned node,
+                         int64_t read_ns);
 /* Takes an answer to the request of this round. May free the lease. */
 void redlock_votes_answer(struct redlock_lease *lease, uint32_t round, unsigned node,
                           const struct redlock_answer *answer);

@@ -134,11 +134,11 @@ static void give_token_up(struct redlock_lease *lease, const struct redlock_acti
 static void note_grants(struct redlock_lease *lease) {
     const int64_t latency_us = (redlock_group_now_ns(lease->group) - lease->core.start_ns) / 1000;
     for (unsigned i = 0; i < lease->group->node_count; i++) {
-        struct redlock_detail *detail = &lease->details[i];
+        struct redlock_result_vote *detail = &lease->details[i];
         if ((lease->core.grants->granted & REDLOCK_NODE(i)) && detail->kind != REDLOCK_VOTE_GRANTED) {
             redlock_handle_put_text(lease, i, NULL);
-            *detail = (struct redlock_detail){.latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX,
-                                              .kind = REDLOCK_VOTE_GRANTED};
+            *detail = (struct redlock_result_vote){
+                .latency_us = latency_us < INT32_MAX ? (int32_t)latency_us : INT32_MAX, .kind = REDLOCK_VOTE_GRANTED};
         }
     }
 }

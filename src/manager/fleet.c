@@ -182,6 +182,10 @@ static void on_timer(struct redlock_watch *timer) {
     redlock_group_wake(REDLOCK_CONTAINER(timer, struct redlock_fleet, timer)->group);
 }
 
+static void on_granted(void *context, unsigned index, void *owner, uint32_t round, int64_t read_ns) {
+    redlock_group_granted(((struct redlock_fleet *)context)->group, owner, round, index, read_ns);
+}
+
 static void on_answer(void *context, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer) {
     redlock_group_answer(((struct redlock_fleet *)context)->group, owner, round, index, answer);
 }
@@ -274,6 +278,7 @@ static struct redlock_env env_of(struct redlock_fleet *fleet) {
 static struct redlock_server_callbacks callbacks_of(struct redlock_fleet *fleet) {
     return (struct redlock_server_callbacks){.ctx = fleet,
                                              .votes_at = offsetof(struct redlock_lease, details),
+                                             .granted = on_granted,
                                              .answer = on_answer,
                                              .greeted = on_greeted,
                                              .ready_changed = on_ready_changed,

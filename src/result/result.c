@@ -44,25 +44,32 @@ size_t redlock_result_vote_count(const redlock_result *result) {
     return result->count;
 }
 
+static const struct redlock_result_holder *holder_at(const redlock_result *result, size_t index) {
+    static const struct redlock_result_holder nobody = {.token = "", .ttl_ms = -1};
+    assert(index < result->count);
+    return result->holders ? &result->holders[index] : &nobody;
+}
+
 int redlock_result_vote(const redlock_result *result, size_t index, redlock_vote *vote) {
     struct redlock_error_text nowhere = {0};
     if (redlock_check_struct(&nowhere, "vote", vote) != REDLOCK_OK || index >= result->count) {
         return REDLOCK_ERR_INVALID;
     }
     const struct redlock_result_vote *from = &result->votes[index];
-    const redlock_vote full = {.node = from->node,
-                               .kind = from->kind,
+    const redlock_vote full = {.node = result->nodes[index],
+                               .kind = (redlock_vote_kind)from->kind,
                                .error = redlock_text_string(from->text),
                                .latency_us = from->latency_us,
-                               .holder = from->holder,
-                               .holder_ttl_ms = from->holder_ttl_ms,
-                               .holder_text = redlock_holder_of_vote(from)};
+                               .holder = holder_at(result, index)->token,
+                               .holder_ttl_ms = holder_at(result, index)->ttl_ms,
+                               .holder_text = redlock_result_holder_at(result, index)};
     redlock_fill_struct(vote, &full, sizeof full);
     return REDLOCK_OK;
 }
 
-const char *redlock_holder_of_vote(const struct redlock_result_vote *vote) {
-    return vote->holder[0] ? redlock_token_holder(vote->holder) : redlock_holder_of_text(vote->text);
+const char *redlock_result_holder_at(const redlock_result *result, size_t index) {
+    const char *token = holder_at(result, index)->token;
+    return token[0] ? redlock_token_holder(token) : redlock_holder_of_text(result->votes[index].text);
 }
 
 static const char *put(char **at, const char *string) {
@@ -72,31 +79,48 @@ static const char *put(char **at, const char *string) {
     return copy;
 }
 
+/* The bytes of the strings of a copy. */
+static size_t strings_size(const redlock_result *result) {
+    size_t size = strlen(result->resource) + 1 + (result->reason ? strlen(result->reason) + 1 : 0);
+    for (unsigned i = 0; i < result->count; i++) {
+        size += strlen(result->nodes[i]) + strlen(redlock_text_string(result->votes[i].text)) +
+                strlen(holder_at(result, i)->token) + 3;
+    }
+    return size;
+}
+
 redlock_result *redlock_result_copy(const redlock_result *result) {
     assert(result->resource && (result->votes || result->count == 0));
-    size_t size = sizeof *result + result->count * (sizeof result->votes[0] + sizeof *result->votes[0].text) +
-                  strlen(result->resource) + 1 + (result->reason ? strlen(result->reason) + 1 : 0);
-    for (unsigned i = 0; i < result->count; i++) {
-        const struct redlock_result_vote *vote = &result->votes[i];
-        size += strlen(vote->node) + strlen(redlock_text_string(vote->text)) + strlen(vote->holder) + 3;
-    }
+    const size_t count = result->count;
+    struct redlock_text *texts;
+    struct redlock_result_holder *holders;
+    const char **nodes;
+    const size_t size = sizeof *result +
+                        count * (sizeof *texts + sizeof *holders + sizeof *nodes + sizeof *result->votes) +
+                        strings_size(result);
     redlock_result *copy = malloc(size);
     if (!copy) {
         return NULL;
     }
     *copy = *result;
-    copy->votes = (struct redlock_result_vote *)(copy + 1);
-    struct redlock_text *texts = (struct redlock_text *)(copy->votes + result->count);
-    char *at = (char *)(texts + result->count);
+    texts = (struct redlock_text *)(copy + 1);
+    holders = (struct redlock_result_holder *)(texts + count);
+    nodes = (const char **)(holders + count);
+    copy->votes = (struct redlock_result_vote *)(nodes + count);
+    copy->holders = holders;
+    copy->nodes = nodes;
+    char *at = (char *)(copy->votes + count);
     copy->resource = put(&at, result->resource);
     copy->reason = result->reason ? put(&at, result->reason) : NULL;
-    for (unsigned i = 0; i < result->count; i++) {
+    for (unsigned i = 0; i < count; i++) {
+        const struct redlock_text *text = result->votes[i].text;
+        texts[i] =
+            (struct redlock_text){.string = put(&at, redlock_text_string(text)), .cause = redlock_text_cause(text)};
+        holders[i] = (struct redlock_result_holder){.token = put(&at, holder_at(result, i)->token),
+                                                    .ttl_ms = holder_at(result, i)->ttl_ms};
+        nodes[i] = put(&at, result->nodes[i]);
         copy->votes[i] = result->votes[i];
-        copy->votes[i].node = put(&at, result->votes[i].node);
-        texts[i] = (struct redlock_text){.string = put(&at, redlock_text_string(result->votes[i].text)),
-                                         .cause = redlock_text_cause(result->votes[i].text)};
         copy->votes[i].text = &texts[i];
-        copy->votes[i].holder = put(&at, result->votes[i].holder);
     }
     assert(at == (char *)copy + size);
     return copy;

@@ -25,13 +25,18 @@ enum redlock_loss {
     REDLOCK_LOSS_CLOCK
 };
 
+/* A node's vote. A lease keeps it in the same form, so a result takes a copy at once. */
 struct redlock_result_vote {
-    const char *node;
-    const struct redlock_text *text; /* the error; NULL for none */
-    const char *holder;
-    int64_t latency_us;
-    int64_t holder_ttl_ms;
-    redlock_vote_kind kind;
+    struct redlock_text *text; /* the error; NULL for none */
+    int32_t latency_us;        /* -1 for none */
+    uint8_t kind;              /* redlock_vote_kind */
+    uint16_t logged;           /* of a lease: a hash of the vote that the log gave last; 0: none */
+};
+
+/* INSPECT: what a node has at the key. */
+struct redlock_result_holder {
+    const char *token; /* "" for none */
+    int64_t ttl_ms;
 };
 
 /* Built on the stack for a callback, with borrowed strings and texts. A copy owns its own. */
@@ -50,15 +55,17 @@ struct redlock_result {
     const char *reason;                  /* ERR_INVALID: which argument, and why; else NULL */
     unsigned count;
     uint64_t attempts;
-    struct redlock_result_vote *votes; /* `count` votes */
+    const char *const *nodes;                    /* `count` names, */
+    struct redlock_result_vote *votes;           /* so many votes, */
+    const struct redlock_result_holder *holders; /* and so many of these; NULL: none is known */
 };
 
 /* The result of a call that was refused before any node was asked: without votes. NULL if there is
  * no memory. Freed with redlock_result_free(). */
 redlock_result *redlock_result_refused(enum redlock_result_of of, const char *resource, int code, const char *reason);
 
-/* Who has the lock at the vote's node, in the holder's own words; "" if it is not known. */
-const char *redlock_holder_of_vote(const struct redlock_result_vote *vote);
+/* Who has the lock at this node, in the holder's own words; "" if it is not known. */
+const char *redlock_result_holder_at(const struct redlock_result *result, size_t index);
 
 /* Writes one sentence without a full stop: how the lease was lost. Otherwise like
  * redlock_result_message(). */

@@ -110,11 +110,11 @@ static void add_votes(struct sentence *sentence, const redlock_result *result) {
         if (!text || is_said_before(result, i, text)) {
             continue;
         }
-        add(sentence, "%s%s", separator, result->votes[i].node);
+        add(sentence, "%s%s", separator, result->nodes[i]);
         for (unsigned k = i + 1; k < result->count; k++) {
             const char *other = complaint(&result->votes[k]);
             if (other && strcmp(other, text) == 0) {
-                add(sentence, ", %s", result->votes[k].node);
+                add(sentence, ", %s", result->nodes[k]);
             }
         }
         add(sentence, ": %s", text);
@@ -228,10 +228,10 @@ static void add_lost(struct sentence *sentence, const redlock_result *result) {
 static const char *holder_of(const redlock_result *result) {
     assert(result->quorum > 0 || result->count == 0); /* else nobody would be a quorum, too */
     for (unsigned i = 0; i < result->count; i++) {
-        const char *holder = redlock_holder_of_vote(&result->votes[i]);
+        const char *holder = redlock_result_holder_at(result, i);
         unsigned count = 0;
         for (unsigned k = i; holder[0] && k < result->count; k++) {
-            count += strcmp(holder, redlock_holder_of_vote(&result->votes[k])) == 0;
+            count += strcmp(holder, redlock_result_holder_at(result, k)) == 0;
         }
         if (count >= result->quorum) {
             return holder;

@@ -30,7 +30,9 @@ struct redlock_server_options {
 struct redlock_server_callbacks {
     void *ctx;
     size_t votes_at; /* where an owner keeps its votes, in bytes from its begin */
-    /* May change the answer. */
+    /* The answer is a grant and nothing else. */
+    void (*granted)(void *ctx, unsigned index, void *owner, uint32_t round, int64_t read_ns);
+    /* Any other answer. May change it. */
     void (*answer)(void *ctx, unsigned index, void *owner, uint32_t round, struct redlock_answer *answer);
     /* On a new connection, before ready_changed(). */
     void (*greeted)(void *ctx, unsigned index, const struct redlock_greeting *greeting);

@@ -12,7 +12,8 @@ int redlock_connect_init(struct redlock_server *server);
 void redlock_connect_begin(struct redlock_server *server);
 
 /* INTRODUCING: a reply has come. */
-void redlock_connect_reply(struct redlock_server *server, const struct redlock_reply *reply);
+void redlock_connect_reply(struct redlock_server *server, const struct redlock_reply *reply)
+    __attribute__((noinline, cold));
 
 /* NEW, INTRODUCING */
 void redlock_connect_due(struct redlock_server *server, int64_t now_ns);

@@ -101,7 +101,6 @@ static inline bool redlock_connection_queue(struct redlock_connection *connectio
         redlock_outbox_withdraw(&connection->outbox, position, size);
         return false;
     }
-    /* Not in `entry` before the copy: a wide read of what was just written waits for the write. */
     queued->position = position;
     return true;
 }

@@ -44,7 +44,7 @@ bool redlock_inflight_grow(struct redlock_inflight *inflight);
 
 /* Shrinks the queue after a burst, if a round through its room took little of it. Only for
  * redlock_inflight_pop(). */
-void redlock_inflight_give_back(struct redlock_inflight *inflight);
+void redlock_inflight_give_back(struct redlock_inflight *inflight) __attribute__((cold));
 
 /* Returns the copy in the queue; NULL without memory. */
 static inline struct redlock_inflight_entry *redlock_inflight_push(struct redlock_inflight *inflight,
@@ -53,19 +53,36 @@ static inline struct redlock_inflight_entry *redlock_inflight_push(struct redloc
         return NULL;
     }
     struct redlock_inflight_entry *queued = redlock_inflight_at(inflight, inflight->count++);
-    *queued = *entry;
+    /* One by one: a wide read of what was just written waits for the write. */
+    queued->owner = entry->owner;
+    queued->position = entry->position;
+    queued->queued_ns = entry->queued_ns;
+    queued->round = entry->round;
+    queued->reply_kind = entry->reply_kind;
+    queued->own = entry->own;
     return queued;
 }
 
-/* Removes the oldest entry. Returns true if it has not timed out. */
-static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
-    *entry = *redlock_inflight_first(inflight);
+/* Whether the oldest entry is the last in this round through the room. */
+static inline bool redlock_inflight_ends_round(const struct redlock_inflight *inflight) {
+    return ((inflight->head + 1) & (inflight->room - 1)) == 0;
+}
+
+/* Removes the oldest entry. */
+static inline void redlock_inflight_drop(struct redlock_inflight *inflight) {
+    assert(inflight->count > 0);
     inflight->peak = inflight->count > inflight->peak ? inflight->count : inflight->peak;
     inflight->head = (inflight->head + 1) & (inflight->room - 1);
     inflight->count--;
     if (inflight->head == 0) {
         redlock_inflight_give_back(inflight);
     }
+}
+
+/* Likewise. Returns true if it has not timed out. */
+static inline bool redlock_inflight_pop(struct redlock_inflight *inflight, struct redlock_inflight_entry *entry) {
+    *entry = inflight->entries[inflight->head];
+    redlock_inflight_drop(inflight);
     if (inflight->expired == 0) {
         return true;
     }

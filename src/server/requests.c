@@ -6,31 +6,6 @@
 #include "core/time.h"
 #include "wire/script.h"
 
-/* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
-static int64_t timeout_at_ns(const struct redlock_server *server, const struct redlock_inflight_entry *entry) {
-    return entry->queued_ns + server->timeout_ns;
-}
-
-/* A request that waits for the first connection has no node timeout before that is READY (R7). One
- * that is kept because a silent connection is replaced has. */
-static bool are_timed(const struct redlock_server *server) {
-    return redlock_server_is_up(server) || server->resumes;
-}
-
-bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
-                            const struct redlock_inflight_entry *entry) {
-    if (!redlock_connection_queue(&server->connection, bytes, size, entry)) {
-        return false;
-    }
-    if (are_timed(server)) {
-        if (!redlock_list_is_in(&server->connection.watch.to_flush)) { /* seldom */
-            server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
-        }
-        redlock_server_rearm(server, timeout_at_ns(server, entry));
-    }
-    return true;
-}
-
 void redlock_requests_begin(struct redlock_server *server) {
     const struct redlock_inflight *inflight = &server->connection.inflight;
     for (size_t i = 0; i < inflight->count && !server->resumes; i++) {
@@ -75,10 +50,10 @@ static void answer(struct redlock_server *server, const struct redlock_inflight_
 
 int64_t redlock_requests_next_ns(const struct redlock_server *server) {
     const struct redlock_inflight *inflight = &server->connection.inflight;
-    if (inflight->expired == inflight->count || !are_timed(server)) {
+    if (inflight->expired == inflight->count || !redlock_requests_are_timed(server)) {
         return REDLOCK_NEVER_NS;
     }
-    return timeout_at_ns(server, redlock_inflight_at(inflight, inflight->expired));
+    return redlock_requests_timeout_at_ns(server, redlock_inflight_at(inflight, inflight->expired));
 }
 
 /* Nothing was written, because it was kept for whichever connection answers, or was not taken. */
@@ -100,12 +75,12 @@ void redlock_requests_expire(struct redlock_server *server, int64_t now_ns) {
     struct redlock_inflight *inflight = &connection->inflight;
     struct redlock_text *why = NULL;
     size_t withdrawn = 0;
-    if (!are_timed(server)) {
+    if (!redlock_requests_are_timed(server)) {
         return; /* those wait for the end of the first try */
     }
     while (inflight->expired + withdrawn < inflight->count) {
         struct redlock_inflight_entry entry = *redlock_inflight_at(inflight, inflight->expired + withdrawn);
-        if (now_ns < timeout_at_ns(server, &entry)) {
+        if (now_ns < redlock_requests_timeout_at_ns(server, &entry)) {
             break;
         }
         if (redlock_connection_has_written(connection, &entry)) {

@@ -8,9 +8,33 @@ static inline bool redlock_requests_has_no_timeout(const struct redlock_inflight
     return (entry->reply_kind & REDLOCK_SERVER_NO_TIMEOUT) != 0;
 }
 
+/* Cannot overflow: queued_ns is in the past, and the timeout is a minute at most. */
+static inline int64_t redlock_requests_timeout_at_ns(const struct redlock_server *server,
+                                                     const struct redlock_inflight_entry *entry) {
+    return entry->queued_ns + server->timeout_ns;
+}
+
+/* A request that waits for the first connection has no node timeout before that is READY (R7). One
+ * that is kept because a silent connection is replaced has. */
+static inline bool redlock_requests_are_timed(const struct redlock_server *server) {
+    return redlock_server_is_up(server) || server->resumes;
+}
+
 /* The copy of the entry gets its position. Returns false without memory. */
-bool redlock_requests_queue(struct redlock_server *server, const char *bytes, size_t size,
-                            const struct redlock_inflight_entry *entry);
+__attribute__((always_inline)) static inline bool redlock_requests_queue(struct redlock_server *server,
+                                                                         const char *bytes, size_t size,
+                                                                         const struct redlock_inflight_entry *entry) {
+    if (!redlock_connection_queue(&server->connection, bytes, size, entry)) {
+        return false;
+    }
+    if (redlock_requests_are_timed(server)) {
+        if (!redlock_list_is_in(&server->connection.watch.to_flush)) { /* seldom */
+            server->reactor.flush_soon(server->reactor.ctx, &server->connection.watch);
+        }
+        redlock_server_rearm(server, redlock_requests_timeout_at_ns(server, entry));
+    }
+    return true;
+}
 
 /* Queues the server's own command, as redlock_handshake_say() does. Without memory it drops the
  * command: the stall limit or the next NOSCRIPT makes up for it. */

@@ -149,22 +149,24 @@ __attribute__((noinline, cold)) static bool take_own_reply(struct redlock_server
                : type == REDLOCK_REPLY_STATUS || type == REDLOCK_REPLY_STRING || type == REDLOCK_REPLY_ERROR;
 }
 
-static void take_reply(struct redlock_server *server, const struct redlock_reply *reply, int64_t now_ns) {
-    struct redlock_inflight_entry entry;
-    if (!redlock_connection_owes_reply(&server->connection)) {
-        out_of_step(server);
-        return;
-    }
-    bool in_time = redlock_inflight_pop(&server->connection.inflight, &entry);
-    redlock_inflight_fetch_ahead(&server->connection.inflight, server->callbacks.votes_at);
+/* The server has answered a request that was queued then. */
+static inline void note_heard(struct redlock_server *server, int64_t queued_ns, int64_t now_ns) {
+    const int64_t round_trip_ns = now_ns - queued_ns;
     server->heard_ns = now_ns;
-    if ((server->timeouts | (unsigned)server->dial.link.state) != 0) {
-        redlock_spare_is_needless(server);
-    }
-    const int64_t round_trip_ns = now_ns - entry.queued_ns;
     server->round_trip_ns = round_trip_ns;
     if (round_trip_ns < server->shortest_ns) {
         server->shortest_ns = round_trip_ns;
+    }
+}
+
+/* Apart from the grants that only count: so they save no registers. */
+__attribute__((noinline)) static void take_any(struct redlock_server *server, const struct redlock_reply *reply,
+                                               int64_t now_ns) {
+    struct redlock_inflight_entry entry;
+    const bool in_time = redlock_inflight_pop(&server->connection.inflight, &entry);
+    note_heard(server, entry.queued_ns, now_ns);
+    if ((server->timeouts | (unsigned)server->dial.link.state) != 0) {
+        redlock_spare_is_needless(server);
     }
     /* One extra reply shifts all later ones, so a +OK would grant another request. Accept no more
      * (R20). */
@@ -172,6 +174,26 @@ static void take_reply(struct redlock_server *server, const struct redlock_reply
                   : !take_answer(server, &entry, in_time, reply, now_ns)) {
         out_of_step(server);
     }
+}
+
+static void take_reply(struct redlock_server *server, const struct redlock_reply *reply, int64_t now_ns) {
+    struct redlock_inflight *inflight = &server->connection.inflight;
+    if (!redlock_connection_owes_reply(&server->connection)) {
+        out_of_step(server);
+        return;
+    }
+    redlock_inflight_fetch_ahead(inflight, server->callbacks.votes_at);
+    const struct redlock_inflight_entry *first = redlock_inflight_first(inflight);
+    if ((inflight->expired | server->timeouts | (unsigned)server->dial.link.state) != 0 ||
+        !redlock_wire_grants(first->reply_kind, &reply->value) || redlock_inflight_ends_round(inflight)) {
+        take_any(server, reply, now_ns);
+        return;
+    }
+    void *owner = first->owner;
+    const uint32_t round = first->round;
+    note_heard(server, first->queued_ns, now_ns);
+    redlock_inflight_drop(inflight);
+    server->callbacks.granted(server->callbacks.ctx, server->index, owner, round, now_ns);
 }
 
 static void take(struct redlock_connection *connection, const struct redlock_reply *reply, int64_t now_ns) {

@@ -234,43 +234,19 @@ static void place_string(const struct redlock_reader *reader, struct redlock_rep
     }
 }
 
-static void begin(struct redlock_reader *reader) {
-    reader->reply.value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NONE};
-    reader->strings_size = 0;
-    reader->taken = false;
-}
-
-static void finish(struct redlock_reader *reader) {
-    struct redlock_reply *reply = &reader->reply;
-    place_string(reader, &reply->value);
-    if (reply->value.type == REDLOCK_REPLY_ARRAY) {
-        for (size_t i = 0; i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
-            place_string(reader, &reply->elements[i]);
-        }
-    }
-    if (reply->value.type == REDLOCK_REPLY_NONE) {
-        reply->value.type = REDLOCK_REPLY_OTHER;
-    }
-}
-
 static const char too_large[] = "a reply of more than 1 MiB";
 
-enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
+__attribute__((noinline)) static enum redlock_read parse(struct redlock_reader *reader) {
     redisReader *parser = reader->parser;
+    struct redlock_reply *reply = &reader->reply;
     void *got = NULL;
-    if (reader->fed == 0 && take_known(reader)) {
-        reader->taken = true;
-        *reply = &reader->reply;
-        return REDLOCK_READ_REPLY;
-    }
-    if (reader->taken) {
-        begin(reader);
+    if (reader->taken || reader->fed == 0) {
+        reply->value = (struct redlock_reply_value){.type = REDLOCK_REPLY_NONE};
+        reader->strings_size = 0;
+        reader->taken = false;
     }
     if (!hand_over(reader)) {
         return REDLOCK_READ_NO_MEMORY;
-    }
-    if (reader->fed == 0) {
-        return REDLOCK_READ_MORE;
     }
     if (redisReaderGetReply(parser, &got) != REDIS_OK) {
         reader->error = parser->errstr;
@@ -284,10 +260,23 @@ enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struc
         return REDLOCK_READ_PROTOCOL;
     }
     reader->fed = parser->len - parser->pos;
-    finish(reader);
     reader->taken = true;
-    *reply = &reader->reply;
+    place_string(reader, &reply->value);
+    for (size_t i = 0; reply->value.type == REDLOCK_REPLY_ARRAY && i < REDLOCK_REPLY_ELEMENTS_MAX; i++) {
+        place_string(reader, &reply->elements[i]);
+    }
+    if (reply->value.type == REDLOCK_REPLY_NONE) {
+        reply->value.type = REDLOCK_REPLY_OTHER;
+    }
     return REDLOCK_READ_REPLY;
+}
+
+enum redlock_read redlock_reader_next(struct redlock_reader *reader, const struct redlock_reply **reply) {
+    *reply = &reader->reply;
+    if (reader->fed == 0 && reader->rest_size == 0) {
+        return REDLOCK_READ_MORE;
+    }
+    return reader->fed == 0 && take_known(reader) ? REDLOCK_READ_REPLY : parse(reader);
 }
 
 const char *redlock_reader_error(const struct redlock_reader *reader) {

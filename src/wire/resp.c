@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* The digits of each number below 100. */
+static const char pairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444"
+    "5464748495051525354555657585960616263646566676869707172737475767778798081828384858687888990"
+    "919293949596979899";
+_Static_assert(sizeof pairs - 1 == 200, "two digits for each");
+
 static char *digits(char *at, uint64_t value) {
     uint64_t limit = 1000;
     size_t count = 3;
@@ -11,8 +18,7 @@ static char *digits(char *at, uint64_t value) {
         return at + 1;
     }
     if (value < 100) {
-        at[0] = (char)('0' + value / 10);
-        at[1] = (char)('0' + value % 10);
+        memcpy(at, pairs + 2 * value, 2);
         return at + 2;
     }
     for (; count < 20 && value >= limit; limit *= 10) {

@@ -102,14 +102,7 @@ __attribute__((noinline, cold)) static void read_unexpected(const struct redlock
 
 void redlock_wire_answer(unsigned kind, const struct redlock_reply *reply, const char *password,
                          struct redlock_answer *answer) {
-    /* Set only what every caller reads: this runs for each vote. */
-    answer->vote = REDLOCK_VOTE_UNKNOWN;
-    answer->again = REDLOCK_AGAIN_NOT;
-    answer->fenced = answer->accepted = answer->handed_over = false;
-    answer->named = REDLOCK_NAMED_NOT;
-    answer->counter = 0;
-    answer->text = NULL;
-    answer->clock.server_us = 0;
+    redlock_answer_begin(answer, REDLOCK_VOTE_UNKNOWN);
     if (reply->value.type == REDLOCK_REPLY_ERROR) {
         read_error(&reply->value, password, answer);
         answer->again = kind & REDLOCK_KIND_DELETING ? REDLOCK_AGAIN_BY_SOURCE : answer->again;

@@ -12,5 +12,6 @@ redlock_integration_test(test_rotation TIMEOUT 300 LABELS blocking SOURCES test_
 target_link_options(test_blocking_end PRIVATE
   -Wl,--wrap=pthread_create,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup)
 target_include_directories(test_blocking_end PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(test_blocking_fork PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_link_options(test_blocking_election PRIVATE -Wl,--wrap=pthread_mutex_init,--wrap=pthread_condattr_init
   -Wl,--wrap=pthread_condattr_setclock,--wrap=pthread_cond_init,--wrap=calloc)

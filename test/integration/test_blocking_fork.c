@@ -1,5 +1,6 @@
 /* After fork(): the calls of the child are refused, the client of the parent is not affected, the
  * child opens a client of its own. */
+#include "base/sanitize.h"
 #include "blocking_kit.h"
 
 #include <pthread.h>
@@ -60,29 +61,11 @@ static void every_call_is_refused(redlock_client *client, redlock_lease *lease) 
 
 /* ASan of gcc 12 copies the locks of its allocator: in a child that was forked while a thread had
  * one, the next malloc() waits for ever. */
-#if defined(__SANITIZE_ADDRESS__)
-#define CHILD_MAY_ALLOCATE false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define CHILD_MAY_ALLOCATE false
-#endif
-#endif
-#ifndef CHILD_MAY_ALLOCATE
-#define CHILD_MAY_ALLOCATE true
-#endif
+#define CHILD_MAY_ALLOCATE (!REDLOCK_UNDER_ASAN)
 
 /* TSan does not support threads in a child of a process with threads: it ends with "dup thread with
  * used id". */
-#if defined(__SANITIZE_THREAD__)
-#define CHILD_MAY_HAVE_THREADS false
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CHILD_MAY_HAVE_THREADS false
-#endif
-#endif
-#ifndef CHILD_MAY_HAVE_THREADS
-#define CHILD_MAY_HAVE_THREADS true
-#endif
+#define CHILD_MAY_HAVE_THREADS (!REDLOCK_UNDER_TSAN)
 
 static void open_ones_own(const char *held) {
     redlock_manager_options options;

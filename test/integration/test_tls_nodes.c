@@ -7,6 +7,7 @@
 
 #include <redlock/blocking.h>
 
+#include "base/sanitize.h"
 #include "tls_kit.h"
 
 static struct server_tls node_tls;
@@ -150,11 +151,7 @@ static int take_and_release(redlock_client *client, const char *resource) {
 
 /* TSan does not support threads in a child of a process with threads. ASan of gcc 12 copies the
  * locks of its allocator, with which such a child may wait for ever. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define CHILD_MAY_HAVE_A_CLIENT false
-#else
-#define CHILD_MAY_HAVE_A_CLIENT true
-#endif
+#define CHILD_MAY_HAVE_A_CLIENT (!REDLOCK_UNDER_ASAN && !REDLOCK_UNDER_TSAN)
 
 KIT_TEST(a_forked_child_opens_its_own_client) {
     redlock_client *client = open_client();

@@ -120,6 +120,7 @@ static void renew_words(struct redlock_leadership *leadership) {
 WRAPPED(void, redlock_leadership_answer, struct redlock_leadership *leadership, unsigned node,
         const struct redlock_leader_word *word, int64_t now_ns) {
     renew_words(leadership);
+    leadership->checked = leadership->checked || REDLOCK_PLANTED(OBSERVER_UNCHECKED);
     __real_redlock_leadership_answer(leadership, node, word, now_ns);
 }
 

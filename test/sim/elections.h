@@ -42,6 +42,9 @@ struct sim_candidate {
     bool knows; /* who leads */
     char known[SIM_TOKEN_SIZE + 1];
     int64_t told_ns; /* when it was told so; negative: never */
+    /* Whom it was told of has had a quorum of nodes ever since, and has lost no key that it got
+     * again. */
+    bool reigns;
 };
 
 #define SIM_PAST_MAX 6
@@ -126,6 +129,8 @@ bool sim_has_said(const struct sim_world *world, unsigned node, unsigned resourc
 /* --- order.c: the order of news --- */
 /* The candidate was told whom it knows now. */
 void sim_order_told(struct sim_candidate *candidate, bool is_self);
+/* A node says something else of this lock: what it said before it was free, if `is_back`. */
+void sim_order_follow(struct sim_world *world, unsigned resource, const struct sim_word *word, bool is_back);
 
 /* --- channels.c: the channels of leaders --- */
 struct redlock_channel;

@@ -301,7 +301,11 @@ static void answer(struct sim_client *client, unsigned node, const struct sim_en
         note_backing(client, node, entry, &reply->stepped, &answer);
     }
     sim_reason_answered(client, node, entry->bytes, reply);
-    redlock_group_answer(client->group, entry->owner, entry->round, node, &answer);
+    if (redlock_wire_grants(entry->reply_kind, &flat.value)) {
+        redlock_group_granted(client->group, entry->owner, entry->round, node, answer.read_ns);
+    } else {
+        redlock_group_answer(client->group, entry->owner, entry->round, node, &answer);
+    }
     redlock_text_drop(answer.text);
 }
 

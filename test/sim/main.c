@@ -102,6 +102,7 @@ static const char *const bug_names[REDLOCK_BUG_COUNT] = {
     [REDLOCK_BUG_OBSERVER_ASKS_ONCE] = "observer-asks-once",
     [REDLOCK_BUG_OBSERVER_ANY_NODE] = "observer-any-node",
     [REDLOCK_BUG_OBSERVER_OLD_WORDS] = "observer-old-words",
+    [REDLOCK_BUG_OBSERVER_UNCHECKED] = "observer-unchecked",
     [REDLOCK_BUG_SILENT_WAITS] = "silent-waits",
 };
 

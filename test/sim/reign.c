@@ -23,6 +23,11 @@ static const struct fake_key *lock_at(const struct sim_world *world, unsigned no
  * so often. */
 #define FREE_NS (2600 * SIM_MS)
 
+static bool is_back(const struct sim_word *word, const char token[SIM_TOKEN_SIZE]) {
+    return token[0] != '\0' && word->token[0] == '\0' && word->past_count > 0 &&
+           sim_token_is(word->past[(word->past_count - 1) % SIM_PAST_MAX].token, token);
+}
+
 static void follow_words(struct sim_world *world) {
     for (unsigned r = 0; r < world->profile.resources; r++) {
         for (unsigned i = 0; i < world->profile.nodes; i++) {
@@ -33,12 +38,14 @@ static void follow_words(struct sim_world *world) {
                 sim_token_set(token, lock->value, lock->value_size);
             }
             if (memcmp(token, word->token, sizeof token) != 0) {
+                const bool back = is_back(word, token);
                 const unsigned at = word->past_count++ % SIM_PAST_MAX;
                 memcpy(word->past[at].token, word->token, sizeof token);
                 word->past[at].until_ns = world->now_ns;
                 memcpy(word->token, token, sizeof token);
                 word->since_ns = world->now_ns;
                 word->since_ns += token[0] != '\0' && word->announced_ns != world->now_ns ? FREE_NS : 0;
+                sim_order_follow(world, r, word, back);
             }
         }
     }

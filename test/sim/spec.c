@@ -54,6 +54,9 @@ static struct sim_spec_step *add(struct sim_world *world, enum sim_spec_kind kin
 
 /* A client decides by the time that it has read last, and may be descheduled before it acts. */
 static struct sim_spec_step *add_of(struct sim_client *client, enum sim_spec_kind kind, int64_t at_ns) {
+    if (!client->world->spec.is_on) { /* other schedules have more clients */
+        return NULL;
+    }
     int64_t *last_ns = &client->world->spec.last_ns[client->index];
     struct sim_spec_step *step = add(client->world, kind, at_ns > *last_ns ? at_ns : *last_ns);
     if (step != NULL) {

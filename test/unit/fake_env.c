@@ -160,8 +160,17 @@ void fake_env_close(struct fake_env *fake) {
     redlock_group_delete(fake->group);
 }
 
+/* As redlock_wire_grants(). */
+static bool may_be_plain(enum redlock_operation operation) {
+    return operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_EXTEND || operation == REDLOCK_OP_RELEASE;
+}
+
 static void answer(struct fake_env *fake, struct fake_sent *sent, redlock_vote_kind vote, enum redlock_again again) {
     sent->answered = true;
+    if (vote == REDLOCK_VOTE_GRANTED && again == REDLOCK_AGAIN_NOT && may_be_plain(sent->operation)) {
+        redlock_group_granted(fake->group, sent->owner, sent->round, sent->node, fake->now_ns);
+        return;
+    }
     struct redlock_text *text =
         vote == REDLOCK_VOTE_GRANTED ? NULL : redlock_text_new(REDLOCK_CAUSE_NONE, "answer of node %u", sent->node);
     struct redlock_answer given = {.vote = vote,

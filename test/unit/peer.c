@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/time.h"
+#include "peer_clock.h"
 #include "wire/script.h"
 
 static bool is_token(const char *value, size_t size) {
@@ -39,6 +40,11 @@ static void on_answer(void *context, unsigned index, void *owner, uint32_t round
     if (peer->in_answer != NULL) {
         peer->in_answer(peer);
     }
+}
+
+static void on_granted(void *context, unsigned index, void *owner, uint32_t round, int64_t read_ns) {
+    struct redlock_answer answer = {.vote = REDLOCK_VOTE_GRANTED, .read_ns = read_ns};
+    on_answer(context, index, owner, round, &answer);
 }
 
 static void on_greeted(void *context, unsigned index, const struct redlock_greeting *greeting) {
@@ -141,6 +147,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
                                              .marker = marker,
                                              .guarded = guarded};
     struct redlock_server_callbacks listener = {.ctx = peer,
+                                                .granted = on_granted,
                                                 .answer = on_answer,
                                                 .greeted = on_greeted,
                                                 .ready_changed = on_ready_changed,
@@ -156,6 +163,7 @@ static void start(struct peer *peer, bool guarded, const char *marker, const cha
     char uri[64];
     memset(peer, 0, sizeof *peer);
     peer->connection = -1;
+    peer_clock_sleep_s(0);
     peer_start_listening(peer);
     peer->ev = ev_loop_new(0);
     peer->loop = redlock_loop_new(&redlock_libev_ops, peer->ev, &hooks);
@@ -211,6 +219,7 @@ void peer_turn(struct peer *peer) {
         peer->heard_reset = peer->heard_reset || (got < 0 && errno == ECONNRESET);
     }
     (void)poll(NULL, 0, got > 0 ? 0 : 1);
+    (void)redlock_loop_now_ns(NULL); /* time goes on */
 }
 
 /* Not one that the node has ended already: a spare that was needless. */

@@ -265,6 +265,29 @@ GROUP_TEST(a_vote_with_a_jumped_clock_does_not_count, five_clocks) {
     fake_env_answer_all(&fake, REDLOCK_VOTE_GRANTED);
 }
 
+/* A node says who it is, and is not ready yet. */
+static void greet_jumped(unsigned node) {
+    const struct redlock_greeting greeting = {.run_id = "a", .uptime_s = 100000, .clock = reading(120000)};
+    redlock_group_node_greeted(fake.group, node, &greeting);
+}
+
+/* The first jump ends the round. The second one comes before that is told. */
+GROUP_TEST(a_result_is_told_with_the_votes_that_decided_it, five_clocks) {
+    greet_all();
+    acquire(NULL, &seen);
+    fake_env_votes(&fake, REDLOCK_OP_ACQUIRE, "GGFF");
+    greet_jumped(0);
+    greet_jumped(1);
+    assert_int_equal(seen.count, 0); /* R14 */
+    fake_env_turn(&fake);
+    assert_seen(seen, 1, REDLOCK_ERR_NO_QUORUM);
+    assert_is(seen.votes[0], REDLOCK_VOTE_UNKNOWN);
+    assert_contains(seen.errors[0], "its clock jumped forward by 120.0");
+    assert_is(seen.votes[1], REDLOCK_VOTE_GRANTED);
+    assert_string_equal(seen.errors[1], "");
+    fake_env_answer_all(&fake, REDLOCK_VOTE_FAILED);
+}
+
 GROUP_TEST(a_node_whose_clock_jumped_is_not_asked_again_by_source, five_clocks) {
     greet_all();
     fake_env_pass_ms(&fake, 1000);

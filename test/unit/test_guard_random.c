@@ -112,8 +112,8 @@ static void connect(struct world *world, unsigned node) {
     struct server *server = &world->servers[node];
     const char run_id[] = {(char)('A' + server->run % 26), (char)('a' + server->run / 26 % 26), 0};
     struct redlock_greeting greeting = {.run_id = draw(world, 20) == 0 ? "" : run_id};
-    const int64_t up_us = wall_us(world, server) - server->wall_start_us;
-    greeting.uptime_s = up_us < 0 ? -1 : up_us / 1000000;
+    const int64_t now_us = wall_us(world, server);
+    greeting.uptime_s = now_us < server->wall_start_us ? -1 : now_us / 1000000 - server->wall_start_us / 1000000;
     greeting.clock = read_clock(world, server);
     bool jumped;
     if (!server->met) {

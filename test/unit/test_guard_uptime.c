@@ -42,6 +42,16 @@ TEST(a_long_uptime_lifts_if_clocks_agree) {
     }
 }
 
+/* Of a second, nothing is left that is sure. */
+TEST(an_uptime_of_two_seconds_is_the_first_that_counts) {
+    for (int up_s = 0; up_s <= 2; up_s++) {
+        start(STRICT, false, 3);
+        guard.plan.ttl_max_ms = 500;
+        greet(1, "b", T0, (struct said){0});
+        assert_int_equal(greet(0, "a", T0, (struct said){.up_s = up_s}), up_s < 2);
+    }
+}
+
 /* Greets nodes 1 and 2 again, so that their clocks are known now. */
 static void greet_two(const char *run_id, int64_t now_ns) {
     greet(1, run_id, now_ns, (struct said){.up_s = 100000});
@@ -68,8 +78,8 @@ TEST(it_is_looked_at_again_with_each_greeting) {
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 7);
     assert_int_equal(greet(3, "d", T0, (struct said){.up_s = 1000}), 0); /* three of five clocks */
     assert_int_equal(redlock_guard_may_not_vote(&guard, T0), 2 | 4);
-    /* The third node has been up for its 28 s and this time, less the error of its clock. */
-    const int64_t later_ns = T0 + 2302 * MS + guard.nodes[2].clock.error_ns;
+    /* The third node has been up for its 28 s and this time, less the errors of two clocks. */
+    const int64_t later_ns = T0 + 2302 * MS + 2 * guard.nodes[2].clock.error_ns;
     assert_int_equal(greet(4, "e", later_ns, (struct said){.up_s = 1000}), 0);
     assert_int_equal(redlock_guard_may_not_vote(&guard, later_ns), 2 | 4);
     greet(4, "e", later_ns + 1, (struct said){.up_s = 1000});
@@ -178,26 +188,28 @@ TEST(two_clocks_that_disagree_confirm_no_other) {
     }
 }
 
-/* Servers that started a second ago, and whose clocks were stepped alike since. A quorum of them
- * would confirm each other. Fewer do not, whatever our own quorum is. */
+/* Servers that started a second ago, or as long ago as is needed, and whose clocks were stepped
+ * alike since. A quorum of them would confirm each other. Fewer do not, whatever our own quorum is,
+ * and not even by a second. */
 TEST(fewer_wrong_clocks_than_our_quorum_confirm_none) {
     static const struct { unsigned nodes, quorum; } table[] = {{3, 2}, {5, 3}, {5, 4}, {3, 3}};
-    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const redlock_nodes wrong = redlock_nodes_all(table[i].quorum - 1);
-        start(STRICT, false, table[i].nodes);
-        guard.plan.quorum = table[i].quorum;
-        for (unsigned node = 0; node < table[i].nodes; node++) {
+    static const struct said wrongs[] = {{.up_s = 3601, .ahead_ns = 3600 * S}, {.up_s = 32, .ahead_ns = 900 * MS}};
+    for (size_t i = 0; i < 2 * sizeof table / sizeof table[0]; i++) {
+        const unsigned nodes = table[i / 2].nodes, quorum = table[i / 2].quorum;
+        const redlock_nodes wrong = redlock_nodes_all(quorum - 1);
+        start(STRICT, false, nodes);
+        guard.plan.quorum = quorum;
+        for (unsigned node = 0; node < nodes; node++) {
             const bool is_wrong = (wrong & REDLOCK_NODE(node)) != 0;
-            greet(node, "a", T0,
-                  is_wrong ? (struct said){.up_s = 3601, .ahead_ns = 3600 * S} : (struct said){.up_s = 4000});
+            greet(node, "a", T0, is_wrong ? wrongs[i % 2] : (struct said){.up_s = 4000});
             assert_int_equal(redlock_guard_may_not_vote(&guard, T0) & wrong, wrong & redlock_nodes_all(node + 1));
         }
     }
 }
 
-/* Clocks that agree are compared with the middle one, in whatever order they were read. Compared
- * with any other, one of these nodes would be too far off to vote. */
-TEST(the_median_is_the_same_in_all_orders) {
+/* Each clock is compared with the third nearest of five, in whatever order they were read. Compared
+ * with the fourth, two of these nodes would be too far off to vote. */
+TEST(the_quorum_nearest_clocks_are_the_same_in_all_orders) {
     static const int64_t ahead_ms[] = {0, 200, 400, 800, 1090};
     for (unsigned order = 0; order < 120; order++) {
         unsigned left[] = {0, 1, 2, 3, 4};
@@ -212,8 +224,8 @@ TEST(the_median_is_the_same_in_all_orders) {
     }
 }
 
-/* Of two clocks in the middle, the one behind: the last one here is too far ahead of it. */
-TEST(of_two_in_the_middle_the_lower_counts) {
+/* The last one is within a second of one other: of four, that is no quorum. */
+TEST(a_clock_that_is_near_fewer_than_a_quorum_is_not_confirmed) {
     static const int64_t ahead_ms[] = {0, 200, 900, 1850};
     start(STRICT, false, 4);
     for (unsigned node = 0; node < 4; node++) {

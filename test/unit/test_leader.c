@@ -112,14 +112,19 @@ FRESH_TEST(words_from_before_a_leader_make_no_other) {
     assert_no_news();
 }
 
-/* Node 2 was free when Alice was found to lead, and she took it later. */
-FRESH_TEST(a_leader_that_resigned_does_not_come_back) {
+/* She leads, and node 2 was free when that was found. */
+static void find_alice_at_two_of_three(void) {
     begin(3);
     assert_asked(7);
     answer(0, ALICE, 5000);
     answer(1, ALICE, 5000);
     assert_news(ALICE);
     answer(2, "", -1);
+}
+
+/* Node 2 was free when Alice was found to lead, and she took it later. */
+FRESH_TEST(a_leader_that_resigned_does_not_come_back) {
+    find_alice_at_two_of_three();
     announce(2, "", -1);
     announce(0, "", 0); /* the other RELEASEs are under way */
     assert_no_news();
@@ -136,12 +141,7 @@ FRESH_TEST(a_leader_that_resigned_does_not_come_back) {
 
 /* It fails to answer in between, so nobody knows whose it was when it is free. */
 FRESH_TEST(a_node_that_failed_is_asked_again_before_nobody_leads) {
-    begin(3);
-    assert_asked(7);
-    answer(0, ALICE, 5000);
-    answer(1, ALICE, 5000);
-    assert_news(ALICE);
-    answer(2, "", -1);
+    find_alice_at_two_of_three();
     hint(0);
     assert_asked(1);
     fail_to_answer(0);
@@ -157,12 +157,7 @@ FRESH_TEST(a_node_that_failed_is_asked_again_before_nobody_leads) {
 
 /* What is known of nodes is of one leader. */
 FRESH_TEST(with_each_leader_nodes_may_be_asked_again) {
-    begin(3);
-    assert_asked(7);
-    answer(0, ALICE, 5000);
-    answer(1, ALICE, 5000);
-    assert_news(ALICE);
-    answer(2, "", -1);
+    find_alice_at_two_of_three();
     announce(2, "", -1);
     announce(0, "", 0);
     assert_asked(4);

@@ -140,14 +140,15 @@ FRESH_TEST(a_node_is_behind_while_it_owes_an_answer) {
     const int64_t ms_ns = 1000000;
     connect_it();
     assert_false(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL) + 1000 * ms_ns));
-    peer_sends(&peer, "a", 1);
-    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
-    assert_true(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL)));
-    /* Queued at times to come, so that nothing times out here. */
+    assert_true(peer_send(&peer, "a", 1));
+    /* Queued at times to come, so that they do not time out here. */
     int64_t queued_ns = redlock_loop_now_ns(NULL) + PEER_LIMIT_MS * ms_ns;
     assert_true(peer_queue(&peer, "b", REDLOCK_OP_ACQUIRE, 2, queued_ns));
     assert_true(peer_queue(&peer, "c", REDLOCK_OP_ACQUIRE, 3, queued_ns + 2 * ms_ns));
-    peer_serve(&peer, "bc", "+OK\r\n+OK\r\n");
+    peer_expect(&peer, "abc");
+    peer_until_answer(&peer, 0, 1, REDLOCK_VOTE_UNKNOWN, "no answer");
+    assert_true(redlock_node_is_behind(peer.node, redlock_loop_now_ns(NULL)));
+    peer_say(&peer, "+OK\r\n+OK\r\n");
     peer_until_answer(&peer, 1, 2, REDLOCK_VOTE_GRANTED, "");
     assert_false(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns));
     assert_true(redlock_node_is_behind(peer.node, queued_ns + 3 * ms_ns + 1));

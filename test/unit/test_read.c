@@ -8,6 +8,14 @@
 static const char *password;     /* of the node that answers; NULL for none */
 static enum redlock_cause cause; /* of the last text */
 
+/* What is told without an answer: a vote of these kinds that says nothing else. */
+static bool is_grant_alone(unsigned kind, const struct redlock_answer *answer) {
+    return (kind == SET || kind == NAMED || kind == EXTEND || kind == RELEASE || kind == DELETING) &&
+           answer->vote == REDLOCK_VOTE_GRANTED && answer->again == REDLOCK_AGAIN_NOT && !answer->fenced &&
+           !answer->handed_over && answer->named == REDLOCK_NAMED_NOT && answer->counter == 0 && answer->text == NULL &&
+           answer->clock.server_us == 0;
+}
+
 /* The vote that these bytes make; its text goes to a buffer. */
 static struct redlock_answer vote_of(unsigned kind, const char *bytes, char text[512]) {
     struct redlock_reader *reader = redlock_reader_new();
@@ -18,6 +26,7 @@ static struct redlock_answer vote_of(unsigned kind, const char *bytes, char text
     assert_true(redlock_reader_feed(reader, bytes, strlen(bytes)));
     assert_is(redlock_reader_next(reader, &reply), REDLOCK_READ_REPLY);
     redlock_wire_answer(kind, reply, password, &answer);
+    assert_int_equal(redlock_wire_grants(kind, &reply->value), is_grant_alone(kind, &answer));
     (void)snprintf(text, 512, "%s", redlock_text_string(answer.text));
     cause = redlock_text_cause(answer.text);
     redlock_text_drop(answer.text);

@@ -5,6 +5,7 @@
 /* The votes are the last example's. */
 static struct redlock_result example(enum redlock_result_of of, int code) {
     static struct redlock_result_vote votes[REDLOCK_NODES_MAX];
+    static const char *const nodes[] = {"a:1", "b:2", "c:3"};
     struct redlock_result result = {.code = code,
                                     .of = of,
                                     .resource = "job\n7",
@@ -12,19 +13,15 @@ static struct redlock_result example(enum redlock_result_of of, int code) {
                                     .ttl_ms = 10000,
                                     .quorum = 2,
                                     .count = 3,
+                                    .nodes = nodes,
                                     .votes = votes};
     static const redlock_vote_kind kinds[] = {REDLOCK_VOTE_GRANTED, REDLOCK_VOTE_UNKNOWN, REDLOCK_VOTE_FAILED};
-    static const char *const nodes[] = {"a:1", "b:2", "c:3"};
-    static const struct redlock_text errors[] = {{.string = ""},
-                                                 {.string = "no answer within 50 ms", .cause = REDLOCK_CAUSE_TIMEOUT},
-                                                 {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION}};
+    static struct redlock_text errors[] = {{.string = ""},
+                                           {.string = "no answer within 50 ms", .cause = REDLOCK_CAUSE_TIMEOUT},
+                                           {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION}};
     for (unsigned i = 0; i < 3; i++) {
-        result.votes[i] = (struct redlock_result_vote){.node = nodes[i],
-                                                       .text = i == 0 ? NULL : &errors[i],
-                                                       .holder = "",
-                                                       .latency_us = i,
-                                                       .holder_ttl_ms = -1,
-                                                       .kind = kinds[i]};
+        result.votes[i] = (struct redlock_result_vote){
+            .text = i == 0 ? NULL : &errors[i], .latency_us = (int32_t)i, .kind = (uint8_t)kinds[i]};
     }
     return result;
 }
@@ -109,7 +106,7 @@ TEST(folds_texts_and_advises_by_cause) {
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         char text[512], folded[256];
-        const struct redlock_text error = {.string = table[i].error, .cause = table[i].cause};
+        struct redlock_text error = {.string = table[i].error, .cause = table[i].cause};
         struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
         result.resource = "OOM";
         result.votes[1].text = result.votes[2].text = &error;
@@ -122,8 +119,8 @@ TEST(folds_texts_and_advises_by_cause) {
 
 /* The first of the list is the one to mend first. A vote that does not complain has no cause. */
 TEST(of_several_causes_one_is_advised_on) {
-    static const struct redlock_text full = {.string = "OOM command not allowed", .cause = REDLOCK_CAUSE_OOM},
-                                     denied = {.string = "NOPERM no", .cause = REDLOCK_CAUSE_NOPERM};
+    static struct redlock_text full = {.string = "OOM command not allowed", .cause = REDLOCK_CAUSE_OOM},
+                               denied = {.string = "NOPERM no", .cause = REDLOCK_CAUSE_NOPERM};
     char text[512];
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     result.votes[1].text = &full;
@@ -137,9 +134,9 @@ TEST(of_several_causes_one_is_advised_on) {
 
 /* To wait for nodes in quarantine helps only where they would make a quorum. */
 TEST(advises_to_wait_only_where_that_helps) {
-    static const struct redlock_text quarantine = {
-        .string = "no vote for 11 s: it restarted, and may have forgotten locks", .cause = REDLOCK_CAUSE_QUARANTINE};
-    static const struct redlock_text refused = {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION};
+    static struct redlock_text quarantine = {.string = "no vote for 11 s: it restarted, and may have forgotten locks",
+                                             .cause = REDLOCK_CAUSE_QUARANTINE};
+    static struct redlock_text refused = {.string = "connection refused", .cause = REDLOCK_CAUSE_CONNECTION};
     char text[512];
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_NO_QUORUM);
     result.votes[1].kind = REDLOCK_VOTE_ABSTAINED;
@@ -157,8 +154,8 @@ TEST(advises_to_wait_only_where_that_helps) {
 
 /* The holder is named where the tokens at a quorum name the same one. */
 TEST(says_who_holds_it) {
-    static const struct redlock_text a = {.string = "queued behind web-3:4711", .cause = REDLOCK_CAUSE_HELD},
-                                     b = {.string = "queued behind db:1", .cause = REDLOCK_CAUSE_HELD};
+    static struct redlock_text a = {.string = "queued behind web-3:4711", .cause = REDLOCK_CAUSE_HELD},
+                               b = {.string = "queued behind db:1", .cause = REDLOCK_CAUSE_HELD};
     char text[512];
     redlock_vote vote = {.size = sizeof vote};
     struct redlock_result result = example(REDLOCK_RESULT_ACQUIRE, REDLOCK_ERR_CONTENDED);
@@ -184,15 +181,16 @@ TEST(says_who_holds_it) {
     assert_is(redlock_result_vote(&result, 2, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     result = example(REDLOCK_RESULT_INSPECT, REDLOCK_OK);
-    result.votes[0].holder = "00112233445566778899aabbccddeeff@web-3:4711";
-    result.votes[1].holder = "another library's@web";
+    struct redlock_result_holder holders[] = {
+        {.token = "00112233445566778899aabbccddeeff@web-3:4711"}, {.token = "another library's@web"}, {.token = ""}};
+    result.holders = holders;
     assert_is(redlock_result_vote(&result, 0, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "web-3:4711");
     assert_is(redlock_result_vote(&result, 1, &vote), REDLOCK_OK);
     assert_string_equal(vote.holder_text, "");
     redlock_result_message(&result, text, sizeof text);
     assert_lacks(text, "held by"); /* one node is no quorum */
-    result.votes[1].holder = result.votes[0].holder;
+    holders[1] = holders[0];
     redlock_result_message(&result, text, sizeof text);
     assert_contains(text, "inspected 'job\\x0a7': held by web-3:4711: 1 of 3 nodes hold it");
 }

@@ -6,6 +6,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 const RESOURCE = "bench-contended";
 
+// After the end. Who cannot be cancelled may get the lock until then, and is unserved after it.
+const OVERTIME_MS = 10_000;
+
 // CLOCK_MONOTONIC.
 const nowUs = () => Number(process.hrtime.bigint() / 1000n);
 
@@ -32,12 +35,15 @@ async function client(contest, number, beginUs) {
   do {
     const wait = [number, nowUs(), 0, 0];
     contest.waits.push(wait);
+    const acquiring = contest.locks.acquire(RESOURCE, contest.over);
     try {
-      const lock = await contest.locks.acquire(RESOURCE, contest.over);
+      const lock = await Promise.race([acquiring, contest.late]);
       await hold(contest, wait);
       await contest.locks.release(lock);
     } catch (error) {
-      if (!contest.over.aborted) {
+      if (contest.over.aborted) {
+        acquiring.then((lock) => contest.locks.release(lock)).catch(() => {});
+      } else {
         contest.failed++;
         contest.error ??= error.message;
       }
@@ -61,6 +67,10 @@ export async function contend(locks, again, [clients, holdUs, beginUs, spaceUs, 
     error: undefined,
   };
   setMaxListeners(clients + 1, contest.over);
+  contest.late = sleep((endUs - nowUs()) / 1000 + OVERTIME_MS, undefined, { ref: false }).then(() => {
+    throw new Error("still waits");
+  });
+  contest.late.catch(() => {});
   const all = Array.from({ length: clients }, (_, number) => client(contest, number, beginUs + number * spaceUs));
   if (contest.freeUs > 0) {
     all.push(client(contest, clients, 0));
