@@ -51,6 +51,7 @@ READERS = 64
 READS_PERCENT = 95
 READERS_HOLD_US = 1000
 READERS_RESOURCES = (1, 16, 256)
+READERS_NODES = (1, NODES)  # beside peers
 SHARED, EXCLUSIVE = "shared", "exclusive"
 # Pattern, clients, µs of holding, µs from the first client's clock to the last one's.
 HANDOVERS = {
@@ -183,7 +184,7 @@ FULL = Mode(
         "g": Size(rounds=3, ms=1200, peer_rounds=1, peer_ms=1200),
         "h": Size(rounds=5, ms=500, peer_rounds=0, peer_ms=0),
         "i": Size(rounds=11, ms=1000, peer_rounds=3, peer_ms=2000),
-        "j": Size(rounds=5, ms=600, peer_rounds=0, peer_ms=0),
+        "j": Size(rounds=5, ms=600, peer_rounds=1, peer_ms=800),
     },
     peer_concurrencies=CONCURRENCIES,
     threads=THREADS,
@@ -203,6 +204,10 @@ def healthy_point(fault: str) -> str:
 
 def readers_point(mode: str, resources: int) -> str:
     return f"{mode}:{resources}"
+
+
+def peers_point(nodes: int) -> str:
+    return f"peers:{nodes}"
 
 
 def stage_seconds(stage: Stage, *, peers: bool = True) -> float:
@@ -387,7 +392,16 @@ class Planner:
                 command = f"readers {READERS} {READS_PERCENT} {resources} {READERS_HOLD_US} {size.ms} {mode}"
                 steps.append(self._own(ASYNC, readers_point(mode, resources), command, size.ms))
         links = tuple((node, FENCED_LINK_US) for node in range(NODES))
-        return (Stage(tuple(steps)), Stage((self._alternate(FAR, SHARED, size.ms),), delayed=links))
+        stages = (Stage(tuple(steps)), Stage((self._alternate(FAR, SHARED, size.ms),), delayed=links))
+        if number < size.rounds - size.peer_rounds:
+            return stages
+        return (*stages, *(self._beside_peers(nodes, size.peer_ms) for nodes in READERS_NODES))
+
+    def _beside_peers(self, nodes: int, ms: int) -> Stage:
+        """Peers that know no shared locks answer so, and are not asked again."""
+        command = f"readers {READERS} {READS_PERCENT} 1 {READERS_HOLD_US} {ms} {SHARED}"
+        names = (ASYNC, *self.peers)
+        return Stage(tuple(self._own(name, peers_point(nodes), command, ms) for name in names), nodes=nodes)
 
     def _alternate(self, point: str, kind: str, ms: int) -> Step:
         return self._own(ASYNC, point, f"alternate {kind} {ms} {min(ms * SAMPLES_A_MS, SAMPLES_MAX)}", ms)

@@ -26,6 +26,7 @@ from .schedule import (
     OURS,
     READERS,
     READERS_HOLD_US,
+    READERS_NODES,
     READERS_RESOURCES,
     READS_PERCENT,
     SHARED,
@@ -34,6 +35,7 @@ from .schedule import (
     WITHOUT_TOKENS,
     WITH_TOKENS,
     healthy_point,
+    peers_point,
     readers_point,
 )
 from .tool import POINT
@@ -402,11 +404,18 @@ def fencing(results: Results) -> list[str]:
 def readers(results: Results) -> list[str]:
     near, far = (alternation(results, "j", point, ("shared", "shared"), "exclusive") for point in (ALTERNATE, FAR))
     rows = []
+    keys = ("cycles_per_s", "read_p50_us", "read_p99_us", "write_p50_us", "write_p99_us", "write_longest_us")
     for resources in READERS_RESOURCES:
         for mode in (EXCLUSIVE, SHARED):
             point = readers_point(mode, resources)
-            keys = ("cycles_per_s", "read_p50_us", "read_p99_us", "write_p50_us", "write_p99_us", "write_longest_us")
             rows.append([f"{resources}, {mode}", *(spread(results.spread("j", point, ASYNC, key)) for key in keys)])
+    beside = [
+        [f"{nodes}, {label(name)}", *(spread(results.spread("j", peers_point(nodes), name, key)) for key in keys)]
+        for nodes in READERS_NODES
+        for name in results.contenders("j")
+        if results.spread("j", peers_point(nodes), name, "cycles_per_s")
+    ]
+    waits = ["grants a second", "read, p50", "read, p99", "write, p50", "write, p99", "longest"]
     return [
         "Acquire, one at a time, in µs, exclusive and shared in turn, cycle by cycle in one process:",
         near,
@@ -414,10 +423,9 @@ def readers(results: Results) -> list[str]:
         far,
         f"{READERS} clients of one process, {READS_PERCENT} % of acquires only read, held for "
         f"{READERS_HOLD_US / 1000:g} ms. Waits in µs:",
-        table(
-            ["resources, readers", "grants a second", "read, p50", "read, p99", "write, p50", "write, p99", "longest"],
-            rows,
-        ),
+        table(["resources, readers", *waits], rows),
+        "The same beside peers that know shared locks, one resource, on one node and on five:",
+        table(["nodes, contender", *waits], beside),
     ]
 
 

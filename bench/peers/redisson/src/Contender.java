@@ -21,7 +21,7 @@ final class Contender {
             + "that gets no connection is tried 5 times 0.5..2 s apart, an answer may take 3 s, so that a dead or hung "
             + "node delays each acquire and each release by seconds. Contended: lockAsync, which waits by "
             + "subscription node after node; it cannot be cancelled, so that whoever waits at the end gets the lock "
-            + "and lets it go. A command that has not ended 30 s after its time is given up.";
+            + "and lets it go. Those who read: RReadWriteLock on each node, on one node without a quorum. A command that has not ended 30 s after its time is given up.";
 
     private Nodes nodes;
 
@@ -49,7 +49,7 @@ final class Contender {
         if (command.equals("connect") && words.size() > 1) {
             return connect(words.subList(1, words.size()));
         }
-        if (!List.of("cycles", "line", "loop").contains(command)) {
+        if (!List.of("cycles", "line", "loop", "readers").contains(command)) {
             throw new UnsupportedOperationException("unsupported");
         }
         if (nodes == null) {
@@ -64,6 +64,10 @@ final class Contender {
             return new Cycles(nodes, (int) number(words.get(1), 1, 4096), ms, (int) samples).run();
         }
         number(words.get(1), 0, 1024);
+        if (command.equals("readers")) {
+            long[] given = words.subList(1, 6).stream().mapToLong(word -> number(word, 0, Integer.MAX_VALUE)).toArray();
+            return new Readers(nodes, given, words.get(6).equals("shared")).run();
+        }
         List<Long> given = words.subList(1, 6).stream().map(word -> number(word, 0, Long.MAX_VALUE)).toList();
         return new Contention(nodes, command.equals("loop"), given, words.get(6)).run();
     }

@@ -65,6 +65,13 @@ final class Nodes {
         return new RedissonRedLock(clients.stream().map(client -> client.getLock(name)).toArray(RLock[]::new));
     }
 
+    /** The half of a read-write lock that reads or writes; of one node without any quorum. */
+    RLock readWriteLock(String name, boolean reads) {
+        RLock[] locks = clients.stream().map(client -> client.getReadWriteLock(name))
+                .map(lock -> reads ? lock.readLock() : lock.writeLock()).toArray(RLock[]::new);
+        return locks.length == 1 ? locks[0] : new RedissonRedLock(locks);
+    }
+
     void close() {
         clients.parallelStream().forEach(RedissonClient::shutdown);
     }
