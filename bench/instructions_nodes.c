@@ -37,7 +37,7 @@ struct bench;
 
 struct worker {
     struct bench *bench;
-    redlock_lease *holder, *lease; /* `lease` may wait for what `holder` holds */
+    redlock_lease *holder, *reader, *lease; /* `lease` may wait for what these hold */
     char resource[16];
 };
 
@@ -130,19 +130,37 @@ static void on_acquired(const redlock_result *result, void *data) {
 
 /* Each of these begins one thing for each worker. */
 
-static void acquire(struct bench *bench, redlock_order order, bool fencing, bool waits) {
-    redlock_acquire_options options;
-    redlock_acquire_options_default(&options);
-    options.ttl_ms = TTL_MS;
-    options.order = order;
-    options.fencing = fencing;
-    options.wait_timeout_ms = waits ? REDLOCK_WAIT_FOREVER : 0;
+static void acquire_as(struct bench *bench, redlock_acquire_options options) {
     bench->left = bench->active;
     for (unsigned i = 0; i < bench->active; i++) {
         struct worker *worker = &bench->workers[i];
         accepted("redlock_acquire",
                  redlock_acquire(bench->manager, worker->resource, &options, NULL, on_acquired, worker));
     }
+}
+
+static redlock_acquire_options options_of(bool waits) {
+    redlock_acquire_options options;
+    redlock_acquire_options_default(&options);
+    options.ttl_ms = TTL_MS;
+    options.wait_timeout_ms = waits ? REDLOCK_WAIT_FOREVER : 0;
+    return options;
+}
+
+static void acquire(struct bench *bench, bool waits) {
+    acquire_as(bench, options_of(waits));
+}
+
+static void acquire_shared(struct bench *bench, bool waits) {
+    redlock_acquire_options options = options_of(waits);
+    options.mode = REDLOCK_SHARED;
+    acquire_as(bench, options);
+}
+
+static void acquire_fenced(struct bench *bench) {
+    redlock_acquire_options options = options_of(false);
+    options.fencing = true;
+    acquire_as(bench, options);
 }
 
 static void extend(struct bench *bench) {
@@ -183,7 +201,7 @@ static void count_plain(struct bench *bench) {
 }
 
 static void count_cycle(struct bench *bench) {
-    acquire(bench, REDLOCK_ORDER_FAIR, false, false);
+    acquire(bench, false);
     pass(bench, RELAY_SET, "set");
     finish(bench);
     extend(bench);
@@ -204,7 +222,7 @@ static void raise_counters(struct bench *bench) {
 
 static void count_fenced(struct bench *bench) {
     for (int behind = 0; behind <= 1; behind++) {
-        acquire(bench, REDLOCK_ORDER_FAIR, true, false);
+        acquire_fenced(bench);
         pass(bench, RELAY_SCRIPT_FENCED, behind ? "fenced_behind" : "fenced");
         if (behind) {
             relay_deliver(&bench->relay);
@@ -218,15 +236,25 @@ static void count_fenced(struct bench *bench) {
     }
 }
 
-/* One waiter for each lock. A refused acquire is released, and waits under another token. */
-static void count_queue(struct bench *bench) {
-    acquire(bench, REDLOCK_ORDER_FAIR, false, true);
-    pass(bench, RELAY_SET, NULL);
-    finish(bench);
+static void keep_as_holders(struct bench *bench) {
     for (unsigned i = 0; i < bench->active; i++) {
         bench->workers[i].holder = bench->workers[i].lease;
     }
-    acquire(bench, REDLOCK_ORDER_FAIR, false, true);
+}
+
+static void release_holders(struct bench *bench) {
+    for (unsigned i = 0; i < bench->active; i++) {
+        accepted("redlock_release", redlock_release(bench->workers[i].holder, NULL, NULL));
+    }
+}
+
+/* One waiter for each lock. A refused acquire is released, and waits under another token. */
+static void count_queue(struct bench *bench) {
+    acquire(bench, true);
+    pass(bench, RELAY_SET, NULL);
+    finish(bench);
+    keep_as_holders(bench);
+    acquire(bench, true);
     pass(bench, RELAY_SET, "set_refused");
     relay_deliver(&bench->relay);
     pass(bench, RELAY_SCRIPT, "release_lost");
@@ -235,9 +263,7 @@ static void count_queue(struct bench *bench) {
     still_clock_pass(REFRESH_NS);
     pass(bench, RELAY_SCRIPT_QUEUED, "refresh");
     relay_deliver(&bench->relay);
-    for (unsigned i = 0; i < bench->active; i++) {
-        accepted("redlock_release", redlock_release(bench->workers[i].holder, NULL, NULL));
-    }
+    release_holders(bench);
     if (bench->has_command) { /* it finds a mark, so the script follows */
         pass(bench, RELAY_DELETE, NULL);
         relay_deliver(&bench->relay);
@@ -246,6 +272,68 @@ static void count_queue(struct bench *bench) {
     finish(bench);
     release(bench);
     pass(bench, RELAY_SCRIPT, "release_queued");
+    finish(bench);
+}
+
+/* One who reads alone, then one who reads beside another. */
+static void count_shared(struct bench *bench) {
+    acquire_shared(bench, false);
+    pass(bench, RELAY_SCRIPT, "share");
+    finish(bench);
+    extend(bench);
+    pass(bench, RELAY_SCRIPT, "share_extend");
+    finish(bench);
+    keep_as_holders(bench);
+    acquire_shared(bench, false);
+    pass(bench, RELAY_SCRIPT, "share_beside");
+    finish(bench);
+    release(bench);
+    pass(bench, RELAY_SCRIPT, "share_release_beside");
+    finish(bench);
+    release_holders(bench);
+    pass(bench, RELAY_SCRIPT, "share_release");
+    relay_deliver(&bench->relay);
+}
+
+/* Two read each lock, and one who writes waits; then one who reads waits for that one. */
+static void count_shared_queue(struct bench *bench) {
+    acquire_shared(bench, false);
+    pass(bench, RELAY_SCRIPT, NULL);
+    finish(bench);
+    for (unsigned i = 0; i < bench->active; i++) {
+        bench->workers[i].reader = bench->workers[i].lease;
+    }
+    acquire_shared(bench, false);
+    pass(bench, RELAY_SCRIPT, NULL);
+    finish(bench);
+    keep_as_holders(bench);
+    acquire(bench, true);
+    pass(bench, RELAY_SCRIPT_QUEUED, "wait_for_readers");
+    relay_deliver(&bench->relay);
+    for (unsigned i = 0; i < bench->active; i++) {
+        accepted("redlock_release", redlock_release(bench->workers[i].reader, NULL, NULL));
+    }
+    pass(bench, RELAY_SCRIPT, "share_release_waited");
+    relay_deliver(&bench->relay);
+    release_holders(bench);
+    pass(bench, RELAY_SCRIPT, "share_handover");
+    finish(bench);
+    release(bench);
+    pass(bench, RELAY_SCRIPT, NULL);
+    finish(bench);
+    /* A first try, which never leaves the lock free. */
+    acquire(bench, false);
+    pass(bench, RELAY_SET, NULL);
+    finish(bench);
+    keep_as_holders(bench);
+    acquire_shared(bench, true);
+    pass(bench, RELAY_SCRIPT_QUEUED, "share_wait");
+    relay_deliver(&bench->relay);
+    release_holders(bench);
+    pass(bench, RELAY_SCRIPT | RELAY_DELETE, "handover_to_reader");
+    finish(bench);
+    release(bench);
+    pass(bench, RELAY_SCRIPT, NULL);
     finish(bench);
 }
 
@@ -336,7 +424,7 @@ static void count_all(struct bench *bench, char *paths[2], const char *resources
     start(bench, paths[0], paths[1]);
     /* The first acquire proves that the server knows SET with GET. */
     bench->active = 1;
-    acquire(bench, REDLOCK_ORDER_FAIR, false, false);
+    acquire(bench, false);
     pass(bench, RELAY_SET, NULL);
     finish(bench);
     release(bench);
@@ -347,6 +435,8 @@ static void count_all(struct bench *bench, char *paths[2], const char *resources
     count_cycle(bench);
     count_fenced(bench);
     count_queue(bench);
+    count_shared(bench);
+    count_shared_queue(bench);
     stop(bench);
 }
 

@@ -47,7 +47,7 @@ if result == 1 then
     -- Those who have ended. Without memory, a first write must be one like this.
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
   end
-  join(ARGV[1], ttl)
+  join(ARGV[1], ttl, mine)
   if shared and not mine then
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
   end
