@@ -50,7 +50,8 @@ if result == 1 then
   local reader, life = ARGV[1], ttl
   -- include parts/join.lua
   if shared and not mine then
-    redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
+    -- Nothing may fail any more.
+    redis.pcall('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)
   end
   if alone and ARGV[3] ~= 'c' and redis.pcall('EXISTS', queue) == 1 then
     pcall(serve, true)
