@@ -22,7 +22,7 @@ ENDS_WITH(redlock_acquire_options, mode);
 ENDS_WITH(redlock_election_options, expiring_ms);
 ENDS_WITH(redlock_election_event, remaining_ms);
 ENDS_WITH(redlock_tls_options, verify);
-ENDS_WITH(redlock_node_info, round_trip_min_us);
+ENDS_WITH(redlock_node_info, shared_error);
 ENDS_WITH(redlock_vote, holder_text);
 
 template <class T>
