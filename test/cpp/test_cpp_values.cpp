@@ -11,7 +11,7 @@
 namespace {
 
 #define REDLOCK_X(name, value, text) +1
-static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 15, "give redlock::errc the new code, too");
+static_assert(0 REDLOCK_ERROR_MAP(REDLOCK_X) == 16, "give redlock::errc the new code, too");
 #undef REDLOCK_X
 
 // The last member of each struct, as the header knows it: give it the new one, too.
