@@ -199,4 +199,5 @@ void redlock_node_info_get(const struct redlock_node *node, redlock_node_info *i
     info->credentials_error = redlock_text_string(server->rotation.refusal);
     info->round_trip_min_us =
         redlock_server_is_up(server) && server->shortest_ns != INT64_MAX ? server->shortest_ns / 1000 : -1;
+    info->shared_error = server->phase == REDLOCK_PHASE_READY ? server->handshake.no_shared : "";
 }
