@@ -1,4 +1,5 @@
-/* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. */
+/* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. Who reads a
+ * lock, as scripts/inspect.lua names them. */
 #include "wire/page.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
 
 #include "core/number.h"
 
-/* A time to live, or a count of waiters. JSON readers keep it exact (2^53 - 1). */
+/* A time to live, or a count. JSON readers keep it exact (2^53 - 1). */
 #define NUMBER_MAX INT64_C(9007199254740991)
 
 /* Reads a number from `least` to `most`, and the space behind it. */
@@ -30,7 +31,8 @@ bool redlock_page_next(const char **at, const char *end, struct redlock_page_ent
     if (!take_number(at, end, 1, REDLOCK_RESOURCE_SIZE_MAX, &key_size) ||
         !take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &token_size) ||
         !take_number(at, end, -2, NUMBER_MAX, &entry->ttl_ms) ||
-        !take_number(at, end, -1, NUMBER_MAX, &entry->waiters) || end - *at < key_size + token_size) {
+        !take_number(at, end, -1, NUMBER_MAX, &entry->waiters) ||
+        !take_number(at, end, 0, NUMBER_MAX, &entry->readers) || end - *at < key_size + token_size) {
         return false;
     }
     entry->key = *at;
@@ -47,6 +49,31 @@ bool redlock_page_is_whole(const char *page, size_t size) {
     struct redlock_page_entry entry;
     while (at < end) {
         if (!redlock_page_next(&at, end, &entry)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool redlock_page_next_reader(const char **at, const char *end, struct redlock_page_reader *reader) {
+    assert(*at <= end);
+    int64_t size;
+    if (!take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &size) ||
+        !take_number(at, end, 0, NUMBER_MAX, &reader->ttl_ms) || end - *at < size) {
+        return false;
+    }
+    reader->token = *at;
+    reader->token_size = (size_t)size;
+    *at += size;
+    return true;
+}
+
+bool redlock_page_names_readers(const char *names, size_t size) {
+    assert(names != NULL || size == 0);
+    const char *at = names, *end = names + size;
+    struct redlock_page_reader reader;
+    while (at < end) {
+        if (!redlock_page_next_reader(&at, end, &reader)) {
             return false;
         }
     }

@@ -19,6 +19,8 @@ static void run_inspect(struct fake_node *node, const struct sim_argument *a, st
         reply->bytes = reading > 0 ? reply->text : NULL;
         reply->size = lowest->token_size;
         reply->readers = reading;
+        reply->names = node->reading;
+        reply->names_size = a[1].size == 0 ? 0 : fake_name_readers(node, key);
     } else if (key != NULL) {
         fake_reply_value(reply, key);
     }

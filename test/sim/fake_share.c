@@ -1,5 +1,7 @@
 /* What the script SHARE does, on the fake node: those who read a lock together. The ticket of an
  * entry is the time when it ends. */
+#include <stdlib.h>
+
 #include "base/holder.h"
 #include "core/planted.h"
 #include "fake_queue.h"
@@ -64,6 +66,31 @@ const struct fake_part *fake_lowest(const struct fake_node *node, const struct f
         }
     }
     return lowest;
+}
+
+static int compare_tokens(const void *left, const void *right) {
+    const struct fake_part *a = *(const struct fake_part *const *)left, *b = *(const struct fake_part *const *)right;
+    const int order = memcmp(a->token, b->token, a->token_size < b->token_size ? a->token_size : b->token_size);
+    return order != 0 ? order : (int)a->token_size - (int)b->token_size;
+}
+
+size_t fake_name_readers(struct fake_node *node, const struct fake_key *lock) {
+    const struct fake_part *reading[FAKE_PARTS_MAX];
+    char *at = node->reading, *const end = at + FAKE_NAMES_MAX - FAKE_VALUE_MAX - 32;
+    size_t count = 0;
+    for (unsigned i = 0; i < node->part_count; i++) {
+        if (fake_is_part_of(&node->parts[i], lock) && node->parts[i].ticket >= node->now_ms) {
+            reading[count++] = &node->parts[i];
+        }
+    }
+    qsort(reading, count, sizeof reading[0], compare_tokens);
+    for (size_t i = 0; i < count && at < end; i++) {
+        const struct fake_part *part = reading[i];
+        at = fake_bytes(fake_digits(at, part->token_size, 1), " ", 1);
+        at = fake_bytes(fake_digits(at, (uint64_t)(part->ticket - node->now_ms), 1), " ", 1);
+        at = fake_bytes(at, part->token, part->token_size);
+    }
+    return (size_t)(at - node->reading);
 }
 
 static struct fake_part *entry_of(struct fake_node *node, const struct fake_key *lock,
