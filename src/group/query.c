@@ -7,7 +7,7 @@
 
 #include "core/number.h"
 #include "core/time.h"
-#include "group/readers.h"
+#include "group/names.h"
 #include "group/requests.h"
 
 void redlock_query_start(struct redlock_query *query, struct redlock_group *group, enum redlock_result_of of,
@@ -116,7 +116,7 @@ struct sight {
 struct inspection {
     struct redlock_query query; /* first member */
     struct redlock_target *target;
-    struct redlock_readers_said readers[REDLOCK_NODES_MAX];
+    struct redlock_names_said said[REDLOCK_NODES_MAX];
     struct sight sights[]; /* one of each node; then the votes, then the target */
 };
 
@@ -142,7 +142,7 @@ static void query_free(struct redlock_group *group, struct redlock_requester *re
     struct inspection *inspection = (struct inspection *)requester;
     for (unsigned i = 0; i < group->node_count; i++) {
         redlock_text_drop(inspection->sights[i].holder);
-        free(inspection->readers[i].names);
+        free(inspection->said[i].names);
     }
     redlock_query_free(&inspection->query);
 }
@@ -184,7 +184,7 @@ int redlock_group_inspect(struct redlock_group *group, const char *resource, red
 }
 
 /* Without memory, the node names nobody. */
-static void keep_names(struct redlock_readers_said *said, const struct redlock_answer *answer) {
+static void keep_names(struct redlock_names_said *said, const struct redlock_answer *answer) {
     said->names = answer->first_size > 0 ? malloc(answer->first_size) : NULL;
     if (said->names) {
         said->size = answer->first_size;
@@ -210,12 +210,12 @@ static void query_answer(struct redlock_group *group, struct redlock_requester *
             sight->waiters = answer->waiters;
             sight->waited_ms = answer->waited_ms;
             sight->readers = answer->vote == REDLOCK_VOTE_GRANTED ? answer->readers : 0;
+            keep_names(&inspection->said[node], answer);
         }
         if (answer->vote == REDLOCK_VOTE_GRANTED) {
             assert(!sight->holder);
             sight->holder = redlock_text_new(REDLOCK_CAUSE_NONE, "%.*s", (int)answer->holder_size, answer->holder);
             sight->holder_ttl_ms = answer->holder_ttl_ms;
-            keep_names(&inspection->readers[node], answer);
         }
     }
     free_if_over(inspection);
@@ -317,7 +317,7 @@ static void query_callback(struct redlock_group *group, struct redlock_requester
     result.holders = holders;
     result.resource = redlock_target_key(inspection->target) + group->key_prefix_size;
     tell_of_others(group, inspection, &result);
-    result.named = redlock_readers_merge(inspection->readers, group->node_count, group->quorum, &result.named_count);
+    redlock_names_merge(inspection->said, group->node_count, group->quorum, &result);
     redlock_query_tell(&inspection->query, &result);
     free(result.named);
     free_if_over(inspection);

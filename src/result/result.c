@@ -42,15 +42,31 @@ int64_t redlock_result_readers(const redlock_result *result) {
 
 int redlock_result_reader(const redlock_result *result, size_t index, redlock_lock_reader *reader) {
     struct redlock_error_text nowhere = {0};
-    if (redlock_check_struct(&nowhere, "reader", reader) != REDLOCK_OK || index >= result->named_count) {
+    if (redlock_check_struct(&nowhere, "reader", reader) != REDLOCK_OK || index >= result->named_readers) {
         return REDLOCK_ERR_INVALID;
     }
-    const struct redlock_result_reader *from = &result->named[index];
+    const struct redlock_result_name *from = &result->named[index];
     const redlock_lock_reader full = {.token = from->token,
                                       .holder_text = redlock_token_holder(from->token),
                                       .nodes = from->nodes,
-                                      .ttl_ms = from->ttl_ms};
+                                      .ttl_ms = from->ms};
     redlock_fill_struct(reader, &full, sizeof full);
+    return REDLOCK_OK;
+}
+
+int redlock_result_waiter(const redlock_result *result, size_t index, redlock_lock_waiter *waiter) {
+    struct redlock_error_text nowhere = {0};
+    if (redlock_check_struct(&nowhere, "waiter", waiter) != REDLOCK_OK ||
+        index >= result->named_count - result->named_readers) {
+        return REDLOCK_ERR_INVALID;
+    }
+    const struct redlock_result_name *from = &result->named[result->named_readers + index];
+    const redlock_lock_waiter full = {.token = from->token,
+                                      .holder_text = redlock_token_holder(from->token),
+                                      .nodes = from->nodes,
+                                      .waited_ms = from->ms,
+                                      .reads = redlock_holder_reads(from->token, strlen(from->token))};
+    redlock_fill_struct(waiter, &full, sizeof full);
     return REDLOCK_OK;
 }
 
@@ -127,7 +143,7 @@ redlock_result *redlock_result_copy(const redlock_result *result) {
     copy->votes = (struct redlock_result_vote *)(nodes + count);
     copy->holders = holders;
     copy->nodes = nodes;
-    copy->named = (struct redlock_result_reader *)(copy->votes + count);
+    copy->named = (struct redlock_result_name *)(copy->votes + count);
     char *at = (char *)(copy->named + result->named_count);
     copy->resource = put(&at, result->resource);
     copy->reason = result->reason ? put(&at, result->reason) : NULL;

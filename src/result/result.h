@@ -25,10 +25,10 @@ enum redlock_loss {
     REDLOCK_LOSS_CLOCK
 };
 
-/* One who reads, by what all nodes say. */
-struct redlock_result_reader {
+/* One who reads, or who waits, by what all nodes say. */
+struct redlock_result_name {
     const char *token;
-    int64_t ttl_ms;
+    int64_t ms; /* for how long it still reads, or has waited */
     size_t nodes;
 };
 
@@ -66,8 +66,8 @@ struct redlock_result {
     const char *const *nodes;                    /* `count` names, */
     struct redlock_result_vote *votes;           /* so many votes, */
     const struct redlock_result_holder *holders; /* and so many of these; NULL: none is known */
-    struct redlock_result_reader *named;         /* INSPECT: `named_count` who read; NULL: nobody */
-    size_t named_count;
+    struct redlock_result_name *named;           /* INSPECT: who reads, then who waits; or NULL */
+    size_t named_readers, named_count;           /* how many read; and all */
 };
 
 /* The result of a call that was refused before any node was asked: without votes. NULL if there is

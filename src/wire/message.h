@@ -166,8 +166,8 @@ struct redlock_answer {
      * entries, for redlock_page_next(). Otherwise unset. */
     const char *holder;
     size_t holder_size;
-    /* NAMED_TWICE: likewise, in the first reply. INSPECT, GRANTED: who reads, for
-     * redlock_page_next_reader(). */
+    /* NAMED_TWICE: likewise, in the first reply. INSPECT, GRANTED or DENIED: who reads or waits,
+     * for redlock_page_next_name(). */
     const char *first;
     size_t first_size;     /* 0 for none that is a token, or for nobody */
     int64_t holder_ttl_ms; /* PTTL */

@@ -1,5 +1,5 @@
 /* The entries of a LIST's reply: locks on one node, as scripts/list.lua writes them. Who reads a
- * lock, as scripts/inspect.lua names them. */
+ * lock, and who waits for it, as scripts/inspect.lua names them. */
 #include "wire/page.h"
 
 #include <assert.h>
@@ -55,25 +55,30 @@ bool redlock_page_is_whole(const char *page, size_t size) {
     return true;
 }
 
-bool redlock_page_next_reader(const char **at, const char *end, struct redlock_page_reader *reader) {
+bool redlock_page_next_name(const char **at, const char *end, struct redlock_page_name *name) {
     assert(*at <= end);
     int64_t size;
-    if (!take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &size) ||
-        !take_number(at, end, 0, NUMBER_MAX, &reader->ttl_ms) || end - *at < size) {
+    if (end - *at < 2 || ((*at)[0] != 'r' && (*at)[0] != 'w') || (*at)[1] != ' ') {
         return false;
     }
-    reader->token = *at;
-    reader->token_size = (size_t)size;
+    name->waits = (*at)[0] == 'w';
+    *at += 2;
+    if (!take_number(at, end, 1, REDLOCK_TOKEN_SIZE_MAX, &size) || !take_number(at, end, 0, NUMBER_MAX, &name->ms) ||
+        end - *at < size) {
+        return false;
+    }
+    name->token = *at;
+    name->token_size = (size_t)size;
     *at += size;
     return true;
 }
 
-bool redlock_page_names_readers(const char *names, size_t size) {
+bool redlock_page_is_names(const char *names, size_t size) {
     assert(names != NULL || size == 0);
     const char *at = names, *end = names + size;
-    struct redlock_page_reader reader;
+    struct redlock_page_name name;
     while (at < end) {
-        if (!redlock_page_next_reader(&at, end, &reader)) {
+        if (!redlock_page_next_name(&at, end, &name)) {
             return false;
         }
     }

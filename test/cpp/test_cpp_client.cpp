@@ -264,7 +264,11 @@ NODES_TEST(an_acquire_waits) {
             support_fatal("a lease without validity");
         }
     });
-    eventually("it waits", [&client] { return client.statistics().value().queued == 1; });
+    eventually("it waits at a quorum", [&client] {
+        const redlock::expected<void> seen = client.inspect("r");
+        const std::optional<redlock::lock_waiter> waiter = seen.result().waiter(0);
+        return waiter && waiter->nodes >= 3 && waiter->mode == redlock::mode::exclusive && waiter->waited >= 0s;
+    });
     first.reset();
     second.join();
     assert_true(client.statistics().value().handed_over == 1);

@@ -52,11 +52,11 @@ static void check_page(const struct redlock_answer *answer) {
 
 static void check_names(const struct redlock_answer *answer) {
     const char *at = answer->first, *end = at + answer->first_size;
-    struct redlock_page_reader reader;
+    struct redlock_page_name name;
     while (at < end) {
-        assert(redlock_page_next_reader(&at, end, &reader));
-        assert(reader.token_size >= 1 && reader.token_size <= REDLOCK_TOKEN_SIZE_MAX && reader.ttl_ms >= 0);
-        assert(reader.token + reader.token_size == at && at <= end);
+        assert(redlock_page_next_name(&at, end, &name));
+        assert(name.token_size >= 1 && name.token_size <= REDLOCK_TOKEN_SIZE_MAX && name.ms >= 0);
+        assert(name.token + name.token_size == at && at <= end);
     }
 }
 
@@ -93,7 +93,8 @@ static void check_granted(unsigned kind, const struct redlock_reply *reply, cons
         check_acquired(kind, reply, answer);
         break;
     case REDLOCK_OP_INSPECT:
-        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == (answer->readers > 0 ? 6 : 4));
+        assert(reply->value.type == REDLOCK_REPLY_ARRAY && reply->element_count == (answer->first != NULL ? 6 : 4));
+        assert(answer->readers == 0 || answer->first != NULL);
         assert(answer->readers >= 0);
         check_names(answer);
         assert(answer->waiters >= -1 && answer->waited_ms >= -1 && answer->waited_ms <= INT64_MAX / 1000);

@@ -210,13 +210,16 @@ QUEUE_TEST(who_looks_sees_how_many_read) {
     assert_true(answer.holder_ttl_ms > TTL_MS / 2);
     static const char *const named[] = {READER_A, READER_B, TRY_A}; /* by their tokens */
     const char *at = answer.first, *end = at + answer.first_size;
-    struct redlock_page_reader reader;
+    struct redlock_page_name reader;
     for (size_t i = 0; i < 3; i++) {
-        assert_true(redlock_page_next_reader(&at, end, &reader));
+        assert_true(redlock_page_next_name(&at, end, &reader));
         assert_int_equal(reader.token_size, strlen(named[i]));
         assert_memory_equal(reader.token, named[i], reader.token_size);
-        assert_true(reader.ttl_ms > TTL_MS / 2 && reader.ttl_ms <= TTL_MS);
+        assert_true(!reader.waits && reader.ms > TTL_MS / 2 && reader.ms <= TTL_MS);
     }
+    assert_true(redlock_page_next_name(&at, end, &reader));
+    assert_true(reader.waits && reader.ms > 0);
+    assert_memory_equal(reader.token, FIRST, reader.token_size);
     assert_ptr_equal(at, end);
     /* Who has ended is not named, and an observer needs no names. */
     assert_string_equal(server_ask(server, "ZADD", "door", "1", TRY_B), "1");
@@ -239,11 +242,11 @@ QUEUE_TEST(a_set_of_others_is_told_as_it_is) {
     const struct redlock_answer answer = inspect();
     assert_is(answer.vote, REDLOCK_VOTE_GRANTED);
     const char *at = answer.first, *end = at + answer.first_size;
-    struct redlock_page_reader reader;
+    struct redlock_page_name reader;
     for (int64_t i = 0; i < 3; i++) {
-        assert_true(redlock_page_next_reader(&at, end, &reader));
+        assert_true(redlock_page_next_name(&at, end, &reader));
         assert_int_equal(reader.token[0], 'a' + i);
-        assert_true(i == 2 ? reader.ttl_ms > 900000000000 : reader.ttl_ms == INT64_C(90000000000000));
+        assert_true(i == 2 ? reader.ms > 900000000000 : reader.ms == INT64_C(90000000000000));
     }
     assert_ptr_equal(at, end);
 }
@@ -258,9 +261,9 @@ QUEUE_TEST(no_more_than_a_thousand_are_named) {
     assert_string_equal(server_ask(server, "PEXPIRE", "door", "600000"), "1");
     const struct redlock_answer answer = inspect();
     const char *at = answer.first, *end = at + answer.first_size;
-    struct redlock_page_reader reader;
+    struct redlock_page_name reader;
     int named = 0;
-    while (redlock_page_next_reader(&at, end, &reader)) {
+    while (redlock_page_next_name(&at, end, &reader)) {
         named++;
     }
     assert_true(at == end && named == 1000 && answer.readers == 1000);

@@ -43,7 +43,7 @@ json '.resources[0] | .verdict == "held" and .mode == "shared" and .readers == 2
 json '.resources[0] | .remaining_ms > 3600000 and ([.votes[] | select(.readers == 2)] | length) == 3'
 json "[.resources[0].read_by[] | .token] == ([\"$first\", \"$second\"] | sort)"
 json '.resources[0].read_by[] | select(.holder_text == "web-1:1") | .held_on == 3 and .remaining_ms <= 3600000'
-json '.resources[1] | .mode == "exclusive" and .readers == 0 and .read_by == []'
+json '.resources[1] | .mode == "exclusive" and .readers == 0 and .read_by == [] and .waiting == []'
 expect 0 tool status --all
 says "$out" '^cache +read by 2 +3/3 +1h [0-9]+m +0 +web-[12]:[12]$'
 says "$out" '^alone +held '
@@ -88,6 +88,11 @@ expect 75 tool acquire --shared cache # a try passes nobody
 says "$err" 'others wait for it|held by'
 expect 0 tool status cache
 says "$out" '^cache: read by 2 on 3 of 3 nodes, .*; 2 wait, the first for '
+says "$out" '^  waiter [0-9a-f]{48}@[^ ]+: on [23] of 3 nodes, for [0-9.]+m?s$'
+says "$out" '^  waiter [0-9a-f]{48}s@[^ ]+: on [23] of 3 nodes, to read, for [0-9.]+m?s$'
+expect 0 tool --json status cache
+json '[.resources[0].waiting[] | .mode] == ["exclusive", "shared"] and
+    (.resources[0].waiting[0] | .waited_ms >= 0 and .queued_on >= 2 and (.holder_text | length) > 0)'
 printf 'on\non\n' >"$work/go"
 wait "${readers[@]}" $writer $late
 is 'the order' "$(tr '\n' ' ' <"$work/order")" 'writer reader '

@@ -28,7 +28,7 @@ start_nodes
 
 # runs PROGRAM WORD… : it does what it should.
 runs() {
-    local said word line
+    local said line
     said=$(timeout "${limit:-60}" "$1" 2>&1) || return 1
     shift
     while IFS= read -r line; do

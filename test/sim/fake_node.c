@@ -250,7 +250,7 @@ void fake_reply_flatten(const struct fake_reply *reply, struct redlock_reply *fl
         put_integer(flat, reply->rank);
         put_integer(flat, reply->ttl_ms);
         break;
-    case FAKE_INSPECT_READ:
+    case FAKE_INSPECT_NAMED:
         put(flat, REDLOCK_REPLY_STRING, reply->bytes, reply->size);
         put_integer(flat, reply->integer);
         put_integer(flat, reply->rank);

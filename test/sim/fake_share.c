@@ -74,9 +74,21 @@ static int compare_tokens(const void *left, const void *right) {
     return order != 0 ? order : (int)a->token_size - (int)b->token_size;
 }
 
-size_t fake_name_readers(struct fake_node *node, const struct fake_key *lock) {
+void fake_name(struct fake_node *node, struct fake_reply *reply, char kind, const struct fake_part *part, int64_t ms) {
+    char *at = node->named + reply->names_size;
+    if (reply->names_size > FAKE_NAMES_MAX - FAKE_VALUE_MAX - 32) {
+        return;
+    }
+    at = fake_bytes(at, &kind, 1);
+    at = fake_bytes(fake_digits(fake_bytes(at, " ", 1), part->token_size, 1), " ", 1);
+    at = fake_bytes(fake_digits(at, (uint64_t)ms, 1), " ", 1);
+    at = fake_bytes(at, part->token, part->token_size);
+    reply->names_size = (size_t)(at - node->named);
+    reply->names = node->named;
+}
+
+void fake_name_readers(struct fake_node *node, const struct fake_key *lock, struct fake_reply *reply) {
     const struct fake_part *reading[FAKE_PARTS_MAX];
-    char *at = node->reading, *const end = at + FAKE_NAMES_MAX - FAKE_VALUE_MAX - 32;
     size_t count = 0;
     for (unsigned i = 0; i < node->part_count; i++) {
         if (fake_is_part_of(&node->parts[i], lock) && node->parts[i].ticket >= node->now_ms) {
@@ -84,13 +96,9 @@ size_t fake_name_readers(struct fake_node *node, const struct fake_key *lock) {
         }
     }
     qsort(reading, count, sizeof reading[0], compare_tokens);
-    for (size_t i = 0; i < count && at < end; i++) {
-        const struct fake_part *part = reading[i];
-        at = fake_bytes(fake_digits(at, part->token_size, 1), " ", 1);
-        at = fake_bytes(fake_digits(at, (uint64_t)(part->ticket - node->now_ms), 1), " ", 1);
-        at = fake_bytes(at, part->token, part->token_size);
+    for (size_t i = 0; i < count; i++) {
+        fake_name(node, reply, 'r', reading[i], reading[i]->ticket - node->now_ms);
     }
-    return (size_t)(at - node->reading);
 }
 
 static struct fake_part *entry_of(struct fake_node *node, const struct fake_key *lock,

@@ -260,8 +260,8 @@ static const char status_help[] =
     "       redlock status --all | --match PATTERN [OPTION…]\n"
     "\n"
     "Shows each node: state, version, role, uptime, round trip, and what is wrong with it. For each\n"
-    "RESOURCE it shows who holds it, or all who read it, on which nodes, for how much longer, and how\n"
-    "many wait for it. It takes no lock. With a guard it also shows which nodes may not vote.\n";
+    "RESOURCE it shows who holds it, or all who read it, on which nodes, for how much longer, and who\n"
+    "waits for it. It takes no lock. With a guard it also shows which nodes may not vote.\n";
 
 static const char status_options[] =
     "  -a, --all                 list all locks of the nodes: strings that look like a token of redlock,\n"

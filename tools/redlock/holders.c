@@ -75,6 +75,14 @@ redlock_lock_reader tool_reader(const redlock_result *result, size_t index) {
     return reader;
 }
 
+redlock_lock_waiter tool_waiter(const redlock_result *result, size_t index) {
+    redlock_lock_waiter waiter = {.size = sizeof waiter};
+    if (result != NULL) {
+        (void)redlock_result_waiter(result, index, &waiter); /* behind the last there is none */
+    }
+    return waiter;
+}
+
 /* A node where the token has the lock alone has it, too: it was downgraded, or an older version
  * handed it over. */
 static size_t count_alone(const struct tool_sight *sights, size_t nodes, const char *token) {

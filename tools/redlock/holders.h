@@ -42,8 +42,9 @@ struct tool_holders {
 /* The vote of a node; a pending one if there is no result. */
 redlock_vote tool_vote(const redlock_result *result, size_t node);
 
-/* The reader with this index; one without a token behind the last. */
+/* The one with this index who reads, or who waits; one without a token behind the last. */
 redlock_lock_reader tool_reader(const redlock_result *result, size_t index);
+redlock_lock_waiter tool_waiter(const redlock_result *result, size_t index);
 
 /* sights: one for each node. */
 struct tool_holders tool_holders_count(const struct tool_sight *sights, size_t nodes, size_t quorum);

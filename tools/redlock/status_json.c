@@ -51,6 +51,21 @@ static void json_readers(struct tool_json *json, const redlock_result *result) {
     tool_json_close(json, ']');
 }
 
+static void json_waiters(struct tool_json *json, const redlock_result *result) {
+    redlock_lock_waiter waiter;
+    tool_json_open(json, "waiting", '[');
+    for (size_t i = 0; (waiter = tool_waiter(result, i)).token != NULL; i++) {
+        tool_json_open(json, NULL, '{');
+        tool_json_string(json, "token", waiter.token);
+        tool_json_string(json, "holder_text", waiter.holder_text);
+        tool_json_string(json, "mode", tool_mode_name(waiter.reads));
+        tool_json_number(json, "queued_on", (int64_t)waiter.nodes);
+        tool_json_number(json, "waited_ms", waiter.waited_ms);
+        tool_json_close(json, '}');
+    }
+    tool_json_close(json, ']');
+}
+
 static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     const struct tool_holders *holders = &lock->holders;
     tool_json_open(json, NULL, '{');
@@ -73,6 +88,7 @@ static void json_lock(struct tool_json *json, const struct tool_lock *lock) {
     if (lock->result != NULL) {
         tool_report_votes(json, lock->result, true);
         json_readers(json, lock->result);
+        json_waiters(json, lock->result);
     }
     tool_json_close(json, '}');
 }

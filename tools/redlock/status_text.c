@@ -9,7 +9,7 @@
 #include "text.h"
 #include "values/values.h"
 
-enum { COLUMNS = 7, READERS_SHOWN = 50 };
+enum { COLUMNS = 7, NAMES_SHOWN = 50 };
 
 /* Of a table: each column is as wide as its widest cell. */
 struct row {
@@ -227,24 +227,40 @@ static void print_vote(FILE *out, const redlock_vote *vote) {
     fputc('\n', out);
 }
 
-/* Those who read it together, in the order of their tokens. */
-static void print_readers(FILE *out, const struct tool_lock *lock) {
+/* Behind the last name that is shown, of `count` in all. */
+static void print_others(FILE *out, const char *whom, size_t count) {
+    if (count > NAMES_SHOWN) {
+        fprintf(out, "  and %zu more %ss; --json names them\n", count - NAMES_SHOWN, whom);
+    }
+}
+
+/* "  reader TOKEN: on 3 of 3 nodes, "; false if enough are shown. */
+static bool print_name(FILE *out, const char *whom, const char *token, size_t nodes, size_t all, size_t index) {
+    if (index < NAMES_SHOWN) {
+        fprintf(out, "  %s ", whom);
+        tool_print_safe(out, token);
+        fprintf(out, ": on %zu of %zu nodes, ", nodes, all);
+    }
+    return index < NAMES_SHOWN;
+}
+
+static void print_names(FILE *out, const struct tool_lock *lock) {
     redlock_lock_reader reader;
-    size_t count = 0;
-    while ((reader = tool_reader(lock->result, count)).token != NULL && count < READERS_SHOWN) {
-        fputs("  reader ", out);
-        tool_print_safe(out, reader.token);
-        fprintf(out, ": on %zu of %zu nodes, ", reader.nodes, lock->holders.nodes);
-        print_remaining(out, reader.ttl_ms);
-        fputc('\n', out);
-        count++;
+    redlock_lock_waiter waiter;
+    size_t readers = 0, waiters = 0;
+    for (; (reader = tool_reader(lock->result, readers)).token != NULL; readers++) {
+        if (print_name(out, "reader", reader.token, reader.nodes, lock->holders.nodes, readers)) {
+            print_remaining(out, reader.ttl_ms);
+            fputc('\n', out);
+        }
     }
-    while (reader.token != NULL) {
-        reader = tool_reader(lock->result, ++count);
+    print_others(out, "reader", readers);
+    for (; (waiter = tool_waiter(lock->result, waiters)).token != NULL; waiters++) {
+        if (print_name(out, "waiter", waiter.token, waiter.nodes, lock->holders.nodes, waiters)) {
+            fprintf(out, "%sfor %s\n", waiter.reads ? "to read, " : "", TOOL_DURATION(waiter.waited_ms));
+        }
     }
-    if (count > READERS_SHOWN) {
-        fprintf(out, "  and %zu more; --json names them\n", count - READERS_SHOWN);
-    }
+    print_others(out, "waiter", waiters);
 }
 
 static void print_lock(FILE *out, const struct tool_lock *lock) {
@@ -257,7 +273,7 @@ static void print_lock(FILE *out, const struct tool_lock *lock) {
         const redlock_vote vote = tool_vote(lock->result, i);
         print_vote(out, &vote);
     }
-    print_readers(out, lock);
+    print_names(out, lock);
 }
 
 struct lock_cells {

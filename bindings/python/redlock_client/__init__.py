@@ -15,15 +15,15 @@ from ._enums import (
 from ._news import Event, Histogram, Leader, Listed, NodeInfo, Telemetry, TelemetryEvent
 from ._result import (
     BusyError, CancelledError, ClosedError, ContendedError, Error, ForkedError, InvalidError,
-    LimitError, LockReader, LostError, NoMemoryError, NoQuorumError, NotOwnerError, RandomError,
-    Result, SystemCallError, TooSlowError, UpgradeError, Vote,
+    LimitError, LockReader, LockWaiter, LostError, NoMemoryError, NoQuorumError, NotOwnerError,
+    RandomError, Result, SystemCallError, TooSlowError, UpgradeError, Vote,
 )
 
 __all__ = [
     "BusyError", "CancelledError", "Client", "ClosedError", "Code", "ContendedError", "Election",
     "Error", "Event", "EventKind", "FOREVER", "ForkedError", "Histogram", "InvalidError", "Leader",
-    "Lease", "LimitError", "Listed", "LockReader", "LogLevel", "LostError", "Mode", "NodeInfo",
-    "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order", "RandomError",
-    "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent", "TelemetryKind",
-    "token_holder", "TooSlowError", "UpgradeError", "version", "Vote", "VoteKind",
+    "Lease", "LimitError", "Listed", "LockReader", "LockWaiter", "LogLevel", "LostError", "Mode",
+    "NodeInfo", "NodeState", "NoMemoryError", "NoQuorumError", "NotOwnerError", "Order",
+    "RandomError", "RestartGuard", "Result", "SystemCallError", "Telemetry", "TelemetryEvent",
+    "TelemetryKind", "token_holder", "TooSlowError", "UpgradeError", "version", "Vote", "VoteKind",
 ]

@@ -36,6 +36,17 @@ class LockReader:
     ttl_ms: int
 
 
+@dataclass(frozen=True)
+class LockWaiter:
+    """One who waits for a lock in its queue, as redlock_lock_waiter says it."""
+
+    token: str
+    holder_text: str
+    nodes: int
+    waited_ms: int
+    reads: bool
+
+
 class Result:
     """What came of a request. `votes` has what each node said; str() gives a sentence."""
 
@@ -85,6 +96,17 @@ class Result:
         found: list[LockReader] = []
         while lib.redlock_result_reader(self._handle, len(found), reader) == lib.REDLOCK_OK:
             found.append(LockReader(text(reader.token), text(reader.holder_text), reader.nodes, reader.ttl_ms))
+        return found
+
+    @property
+    def waiting(self) -> list[LockWaiter]:
+        """inspect(): who waits, the first in line first, up to 64 of each node."""
+        waiter = ffi.new("redlock_lock_waiter *")
+        waiter.size = ffi.sizeof("redlock_lock_waiter")
+        found: list[LockWaiter] = []
+        while lib.redlock_result_waiter(self._handle, len(found), waiter) == lib.REDLOCK_OK:
+            found.append(LockWaiter(text(waiter.token), text(waiter.holder_text), waiter.nodes, waiter.waited_ms,
+                                    bool(waiter.reads)))
         return found
 
     @property

@@ -102,7 +102,10 @@ class Locks(Base):
 
         thread = threading.Thread(target=wait)
         thread.start()
-        eventually(lambda: self.client.statistics()["queued"] == 1)
+        eventually(lambda: [waiter.nodes for waiter in self.client.inspect("r").waiting] == [5])
+        waiter = self.client.inspect("r").waiting[0]
+        self.assertEqual((len(waiter.token), waiter.holder_text, waiter.reads), (48, "", False))
+        self.assertGreaterEqual(waiter.waited_ms, 0)
         first.release()
         thread.join()
         self.assertEqual(fences, ["r"])

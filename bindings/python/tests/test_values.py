@@ -32,7 +32,7 @@ class Values(unittest.TestCase):
 
     def test_what_is_told_has_every_member(self):
         told = {"NodeInfo": ("redlock_node_info", set()), "Vote": ("redlock_vote", set()),
-                "LockReader": ("redlock_lock_reader", set()),
+                "LockReader": ("redlock_lock_reader", set()), "LockWaiter": ("redlock_lock_waiter", set()),
                 "Listed": ("redlock_listed", set()), "TelemetryEvent": ("redlock_telemetry_event", {"trace"}),
                 "Event": ("redlock_election_event", {"election", "lease"})}
         for name, (type_, left_out) in told.items():

@@ -139,6 +139,15 @@ struct lock_reader {
     milliseconds ttl{0};          /**< Until fewer than a quorum have it; below it, none. */
 };
 
+/** One who waits for the lock, as redlock_lock_waiter. The texts live as long as the result. */
+struct lock_waiter {
+    std::string_view token;               /**< That of its place. */
+    std::string_view holder_text;         /**< Who it is, if the token says it. */
+    std::size_t nodes = 0;                /**< On how many it has a place. */
+    milliseconds waited{0};               /**< For how long. */
+    redlock::mode mode = mode::exclusive; /**< What it waits for. */
+};
+
 /** A result that somebody else owns, or none: then each member is 0 or "". */
 class result_view {
   public:
@@ -189,6 +198,16 @@ class result_view {
         }
         return lock_reader{detail::view(from.token), detail::view(from.holder_text), from.nodes,
                            milliseconds(from.ttl_ms)};
+    }
+    /** redlock_result_waiter(): none behind the last one. */
+    std::optional<lock_waiter> waiter(std::size_t index) const noexcept {
+        redlock_lock_waiter from{};
+        from.size = sizeof from;
+        if (!handle_ || redlock_result_waiter(handle_, index, &from) != REDLOCK_OK) {
+            return std::nullopt;
+        }
+        return lock_waiter{detail::view(from.token), detail::view(from.holder_text), from.nodes,
+                           milliseconds(from.waited_ms), from.reads ? mode::shared : mode::exclusive};
     }
     /** The number of nodes. */
     std::size_t size() const noexcept {
